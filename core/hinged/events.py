@@ -1,0 +1,104 @@
+"""What a learner accepts as an event, and how it names what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hinged.errors import InvalidEvent
+from hinged.vector import Features
+
+__all__ = ["binary_target", "checked_features", "checked_weight"]
+
+
+def binary_target(y: object) -> float:
+    """Return the target t of a binary label: +1.0 for true, -1.0 for false.
+
+    Parameters
+    ----------
+    y
+        `True` or `False`, or a number (NumPy's included) equal to 1 or 0. Text
+        is never read as a number or a truth value.
+
+    Raises
+    ------
+    InvalidEvent
+        For anything else: -1, 2, 1.5, NaN, `None`, text.
+
+    """
+    if y is True:
+        return 1.0
+    if y is False:
+        return -1.0
+    if hasattr(y, "__float__") or hasattr(y, "__index__"):
+        try:
+            if y == 1:
+                return 1.0
+            if y == 0:
+                return -1.0
+        except ValueError:  # an array has no single truth value
+            pass
+    raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {_shown(y)}")
+
+
+def checked_weight(w: object) -> float:
+    """Return a sample weight as a float.
+
+    Raises
+    ------
+    InvalidEvent
+        Unless `0 <= w < infinity`.
+
+    """
+    try:
+        weight = float(w)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        weight = math.nan
+    if isinstance(w, str) or not 0.0 <= weight < math.inf:
+        raise InvalidEvent("w", f"must be a finite number of at least 0, not {_shown(w)}")
+    return weight
+
+
+def checked_features(x: object) -> Features:
+    """Return `x` as a plain dictionary of finite floats, or say what is wrong with it.
+
+    The learners call this only when their fast path meets something unusual.
+
+    Raises
+    ------
+    InvalidEvent
+        If `x` is no mapping, or naming the first feature whose value is not a
+        finite real number.
+
+    """
+    if not isinstance(x, Mapping):
+        raise InvalidEvent("x", f"must be a mapping of names to numbers, not {_shown(x)}")
+    clean: Features = {}
+    for name, value in x.items():
+        number = _number(value)
+        if number is None:
+            raise InvalidEvent(f"x[{name!r}]", f"must be a real number, not {_shown(value)}")
+        if not math.isfinite(number):
+            raise InvalidEvent(f"x[{name!r}]", f"must be finite, not {_shown(value)}")
+        clean[name] = number
+    return clean
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (str, bytes, bytearray)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # an integer too long to print
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,114 @@
+"""Frames as rows of features, through narwhals, and answers in the caller's own kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import narwhals as nw
+
+from hinged.errors import InvalidEvent
+from hinged.events import binary_target, checked_features, checked_weight
+from hinged.vector import Features
+
+__all__ = ["checked_rows", "frame", "rows", "series"]
+
+
+def rows(X: Any) -> Iterator[Features]:
+    """Yield the rows of a frame as dictionaries in column order; nulls are left out.
+
+    Parameters
+    ----------
+    X
+        A frame of n rows that narwhals knows (pandas, Polars, PyArrow, ...).
+
+    """
+    wrapped = nw.from_native(X, eager_only=True)
+    names = list(wrapped.columns)
+    columns = [wrapped.get_column(name).to_list() for name in names]
+    if any(None in column for column in columns):
+        for values in zip(*columns, strict=True):
+            yield {n: v for n, v in zip(names, values, strict=True) if v is not None}
+    elif names:
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+    else:
+        yield from ({} for _ in range(len(wrapped)))
+
+
+def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
+    """Return all rows with their labels and weights, every one of them validated.
+
+    Parameters
+    ----------
+    X
+        A frame of n rows.
+    y
+        A series (or list) of n labels.
+    w
+        A number, or a series (or list) of n numbers.
+
+    Raises
+    ------
+    InvalidEvent
+        Naming row and field, for the first fault found.
+
+    """
+    features = list(rows(X))
+    labels = _values(y)
+    weights = _values(w) if not _is_scalar(w) else [w] * len(features)
+    for field, values in (("y", labels), ("w", weights)):
+        if len(values) != len(features):
+            raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
+    checked: list[tuple[Features, Any, float]] = []
+    for number, (x, label, weight) in enumerate(zip(features, labels, weights, strict=True)):
+        try:
+            binary_target(label)
+            if not _all_finite(x):
+                x = checked_features(x)
+            checked.append((x, label, checked_weight(weight)))
+        except InvalidEvent as error:
+            raise InvalidEvent(f"row {number}: {error.field}", error.reason) from None
+    return checked
+
+
+def series(values: list[Any], like: Any) -> Any:
+    """Return `values` as a series of the kind of the frame `like`, its index kept."""
+    wrapped = nw.from_native(like, eager_only=True)
+    made = nw.new_series("y_pred", values, nw.Boolean(), backend=wrapped.implementation)
+    native = made.to_native()
+    if wrapped.implementation.is_pandas_like():
+        native.index = like.index
+    return native
+
+
+def frame(columns: dict[Any, list[float]], like: Any) -> Any:
+    """Return `columns` as a frame of the kind of `like`, its index kept.
+
+    Only pandas can have the booleans themselves as column names; elsewhere they
+    become text.
+
+    """
+    wrapped = nw.from_native(like, eager_only=True)
+    if wrapped.implementation.is_pandas_like():
+        made = type(like)(columns, index=like.index, dtype=float)
+        return made
+    named = {str(name): values for name, values in columns.items()}
+    schema = {name: nw.Float64() for name in named}
+    return nw.from_dict(named, schema, backend=wrapped.implementation).to_native()
+
+
+def _is_scalar(w: Any) -> bool:
+    return isinstance(w, (int, float, str)) or w is None or getattr(w, "ndim", None) == 0
+
+
+def _values(values: Any) -> list[Any]:
+    return list(values.to_list()) if hasattr(values, "to_list") else list(values)
+
+
+def _all_finite(x: Features) -> bool:
+    try:
+        return all(map(math.isfinite, x.values()))
+    except (TypeError, OverflowError):
+        return False

@@ -1,0 +1,1 @@
+"""The hinged service: learning over HTTP, durable in Redis."""
