@@ -1,0 +1,141 @@
+"""The errors of the service: each class owns one HTTP status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "Busy",
+    "Conflict",
+    "Detail",
+    "Malformed",
+    "ModelGone",
+    "NotFound",
+    "ServiceError",
+    "SetAside",
+    "StartupError",
+    "TooLarge",
+    "Unavailable",
+    "Unprocessable",
+    "WrongMediaType",
+]
+
+
+class StartupError(Exception):
+    """The service cannot start; the message says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One fault of a request.
+
+    Parameters
+    ----------
+    field
+        Where: `"y"`, `"x['age']"`, `"[3].x['age']"`.
+    reason
+        What must hold there.
+
+    """
+
+    field: str
+    reason: str
+
+
+class ServiceError(Exception):
+    """Base of all errors that become a problem document (RFC 9457).
+
+    Parameters
+    ----------
+    detail
+        What happened and what to do next.
+    errors
+        The single faults, if the request has several or a place to point at.
+    retry_after_s
+        When the same request may be sent again, in whole seconds.
+
+    """
+
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(
+        self,
+        detail: str,
+        errors: list[Detail] | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = errors or []
+        self.retry_after_s = retry_after_s
+
+
+class Malformed(ServiceError):
+    """The body is not the JSON it claims to be."""
+
+    status = 400
+    title = "Malformed request"
+
+
+class NotFound(ServiceError):
+    """No such model."""
+
+    status = 404
+    title = "Not found"
+
+
+class Conflict(ServiceError):
+    """The request contradicts what is already there."""
+
+    status = 409
+    title = "Conflict"
+
+
+class TooLarge(ServiceError):
+    """The body or the array is longer than the service takes."""
+
+    status = 413
+    title = "Too large"
+
+
+class WrongMediaType(ServiceError):
+    """The body is of a type the service does not read."""
+
+    status = 415
+    title = "Unsupported media type"
+
+
+class Unprocessable(ServiceError):
+    """Well-formed, but not an event or a spec."""
+
+    status = 422
+    title = "Unprocessable content"
+
+
+class Busy(ServiceError):
+    """The model's queue is full; nothing of the request was taken."""
+
+    status = 429
+    title = "Too many requests"
+
+
+class Unavailable(ServiceError):
+    """Redis did not answer in time. Repeating with the same event ids is safe."""
+
+    status = 503
+    title = "Service unavailable"
+
+
+class SetAside(Unavailable):
+    """This one model cannot be folded here; the reason is in the detail."""
+
+    title = "Model set aside"
+
+
+class ModelGone(ServiceError):
+    """The model was deleted (and perhaps made anew) while it was being used."""
+
+    status = 404
+    title = "Model gone"

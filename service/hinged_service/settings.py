@@ -1,0 +1,93 @@
+"""Every setting of the service, in one place, units in the names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+
+class Settings(BaseSettings):
+    """Settings, read from `HINGED_…` environment variables or given by name.
+
+    What decides the arithmetic of a model is not here but in its spec, so that
+    workers with different settings still agree on every model.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="HINGED_", extra="forbid")
+
+    redis_url: str | None = Field(
+        None,
+        description="redis://, rediss:// or unix:// address of a Redis >= 7.0 or Valkey >= 7.2. "
+        "Without it an embedded Valkey keeps its data in data_dir.",
+    )
+    data_dir: Path = Field(
+        Path.home() / ".local" / "share" / "hinged",
+        description="Where the embedded Valkey keeps its append-only file.",
+    )
+
+    max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
+    max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
+    max_features_per_event: int = Field(10_000, ge=1, le=10_000)
+    max_queued_events: int = Field(
+        20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
+    )
+    max_batch_events: int = Field(
+        2_000, ge=1, description="Events that one append may gather from waiting callers."
+    )
+    max_replicas: int = Field(
+        1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
+    )
+
+    max_staleness_ms: int = Field(
+        100, ge=0, description="Age beyond which a prediction reads the log first."
+    )
+    read_wait_ms: int = Field(
+        250, ge=1, description="Longest a prediction waits for that read before it answers stale."
+    )
+    append_timeout_ms: int = Field(
+        900, ge=50, description="Longest a learn call waits for Redis before it answers 503."
+    )
+    at_least_timeout_ms: int = Field(
+        1_000, ge=1, description="Longest a call waits for the position it asked for."
+    )
+
+    redis_connections: int = Field(16, ge=1, description="Connections to Redis per worker.")
+    redis_timeout_ms: int = Field(
+        800, ge=50, description="Longest one command may take before its connection is given up."
+    )
+    reply_bytes: int = Field(
+        4 * 2**20, ge=1024, description="Log bytes that one script reply may carry; then it pages."
+    )
+
+    snapshot_every_events: int = Field(10_000, ge=1, description="Events between snapshots.")
+    snapshot_every_names: int = Field(
+        5_000, ge=1, description="Changed weights that make a snapshot due."
+    )
+    snapshot_every_ms: int = Field(
+        1_000, ge=1, description="Age of an unsaved change that makes a snapshot due."
+    )
+    snapshot_chunk: int = Field(
+        1_000, ge=1, le=3_000, description="Weights written or read in one command."
+    )
+    hold_ms: int = Field(
+        10_000, ge=100, description="Longest a loading worker may hold a model's snapshot still."
+    )
+    retention_bytes: int = Field(
+        64 * 2**20, ge=0, description="Log kept behind the snapshots, per stream."
+    )
+    housekeeping_ms: int = Field(
+        500, ge=10, description="Pause between two rounds of the background task."
+    )
+
+    seen_ids: int = Field(
+        1_000_000,
+        ge=1,
+        description="Event ids a new stream remembers at least, if it has had them.",
+    )
+    seen_s: int = Field(
+        86_400, ge=1, description="How long a new stream remembers an event id, at most seen_ids."
+    )
