@@ -5,16 +5,17 @@ from __future__ import annotations
 import abc
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from river import base
 
 from hinged import frames
 from hinged.accounting import Accounting, Outcome
-from hinged.errors import InvalidState
+from hinged.errors import InvalidState, shown
 from hinged.events import binary_target, checked_features, checked_weight
 from hinged.losses import hinge_loss
+from hinged.parameters import checked_flag
 from hinged.vector import Features, WeightVector
 
 __all__ = ["BinaryLinearClassifier"]
@@ -53,7 +54,7 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
     """The rule is asked for a step when the margin is at most this."""
 
     def __init__(self, fit_intercept: bool = True) -> None:
-        self.fit_intercept = fit_intercept
+        self.fit_intercept = checked_flag("fit_intercept", fit_intercept)
         self.intercept = 0.0
         self.accounting = Accounting()
         self._weights = WeightVector()
@@ -118,7 +119,7 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
 
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> tuple[float, bool, float, bool]:
         target = binary_target(y)
-        if w != 1.0:
+        if type(w) is not float or w != 1.0:
             w = checked_weight(w)
         try:
             score = self._weights.dot(x) + self.intercept
@@ -248,28 +249,32 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
         Parameters
         ----------
         state
-            As `get_state` returns it; `vectors` may hold plain dictionaries,
-            which are taken over.
+            As `get_state` returns it. A `WeightVector` is copied; a plain
+            dictionary in its place, as read from a store, is taken over.
 
         Raises
         ------
         InvalidState
             If it is of another version or learner, lacks a part, or holds
-            anything but finite numbers. The learner has not changed.
+            anything but finite numbers, or a negative count. The learner has not
+            changed.
 
         """
-        if state.get("version") != STATE_VERSION or state.get("type") != type(self).__name__:
+        if not isinstance(state, Mapping):
+            raise InvalidState(f"must be a mapping, not {type(state).__name__}")
+        version, kind = state.get("version"), state.get("type")
+        if type(version) is not int or (version, kind) != (STATE_VERSION, type(self).__name__):
             raise InvalidState(
                 f"not a version {STATE_VERSION} state of {type(self).__name__}: "
-                f"version {state.get('version')!r}, type {state.get('type')!r}"
+                f"version {version!r}, type {kind!r}"
             )
-        scalars = {
-            name: _restored(name, kind, state["scalars"].get(name))
-            for name, _, kind in self._scalars()
+        kinds = {name: kind for name, _, kind in self._scalars()}
+        given = _part(state, "scalars", kinds)
+        scalars = {name: _restored(name, kind, given[name]) for name, kind in kinds.items()}
+        vectors = {
+            name: _restored_vector(name, vector)
+            for name, vector in _part(state, "vectors", {"weights"}).items()
         }
-        vectors = {name: _restored_vector(name, v) for name, v in state["vectors"].items()}
-        if set(vectors) != {"weights"}:
-            raise InvalidState(f"the vectors are {sorted(vectors)}, not ['weights']")
         self.intercept = scalars.pop("intercept")
         self.accounting = Accounting(**scalars)
         self._weights = vectors["weights"]
@@ -291,19 +296,33 @@ def probabilities(score: float) -> dict[Any, float]:
     return {False: 1.0 - p, True: p}
 
 
+def _part(state: Mapping[str, Any], part: str, names: Collection[str]) -> Mapping[str, Any]:
+    given = state.get(part)
+    if not isinstance(given, Mapping) or set(given) != set(names):
+        found = list(given) if isinstance(given, Mapping) else type(given).__name__
+        raise InvalidState(f"the {part} must be {sorted(names)}, not {found}")
+    return given
+
+
 def _restored(name: str, kind: type, value: Any) -> Any:
-    right = type(value) is int or (kind is float and type(value) is float)
-    if not (right and math.isfinite(value)):
-        raise InvalidState(f"{name} must be a finite {kind.__name__}, not {value!r}")
+    """Counters and sums are never negative; the intercept may have either sign."""
+    try:
+        right = type(value) is int or (kind is float and type(value) is float)
+        right = right and math.isfinite(value) and (value >= 0 or name == "intercept")
+    except OverflowError:  # an integer beyond every float
+        right = False
+    if not right:
+        least = "" if name == "intercept" else " of at least 0"
+        raise InvalidState(f"{name} must be a finite {kind.__name__}{least}, not {shown(value)}")
     return kind(value)
 
 
 def _restored_vector(name: str, values: Any) -> WeightVector:
     if isinstance(values, WeightVector):
-        return values
+        return WeightVector(dict(values.view()))
     if not isinstance(values, dict):
         raise InvalidState(f"the vector {name} must be a dict, not {type(values).__name__}")
     for key, value in values.items():
         if type(value) is not float or not math.isfinite(value):
-            raise InvalidState(f"{name}[{key!r}] must be a finite float, not {value!r}")
+            raise InvalidState(f"{name}[{key!r}] must be a finite float, not {shown(value)}")
     return WeightVector(values)

@@ -6,7 +6,7 @@ caller can mend the event and send it again.
 
 from __future__ import annotations
 
-__all__ = ["HingedError", "InvalidEvent", "InvalidParameter", "InvalidState"]
+__all__ = ["HingedError", "InvalidEvent", "InvalidParameter", "InvalidState", "shown"]
 
 
 class HingedError(ValueError):
@@ -40,3 +40,12 @@ class InvalidEvent(HingedError):
 
     def __reduce__(self) -> tuple[type[InvalidEvent], tuple[str, str]]:
         return type(self), (self.field, self.reason)
+
+
+def shown(value: object) -> str:
+    """Return a refused value as text for a message, cut to 40 characters."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer too long to print
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hinged.errors import InvalidEvent
+from hinged.errors import InvalidEvent, shown
 from hinged.vector import Features
 
 __all__ = ["binary_target", "checked_features", "checked_weight"]
@@ -39,7 +39,7 @@ def binary_target(y: object) -> float:
                 return -1.0
         except ValueError:  # an array has no single truth value
             pass
-    raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {_shown(y)}")
+    raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {shown(y)}")
 
 
 def checked_weight(w: object) -> float:
@@ -51,12 +51,9 @@ def checked_weight(w: object) -> float:
         Unless `0 <= w < infinity`.
 
     """
-    try:
-        weight = float(w)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        weight = math.nan
-    if isinstance(w, str) or not 0.0 <= weight < math.inf:
-        raise InvalidEvent("w", f"must be a finite number of at least 0, not {_shown(w)}")
+    weight = _number(w)
+    if weight is None or not 0.0 <= weight < math.inf:
+        raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
     return weight
 
 
@@ -73,14 +70,14 @@ def checked_features(x: object) -> Features:
 
     """
     if not isinstance(x, Mapping):
-        raise InvalidEvent("x", f"must be a mapping of names to numbers, not {_shown(x)}")
+        raise InvalidEvent("x", f"must be a mapping of names to numbers, not {shown(x)}")
     clean: Features = {}
     for name, value in x.items():
         number = _number(value)
         if number is None:
-            raise InvalidEvent(f"x[{name!r}]", f"must be a real number, not {_shown(value)}")
+            raise InvalidEvent(f"x[{name!r}]", f"must be a real number, not {shown(value)}")
         if not math.isfinite(number):
-            raise InvalidEvent(f"x[{name!r}]", f"must be finite, not {_shown(value)}")
+            raise InvalidEvent(f"x[{name!r}]", f"must be finite, not {shown(value)}")
         clean[name] = number
     return clean
 
@@ -94,11 +91,3 @@ def _number(value: Any) -> float | None:
         return math.inf
     except (TypeError, ValueError):
         return None
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # an integer too long to print
-        text = f"a very long {type(value).__name__}"
-    return text if len(text) <= 40 else text[:37] + "..."

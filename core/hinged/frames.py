@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
+from narwhals.exceptions import DuplicateError
 
-from hinged.errors import InvalidEvent
+from hinged.errors import InvalidEvent, shown
 from hinged.events import binary_target, checked_features, checked_weight
 from hinged.vector import Features
 
@@ -24,12 +26,18 @@ def rows(X: Any) -> Iterator[Features]:
         A frame of n rows that narwhals knows (pandas, Polars, PyArrow, ...).
 
     """
-    wrapped = nw.from_native(X, eager_only=True)
+    wrapped = _frame(X)
     names = list(wrapped.columns)
-    columns = [wrapped.get_column(name).to_list() for name in names]
-    if any(None in column for column in columns):
+    series = [wrapped.get_column(name) for name in names]
+    columns = [column.to_list() for column in series]
+    if any(column.null_count() for column in series):
+        missing = (None, getattr(nw.get_native_namespace(wrapped), "NA", None))
         for values in zip(*columns, strict=True):
-            yield {n: v for n, v in zip(names, values, strict=True) if v is not None}
+            yield {
+                name: value
+                for name, value in zip(names, values, strict=True)
+                if value is not missing[0] and value is not missing[1]
+            }
     elif names:
         for values in zip(*columns, strict=True):
             yield dict(zip(names, values, strict=True))
@@ -56,8 +64,8 @@ def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
 
     """
     features = list(rows(X))
-    labels = _values(y)
-    weights = _values(w) if not _is_scalar(w) else [w] * len(features)
+    labels = _values("y", y)
+    weights = [w] * len(features) if _is_scalar(w) else _values("w", w)
     for field, values in (("y", labels), ("w", weights)):
         if len(values) != len(features):
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
@@ -75,7 +83,7 @@ def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
 
 def series(values: list[Any], like: Any) -> Any:
     """Return `values` as a series of the kind of the frame `like`, its index kept."""
-    wrapped = nw.from_native(like, eager_only=True)
+    wrapped = _frame(like)
     made = nw.new_series("y_pred", values, nw.Boolean(), backend=wrapped.implementation)
     native = made.to_native()
     if wrapped.implementation.is_pandas_like():
@@ -90,20 +98,30 @@ def frame(columns: dict[Any, list[float]], like: Any) -> Any:
     become text.
 
     """
-    wrapped = nw.from_native(like, eager_only=True)
+    wrapped = _frame(like)
     if wrapped.implementation.is_pandas_like():
-        made = type(like)(columns, index=like.index, dtype=float)
-        return made
+        return type(like)(columns, index=like.index, dtype=float)
     named = {str(name): values for name, values in columns.items()}
     schema = {name: nw.Float64() for name in named}
     return nw.from_dict(named, schema, backend=wrapped.implementation).to_native()
 
 
+def _frame(X: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise InvalidEvent("X", f"must be a frame in memory, not {type(X).__name__}") from None
+    except DuplicateError:
+        raise InvalidEvent("X", "must not hold two columns of one name") from None
+
+
 def _is_scalar(w: Any) -> bool:
-    return isinstance(w, (int, float, str)) or w is None or getattr(w, "ndim", None) == 0
+    return isinstance(w, (Real, str, bytes)) or w is None or getattr(w, "ndim", None) == 0
 
 
-def _values(values: Any) -> list[Any]:
+def _values(field: str, values: Any) -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidEvent(field, f"must be a series, not {shown(values)}")
     return list(values.to_list()) if hasattr(values, "to_list") else list(values)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from hinged.base import BinaryLinearClassifier
-from hinged.errors import InvalidParameter
+from hinged.parameters import PositiveNumber
 
 __all__ = ["Perceptron"]
 
@@ -58,9 +57,9 @@ class Perceptron(BinaryLinearClassifier):
 
     """
 
+    learning_rate = PositiveNumber()
+
     def __init__(self, learning_rate: float = 1.0, fit_intercept: bool = True) -> None:
-        if not 0.0 < learning_rate < math.inf:
-            raise InvalidParameter(f"0 < learning_rate < inf must hold, not {learning_rate!r}")
         super().__init__(fit_intercept)
         self.learning_rate = learning_rate
 

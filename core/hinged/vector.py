@@ -121,7 +121,7 @@ class WeightVector:
             if not all(map(math.isfinite, after)):
                 return False
             known = map(abs, self._values.values())
-            bound = max(max(known, default=0.0), max(map(abs, after)))
+            bound = max(max(known, default=0.0), max(map(abs, after), default=0.0))
         self._bound = bound
         self._vector.iadd_scaled(VectorDict(x), step)
         if self._changed is not None:

@@ -1,0 +1,228 @@
+"""A batch is the sequence of its rows, in every kind of frame."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from river import datasets
+
+from hinged import InvalidEvent, Perceptron
+
+Event = tuple[dict[str, float], bool]
+FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series)}
+
+
+@pytest.fixture(params=FRAMES, name="kind")
+def kind_of_frame(request: pytest.FixtureRequest) -> Any:
+    return FRAMES[request.param]
+
+
+def total(model: Perceptron) -> tuple[dict[Any, float], float, Any]:
+    return dict(model.weights), model.intercept, model.accounting
+
+
+numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3))
+tables = st.lists(
+    st.tuples(numbers, numbers, numbers, st.booleans(), st.sampled_from([1.0, 0.0, 0.25, 3.0])),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, st.integers(1, 9), st.sampled_from(sorted(FRAMES)))
+def test_any_chunking_equals_single_calls(table: list[Any], chunk: int, kind: str) -> None:
+    frame, series = FRAMES[kind]
+    one, many = Perceptron(0.3), Perceptron(0.3)
+    for a, b, c, y, w in table:
+        one.learn_one({"a": a, "b": b, "c": c}, y, w)
+    for start in range(0, len(table), chunk):
+        part = table[start : start + chunk]
+        X = frame({n: [row[i] for row in part] for i, n in enumerate("abc")})
+        many.learn_many(X, series([r[3] for r in part]), series([r[4] for r in part]))
+    assert total(one) == total(many)
+
+
+def test_the_second_row_meets_what_the_first_taught(kind: Any) -> None:
+    frame, series = kind
+    model = Perceptron()
+    model.learn_many(frame({"a": [1, 1]}), series([True, True]))
+    assert (dict(model.weights), model.intercept) == ({"a": 1.0}, 1.0)
+    assert model.accounting.updates == 1
+    model = Perceptron()
+    model.learn_many(frame({"a": [1, 3]}), series([True, True]))
+    assert (dict(model.weights), model.intercept) == ({"a": 1.0}, 1.0)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 500])
+def test_electricity_in_chunks(elec: list[Event], chunk: int, kind: Any) -> None:
+    frame, series = kind
+    one, many = Perceptron(), Perceptron()
+    for x, y in elec[:500]:
+        one.learn_one(x, y)
+    for start in range(0, 500, chunk):
+        part = elec[start : min(start + chunk, 500)]
+        many.learn_many(
+            frame({n: [x[n] for x, _ in part] for n in part[0][0]}), series([y for _, y in part])
+        )
+    assert total(one) == total(many)
+
+
+def test_weights_belong_to_names_not_to_columns() -> None:
+    rows = list(datasets.Phishing().take(200))
+    X = pd.DataFrame([x for x, _ in rows])
+    y = pd.Series([label for _, label in rows])
+    plain, turned, wider = Perceptron(), Perceptron(), Perceptron()
+    plain.learn_many(X, y)
+    turned.learn_many(X[list(reversed(X.columns))], y)
+    wider.learn_many(X.assign(extra=0.0), y)
+    for name, weight in plain.weights.items():
+        assert turned.weights[name] == pytest.approx(weight, abs=1e-9)
+        assert wider.weights[name] == weight
+    assert wider.weights["extra"] == 0.0
+
+
+SCRIPT = """
+import pickle, sys
+import pandas as pd
+model, X, y = pickle.load(sys.stdin.buffer)
+model.learn_many(X, y)
+sys.stdout.buffer.write(pickle.dumps((dict(model.weights), model.intercept, model.accounting)))
+"""
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "12345"])
+def test_another_process_with_another_hash_seed_goes_on_alike(seed: str) -> None:
+    rows = list(datasets.Phishing().take(200))
+    X = pd.DataFrame([x for x, _ in rows])
+    y = pd.Series([label for _, label in rows])
+    model = Perceptron(0.1)
+    model.learn_many(X[:100], y[:100])
+    answer = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=pickle.dumps((model, X[100:], y[100:])),
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    model.learn_many(X[100:], y[100:])
+    assert pickle.loads(answer.stdout) == total(model)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"a": pd.array([2, None], dtype="Int64"), "b": [1.0, 1.0]}),
+        pd.DataFrame({"a": pd.array([2.0, None], dtype="Float64"), "b": [1.0, 1.0]}),
+        pd.DataFrame({"a": pd.Series([2.0, None], dtype=object), "b": [True, True]}),
+        pd.DataFrame({"a": pd.Series([2.0, pd.NA], dtype=object), "b": [1, 1]}),
+        pl.DataFrame({"a": [2, None], "b": [1.0, 1.0]}),
+        pl.DataFrame({"a": [2.0, None], "b": [True, True]}),
+    ],
+)
+def test_null_is_an_absent_feature(X: Any) -> None:
+    model = Perceptron()
+    model.learn_many(X, [True, False])
+    assert (dict(model.weights), model.intercept) == ({"a": 2.0, "b": 0.0}, 0.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_nan_is_refused_before_the_first_row(bad: float, kind: Any) -> None:
+    frame, series = kind
+    model = Perceptron()
+    with pytest.raises(InvalidEvent) as refusal:
+        model.learn_many(frame({"a": [1.0, bad]}), series([True, True]))
+    assert refusal.value.field == "row 1: x['a']"
+    assert total(model) == total(Perceptron())
+
+
+@pytest.mark.parametrize(
+    ("y", "w", "field"),
+    [
+        ([True, 2], 1.0, "row 1: y"),
+        ([True, None], 1.0, "row 1: y"),
+        (["true", "false"], 1.0, "row 0: y"),
+        (pd.array([True, None], dtype="boolean"), 1.0, "row 1: y"),
+        ([True], 1.0, "y"),
+        (True, 1.0, "y"),
+        ("10", 1.0, "y"),
+        ([True, False], [1.0], "w"),
+        ([True, False], [1.0, -1.0], "row 1: w"),
+        ([True, False], np.array([math.nan, 1.0]), "row 0: w"),
+        ([True, False], -1, "row 0: w"),
+        ([True, False], "1", "row 0: w"),
+        ([True, False], None, "row 0: w"),
+    ],
+)
+def test_bad_labels_and_weights_are_refused_before_the_first_row(
+    y: Any, w: Any, field: str
+) -> None:
+    model = Perceptron()
+    with pytest.raises(InvalidEvent) as refusal:
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), y, w)
+    assert refusal.value.field == field
+    assert total(model) == total(Perceptron())
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        *(None, [{"a": 1.0}], np.ones((1, 2)), pl.LazyFrame({"a": [1.0]})),
+        pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]),
+    ],
+)
+def test_what_is_no_frame_in_memory_is_refused(X: Any) -> None:
+    with pytest.raises(InvalidEvent) as refusal:
+        Perceptron().learn_many(X, [True])
+    assert refusal.value.field == "X"
+
+
+@pytest.mark.parametrize("names", [[0, 1], [("a", 1), ("a", 2)], [0, "0"]])
+def test_columns_may_have_any_names(names: list[Any]) -> None:
+    X = pd.DataFrame([[1.0, 2.0]])
+    X.columns = pd.Index(names, dtype=object)
+    model = Perceptron()
+    model.learn_many(X, [True])
+    assert dict(model.weights) == dict(zip(names, [1.0, 2.0], strict=True))
+
+
+def test_empty_batches() -> None:
+    model = Perceptron()
+    model.learn_many(pd.DataFrame({"a": []}), pd.Series([], dtype=bool))
+    assert total(model) == total(Perceptron())
+    model.learn_many(pd.DataFrame(index=[0, 1]), [True, True])
+    assert (dict(model.weights), model.intercept) == ({}, 1.0)
+    assert model.accounting.events == 2
+
+
+@pytest.mark.parametrize("index", [[], [7, 3, 7], ["x", "y", "z"]])
+def test_answers_keep_index_and_length(index: list[Any]) -> None:
+    X = pd.DataFrame({"a": [float(i) for i in range(len(index))]}, index=index)
+    model = Perceptron()
+    labels = model.predict_many(X)
+    assert labels.tolist() == [False] * len(index)
+    assert list(labels.index) == index
+    probas = model.predict_proba_many(X)
+    assert list(probas.columns) == [False, True]
+    assert probas.to_numpy().tolist() == [[0.5, 0.5]] * len(index)
+    assert list(probas.index) == index
+
+
+def test_polars_answers_in_polars() -> None:
+    model = Perceptron()
+    model.learn_one({"a": 1.0}, True)
+    X = pl.DataFrame({"a": [1.0, -3.0]})
+    assert model.predict_many(X).to_list() == [True, False]
+    probas = model.predict_proba_many(X)
+    assert probas.columns == ["False", "True"]
+    assert probas["True"].to_list() == [model.predict_proba_one({"a": v})[True] for v in (1, -3)]

@@ -1,0 +1,132 @@
+"""State that goes out and comes back is the same learner; damaged state is refused whole."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from river import datasets
+
+from hinged import InvalidState, Perceptron, WeightVector
+
+
+def trained(events: int = 200) -> Perceptron:
+    model = Perceptron(learning_rate=0.1)
+    for x, y in datasets.Phishing().take(events):
+        model.learn_one(x, y)
+    return model
+
+
+def through_text(model: Perceptron) -> dict[str, Any]:
+    state = model.get_state()
+    plain = {**state, "vectors": {n: dict(v.view()) for n, v in state["vectors"].items()}}
+    loaded: dict[str, Any] = json.loads(json.dumps(plain))
+    return loaded
+
+
+def test_a_restored_learner_goes_on_exactly() -> None:
+    model = trained()
+    other = Perceptron(learning_rate=0.1)
+    other.set_state(through_text(model))
+    assert other.accounting == model.accounting
+    for x, y in list(datasets.Phishing().take(600))[200:]:
+        assert other.predict_learn_one(x, y) == model.predict_learn_one(x, y)
+    assert dict(other.weights) == dict(model.weights)
+    assert other.intercept == model.intercept
+
+
+def test_the_order_of_stored_weights_does_not_matter() -> None:
+    model = trained()
+    state = through_text(model)
+    turned = dict(reversed(state["vectors"]["weights"].items()))
+    other = Perceptron(learning_rate=0.1)
+    other.set_state({**state, "vectors": {"weights": turned}})
+    for x, _ in datasets.Phishing().take(300):
+        assert other.score_one(x) == model.score_one(x)
+
+
+def test_two_learners_never_share_a_vector() -> None:
+    model = trained()
+    other = Perceptron()
+    other.set_state(model.get_state())
+    before = dict(other.weights)
+    model.learn_one({"new": 1.0}, not model.predict_one({"new": 1.0}))
+    assert dict(other.weights) == before
+
+
+def damaged() -> list[Any]:
+    good = through_text(trained(20))
+
+    def scalars(**changes: Any) -> dict[str, Any]:
+        return {**good, "scalars": {**good["scalars"], **changes}}
+
+    def weights(values: Any) -> dict[str, Any]:
+        return {**good, "vectors": {"weights": values}}
+
+    return [
+        *(None, [], {}, {**good, "version": 2}, {**good, "version": True}),
+        *({**good, "type": "Other"}, {**good, "scalars": None}, {**good, "vectors": None}),
+        *({**good, "scalars": {}}, {**good, "vectors": {}}),
+        {**good, "vectors": {**good["vectors"], 3: {}}},
+        *(scalars(events=-1), scalars(events=1.0), scalars(events=True), scalars(events="1")),
+        *(scalars(hinge_loss=-0.5), scalars(hinge_loss=math.inf), scalars(unknown=1)),
+        *(scalars(intercept=v) for v in (math.nan, math.inf, None, "0", 10**400)),
+        *(weights([]), weights(None), weights({"a": 1}), weights({"a": "1.0"})),
+        *(weights({"a": True}), weights({"a": None})),
+        *(weights({"a": weight}) for weight in (math.nan, math.inf, -math.inf)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(damaged())))
+def test_damaged_state_changes_nothing(number: int) -> None:
+    model = trained(50)
+    before = through_text(model)
+    with pytest.raises(InvalidState):
+        model.set_state(damaged()[number])
+    assert through_text(model) == before
+
+
+def test_only_names_of_updates_that_happened_are_noted() -> None:
+    model = Perceptron()
+    model.learn_one({"early": 1.0}, True)
+    weights = model.get_state()["vectors"]["weights"]
+    assert weights.changed_count() == 0
+    weights.track()
+    model.learn_one({"early": 1.0, "right": 1.0}, True)
+    assert weights.changed_count() == 0
+    model.predict_one({"read": 1.0})
+    model.learn_one({"ignored": 1.0}, False, w=0.0)
+    model.learn_one({"early": 1e200}, False)
+    model.learn_one({"early": -1.7e308, "late": 1.0}, False)
+    model.learn_one({"late": 1.0, "x": 1e308}, True, w=2.0)
+    assert model.accounting.overflows == 1
+    assert weights.changed_count() == 2
+    assert weights.take_changed() == {"early", "late"}
+    assert weights.take_changed() == set()
+    weights.put_back_changed(["late"])
+    assert weights.take_changed() == {"late"}
+
+
+def test_reading_never_inserts() -> None:
+    model = Perceptron()
+    model.learn_one({"a": 1.0}, True)
+    for name in ("b", "c"):
+        model.score_one({name: 1.0})
+        model.predict_proba_one({name: 1.0})
+        assert model.weights.get(name) is None
+        assert model.get_state()["vectors"]["weights"].get(name) == 0.0
+    assert dict(model.weights) == {"a": 1.0}
+    with pytest.raises(TypeError):
+        model.weights["a"] = 2.0  # type: ignore[index]
+
+
+def test_a_vector_that_is_not_tracked_notes_nothing() -> None:
+    vector = WeightVector()
+    assert vector.add({"a": 1.0}, 1.0)
+    vector.put_back_changed(["a"])
+    assert vector.changed_count() == 0
+    assert vector.take_changed() == set()
+    assert "a" in vector
+    assert len(vector) == 1
