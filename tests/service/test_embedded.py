@@ -83,14 +83,13 @@ class User:
 
 
 def servers(data_dir: Path) -> list[int]:
-    """Process ids of the living servers that keep this directory."""
+    """Process ids of the living servers that keep this directory or one below it."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (
-                b"valkey-server" in (process / "cmdline").read_bytes()
-                and (process / "cwd").resolve() == data_dir.resolve()
-            ):
+            if b"valkey-server" in (process / "cmdline").read_bytes() and (
+                process / "cwd"
+            ).resolve().is_relative_to(data_dir.resolve()):
                 found.append(int(process.name))
     return found
 
@@ -288,14 +287,14 @@ def test_data_survives_a_killed_server_and_its_socket_file(data_dir: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["x" * 120 + "/" + "y" * 120, 'with space, "quotes", \' and é'])
-def test_any_directory_name_will_do(tmp_path: Path, name: str) -> None:
-    server = EmbeddedServer(tmp_path / name)
+def test_any_directory_name_will_do(data_dir: Path, name: str) -> None:
+    server = EmbeddedServer(data_dir / name)
     url = server.acquire()
     with client(url) as connection:
-        assert connection.config_get("dir") == {"dir": str(tmp_path / name)}
+        assert connection.config_get("dir") == {"dir": str(data_dir / name)}
     server.release()
-    assert servers(tmp_path / name) == []
-    assert (tmp_path / name / "appendonlydir").is_dir()
+    assert servers(data_dir / name) == []
+    assert (data_dir / name / "appendonlydir").is_dir()
 
 
 def test_users_with_other_temporary_directories_meet(
