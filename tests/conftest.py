@@ -1,18 +1,21 @@
-"""Data sets that are too large to ship, and the plain reference the learners are held to."""
+"""Servers that the tests share, and data sets that are too large to ship."""
 
 from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.redis_server import RedisServer, server_binaries
 
 Event = tuple[dict[str, float], bool]
 
 
 def data_file(name: str) -> Path:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     folder = Path(os.environ.get("HINGED_TEST_DATA", root / ".." / "shared" / "data"))
     if not (folder / name).exists():
         pytest.skip(f"{name} is not there: point HINGED_TEST_DATA at the folder that holds it")
@@ -38,3 +41,33 @@ def sms() -> list[Event]:
         (dict.fromkeys(sorted(set(r["SMS"].lower().split())), 1.0), r["Label"] == "spam")
         for r in rows
     ]
+
+
+@pytest.fixture(scope="session", params=sorted(server_binaries()))
+def shared_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """A server for tests that do not kill it, once per kind of server."""
+    directory: Path = tmp_path_factory.mktemp(request.param)
+    server = RedisServer(directory, server_binaries()[request.param])
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def redis_url(shared_server: RedisServer) -> Iterator[str]:
+    """The address of the shared server, which is empty before and after."""
+    with shared_server.client() as client:
+        client.flushall()
+        yield shared_server.url
+        client.flushall()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Valkey of the test's own, to be killed, stopped or set back."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    yield server
+    server.kill()
