@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import hinged
 from hinged_service.codec import FOLD_TAG, DamagedState, Position
@@ -67,7 +67,7 @@ class _Waiting:
     payload: bytes
     marks: list[tuple[int, str, str]]
     deadline_s: float
-    answer: asyncio.Future[Learned] = field(default_factory=asyncio.Future)
+    answer: asyncio.Future[Learned]
 
     def fail(self, error: BaseException) -> None:
         if not self.answer.done():
@@ -190,7 +190,10 @@ class Appender:
         if self._queued_events + len(events) > self._settings.max_queued_events:
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
-        waiting = _Waiting(events, payload, marks, self._loop.time() + self._timeout_s)
+        loop = self._loop
+        waiting = _Waiting(
+            events, payload, marks, loop.time() + self._timeout_s, loop.create_future()
+        )
         self._queue.append(waiting)
         self._queued_events += len(events)
         self._wake()

@@ -48,6 +48,10 @@ class Labels:
         """Return whether `y` is the positive label; `None` if it is neither."""
         return self._targets.get(y) if type(y) in self._types else None
 
+    def take_all(self, events: Iterable[Event]) -> bool:
+        """Tell whether every event has one of the labels."""
+        return None not in map(self.target, [event.y for event in events])
+
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
         if self._types == (bool, int):

@@ -190,8 +190,7 @@ class Learning(_Call):
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         events, payload, many = parse_events(body, self._max_events)
         labels = appender.replica.fold.labels
-        target = labels.target
-        if None in [target(event.y) for event in events]:
+        if not labels.take_all(events):
             raise _wrong_labels(events, labels, many)
         if not events:
             return b"[]"
