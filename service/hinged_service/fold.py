@@ -89,6 +89,7 @@ class Fold:
         self.rejected = 0
         self.ignored_features = 0
         self._max_features = spec.max_features
+        self._room = 0  # features that certainly fit; counted anew when it is used up
 
     def learn(self, event: Event | None) -> hinged.Outcome | None:
         """Fold one event in.
@@ -109,7 +110,8 @@ class Fold:
             self.rejected += 1
             return None
         x = event.x
-        if len(self.learner.weights) + len(x) > self._max_features:
+        self._room -= len(x)
+        if self._room < 0:
             x = self._within_cap(x)
         try:
             return self.learner.predict_learn_one(x, target, event.w)
@@ -120,6 +122,9 @@ class Fold:
     def _within_cap(self, x: dict[str, float]) -> dict[str, float]:
         weights = self.learner.weights
         room = self._max_features - len(weights)
+        self._room = room - len(x)
+        if self._room >= 0:
+            return x
         kept: dict[str, float] = {}
         for name, value in x.items():
             if name in weights:

@@ -96,10 +96,16 @@ class Host:
         task = self._opening.get(name)
         if task is None:
             task = self._opening[name] = asyncio.create_task(self._load(name))
-            task.add_done_callback(lambda _: self._opening.pop(name, None))
+            task.add_done_callback(lambda done: self._opened(name, done))
         return await asyncio.shield(task)
 
+    def _opened(self, name: str, task: asyncio.Task[Appender]) -> None:
+        del self._opening[name]
+        if not task.cancelled():
+            task.exception()  # whoever waited has it
+
     async def _load(self, name: str) -> Appender:
+        await self.connection.ensure_checked()
         entry = await models.find(self.connection, name)
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)

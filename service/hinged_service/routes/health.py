@@ -36,5 +36,6 @@ async def healthz() -> Health:
 async def readyz(request: Request) -> Health:
     """Answer 200 if Redis can be reached and takes writes, else 503 with the reason."""
     host: Host = request.app.state.host
+    await host.connection.ensure_checked()
     await host.connection.check_writable()
     return Health(status="ready")

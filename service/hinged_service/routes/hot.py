@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 import hinged
 from hinged.base import probabilities
 from hinged_service.appender import Appender
-from hinged_service.errors import Detail, ModelGone, ServiceError, Unprocessable
+from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
 from hinged_service.events import MAX_DETAILS, Event, parse_events, parse_questions
 from hinged_service.fold import Labels
 from hinged_service.host import Host
@@ -194,7 +194,12 @@ class Learning(_Call):
             raise _wrong_labels(events, labels, many)
         if not events:
             return b"[]"
-        learned = await appender.learn(events, payload)
+        try:
+            learned = await appender.learn(events, payload)
+        except Conflict as conflict:
+            if not many:  # the path of a lone event has no index
+                conflict.errors = [Detail("id", fault.reason) for fault in conflict.errors]
+            raise
         at = str(learned.position)
         answers = [_learned(outcome, labels, at) for outcome in learned.outcomes]
         return _encode(answers if many else answers[0])

@@ -54,6 +54,7 @@ class Connection:
         except ValueError as error:
             raise StartupError(f"The Redis URL is wrong: {error}") from error
         self._redis = aioredis.Redis(connection_pool=pool)
+        self._checked = False
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -114,6 +115,14 @@ class Connection:
         """Raise `Unavailable` unless a write would be accepted now."""
         await self.run(_READY, [])
 
+    async def ensure_checked(self) -> None:
+        """Check the server unless it has been found good; what is wrong with it is `Unavailable`."""
+        if not self._checked:
+            try:
+                await self.check_server()
+            except StartupError as error:
+                raise Unavailable(str(error), retry_after_s=60) from error
+
     async def check_server(self) -> None:
         """Refuse a Redis that would lose the log.
 
@@ -141,6 +150,7 @@ class Connection:
                 f"{name} has maxmemory-policy {policy}, which would evict the event log: "
                 "set it to noeviction."
             )
+        self._checked = True
         if not int(info.get("aof_enabled", 0)):
             logger.warning(
                 "%s has no append-only file: what it learned since its last dump is lost when it "
