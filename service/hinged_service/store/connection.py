@@ -116,7 +116,7 @@ class Connection:
         await self.run(_READY, [])
 
     async def ensure_checked(self) -> None:
-        """Check the server unless it has been found good; what is wrong with it is `Unavailable`."""
+        """Check the server once; what is wrong with it is `Unavailable`."""
         if not self._checked:
             try:
                 await self.check_server()
