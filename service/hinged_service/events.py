@@ -195,23 +195,32 @@ def _check_count(events: list[Any], max_events: int) -> None:
 
 
 def _refuse(body: bytes, error: Exception, kind: type[Event] | type[Question]) -> NoReturn:
-    malformed = Malformed(f"The body is not valid JSON: {_reason(error)}.")
     if len(body) > _EXPLAINED_BYTES:
-        raise malformed from None
+        raise _unexplained(error) from None
     try:
-        value = json.loads(body, parse_int=_lenient_int)
-    except (ValueError, RecursionError):
-        raise malformed from None
+        value = json.loads(body.decode(), parse_int=_lenient_int)
+    except (ValueError, RecursionError) as fault:
+        first = fault if isinstance(error, msgspec.ValidationError) else error
+        raise _unexplained(first) from None
     details: list[Detail] = []
     count = 0
-    for fault in _faults(value, kind):
+    for detail in _faults(value, kind):
         count += 1
         if len(details) < MAX_DETAILS:
-            details.append(fault)
+            details.append(detail)
     if not details:
-        raise malformed from None
+        raise _unexplained(error) from None
     shown = "" if count == len(details) else f" ({len(details)} of {count} shown)"
     raise Unprocessable(f"Nothing was taken: see errors{shown}.", details) from None
+
+
+def _unexplained(error: Exception) -> Malformed | Unprocessable:
+    """Return the one fault that a decoder stopped at."""
+    if not isinstance(error, msgspec.ValidationError):
+        return Malformed(f"The body is not valid JSON: {_reason(error)}.")
+    reason, _, at = str(error).partition(" - at `$")
+    field = at.rstrip("`").lstrip(".") or "body"
+    return Unprocessable("Nothing was taken: see errors.", [Detail(field, reason[:200])])
 
 
 def _reason(error: Exception) -> str:
