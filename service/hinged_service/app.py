@@ -78,7 +78,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await host.aclose()
 
     app = _Service(
-        title="hinged", version=hinged.__version__, description=_ABOUT, lifespan=lifespan
+        title="hinged",
+        version=hinged.__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        redirect_slashes=False,
     )
     problems.install(app)
     app.hot = {"predict": predicting, "learn": learning}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
 
 import hinged
 
@@ -34,18 +34,19 @@ class PerceptronSpec(_Strict):
 
 
 Text = Annotated[StrictStr, Field(max_length=256)]
+Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 
 
 class ModelSpec(_Strict):
     """A model: a learner that follows a stream of labelled events."""
 
     learner: PerceptronSpec = Field(description="The update rule and its parameters.")
-    labels: (
-        tuple[StrictBool, StrictBool] | tuple[StrictInt, StrictInt] | tuple[Text, Text] | None
-    ) = Field(
-        None,
-        description="The two labels, the negative one first, both of one JSON type. "
-        "Without it labels are true and false (or 1 and 0).",
+    labels: tuple[StrictBool, StrictBool] | tuple[Integer, Integer] | tuple[Text, Text] | None = (
+        Field(
+            None,
+            description="The two labels, the negative one first, both of one JSON type. "
+            "Without it labels are true and false (or 1 and 0).",
+        )
     )
     stream: Name | None = Field(
         None, description="The stream to follow; a new one with the model's name if left out."
@@ -69,11 +70,12 @@ class ModelSpec(_Strict):
         }
     )
 
-    @model_validator(mode="after")
-    def _distinct(self) -> ModelSpec:
-        if self.labels is not None and self.labels[0] == self.labels[1]:
+    @field_validator("labels")
+    @classmethod
+    def _distinct(cls, labels: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
+        if labels is not None and labels[0] == labels[1]:
             raise ValueError("labels must be two different values")
-        return self
+        return labels
 
     def on(self, name: str) -> ModelSpec:
         """Return the spec with its stream named, the default being the model's own name."""

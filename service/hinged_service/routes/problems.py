@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from hinged_service.errors import Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.events import MAX_DETAILS, shown
@@ -20,6 +21,7 @@ __all__ = ["Problem", "install", "problem", "refused"]
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+_SHOWN_CHARS = 40
 
 
 class Fault(BaseModel):
@@ -71,10 +73,15 @@ def refused(error: ValidationError | RequestValidationError) -> ServiceError:
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
         return Malformed("The body is not valid JSON.")
     details = [
-        Detail(".".join(str(part) for part in e["loc"]) or "body", _reason(e)) for e in found
+        Detail(".".join(_part(part) for part in e["loc"]) or "body", _reason(e)) for e in found
     ]
     some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
     return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def _part(part: int | str) -> str:
+    text = str(part)
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
 
 
 def _reason(found: Any) -> str:
@@ -90,6 +97,16 @@ def _response(error: ServiceError) -> Response:
     return response
 
 
+def _methods(request: Request) -> list[str]:
+    """Return the methods that some route takes at the request's path."""
+    routes = request.app.routes
+    return [
+        method
+        for method in ("DELETE", "GET", "HEAD", "POST", "PUT")
+        if any(r.matches({**request.scope, "method": method})[0] is Match.FULL for r in routes)
+    ]
+
+
 def install(app: FastAPI) -> None:
     """Make every error of the app a problem document."""
 
@@ -101,13 +118,15 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
         return _response(refused(error))
 
-    async def on_http(_: Request, error: Exception) -> Response:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         made = ServiceError(str(error.detail))
         made.__dict__.update(status=error.status_code, title=str(error.detail))
         response = _response(made)
         for name, value in (error.headers or {}).items():
             response.headers[name] = value
+        if error.status_code == 405:
+            response.headers["allow"] = ", ".join(_methods(request))
         return response
 
     async def on_anything(request: Request, _: Exception) -> Response:
