@@ -36,7 +36,7 @@ FOLD_TAG = f"hinged-{hinged.FOLD_VERSION}"
 IEEE 754 fixes, so neither the Python version nor the platform is part of it."""
 
 _MARKER = "\x00json:"
-_ENTRY_ID = re.compile(r"(\d{1,20})-(\d{1,20})")
+_ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _CHAIN = re.compile(r"[0-9a-f]{40}")
 
 
@@ -80,7 +80,8 @@ class Position:
 
         """
         entry_id, _, chain = text.partition(".")
-        if not (_ENTRY_ID.fullmatch(entry_id) and _CHAIN.fullmatch(chain)):
+        parts = _ENTRY_ID.fullmatch(entry_id)
+        if not (parts and _CHAIN.fullmatch(chain) and all(int(n) < 2**64 for n in parts.groups())):
             raise ValueError("not a position of this service")
         return cls(entry_id, chain)
 

@@ -76,7 +76,7 @@ def at_least(scope: Scope) -> Position | None:
     query: bytes = scope["query_string"]
     if not query:
         return None
-    values = parse_qs(query.decode("latin-1")).get("at_least")
+    values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("at_least")
     return parse_position(values[-1]) if values else None
 
 
