@@ -263,17 +263,19 @@ class Appender:
                 )
             await self.read()
             await asyncio.sleep(_RETRY_S)
+        if not await self._is_past(position):
+            raise Conflict("The log's history contradicts that position.")
+
+    async def _is_past(self, position: Position) -> bool:
+        """Tell whether `position` is in the log's past, as far as the log still tells."""
         if position == self.replica.position:
-            return
+            return True
         log = self.keys.on.log
         entry = await self._connection.entry(log, position.id)
         if entry is not None:
-            contradicts = entry[b"chain"].decode() != position.chain
-        else:
-            first = await self._connection.first_id(log)
-            contradicts = first is None or Position(first, "").order < position.order
-        if contradicts:
-            raise Conflict("The log's history contradicts that position.")
+            return entry[b"chain"].decode() == position.chain
+        first = await self._connection.first_id(log)
+        return first is not None and Position(first, "").order > position.order
 
     def _wake(self) -> None:
         if self._task is None:
@@ -350,6 +352,8 @@ class Appender:
         outcomes: list[hinged.Outcome | None] | None = None
         if reply.kind == "replay" or reply.more:
             outcomes = await self._fold_through(own)
+            if outcomes is None and not await self._is_past(own):
+                raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
         elif reply.appended:
             events = [event for w in taken for event in w.events]
             entry = self.replica.own_entry(own, batch.payload, reply.skip)
