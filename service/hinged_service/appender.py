@@ -41,6 +41,7 @@ _RETRY_S = 0.02
 _SAVE_PAUSE_S = 0.1
 _GATHER_BYTES = 2**20
 _REBUILDS = 3
+_NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +309,11 @@ class Appender:
                 fail(error)
             return False
         except Exception as error:
-            logger.exception("model %s: a request to the log failed", self.entry.uid)
+            logger.exception("model %s: set aside", self.entry.uid)
+            self.gone = True  # the replica may have moved by halves: never use or save it again
+            aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
             for fail in fails:
-                fail(error)
+                fail(aside)
             return False
         self._note_failing(False)
         return True
@@ -354,6 +357,8 @@ class Appender:
             outcomes = await self._fold_through(own)
             if outcomes is None and not await self._is_past(own):
                 raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
+            if not reply.appended:
+                outcomes = None  # the entry there is somebody else's
         elif reply.appended:
             events = [event for w in taken for event in w.events]
             entry = self.replica.own_entry(own, batch.payload, reply.skip)
@@ -471,7 +476,7 @@ class Appender:
         """Start saving a snapshot if one is due and none is being saved."""
         settings = self._settings
         now_s = self._loop.time()
-        if self._saving is not None or now_s < self._save_after_s:
+        if self.gone or self._saving is not None or now_s < self._save_after_s:
             return
         if self.replica.is_due(
             now_s,
@@ -492,8 +497,9 @@ class Appender:
     async def _save(self) -> None:
         try:
             replica = self.replica
-            saved = await self._save_once(replica, full=replica.needs_full)
-            if saved == "full":
+            whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
+            saved = await self._save_once(replica, full=whole)
+            if saved == "full" and not self.gone:
                 saved = await self._save_once(replica, full=True)
             if saved in ("later", "incomplete"):
                 self._save_after_s = self._loop.time() + _SAVE_PAUSE_S

@@ -62,9 +62,8 @@ class Proxy:
         server.close()
         self._cut()
         tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        if tasks:  # cut, they end by themselves; a cancelled stream handler would be reported
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=5))
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -180,7 +180,8 @@ async def append(
     skip = _indices(reply[3])
     refused = dict(zip(reply[4][::2], reply[4][1::2], strict=True))
     if kind == "replay":
-        return Appended("replay", own, skip, refused)
+        appended = len(skip) < sum(caller.count for caller in batch.callers)
+        return Appended("replay", own, skip, refused, appended)
     return Appended(
         "ok",
         own,
