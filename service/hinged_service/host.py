@@ -53,6 +53,7 @@ class Host:
         self._aside: dict[str, tuple[SetAside, float]] = {}
         self._orphans: set[str] = set()
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def start(self) -> None:
         """Start the background task."""
@@ -60,6 +61,7 @@ class Host:
 
     async def aclose(self) -> None:
         """Stop the background task, finish what was accepted, save every model."""
+        self._closing = True  # an answer that comes in the same moment may swallow the cancel
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -233,6 +235,8 @@ class Host:
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
         for turn in itertools.count(1):
+            if self._closing:
+                return
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads workers
             for appender in list(self._live.values()):
                 appender.save_if_due()
@@ -272,6 +276,8 @@ class Host:
                     appender = await self.open(name)
                     await appender.read()
                     await appender.save()
+                except (NotFound, ModelGone):
+                    continue  # deleted meanwhile
                 except SetAside:
                     logger.warning("model %s cannot advance; the log no longer waits for it", name)
                     await models.set_aside(self.connection, keys, uid)
