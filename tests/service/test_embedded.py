@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, cast
@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 import redis
+from tests.support.processes import embedded_servers, gone, wait_until
 
 from hinged_service.errors import StartupError
 from hinged_service.store.embedded import EmbeddedServer
@@ -82,30 +83,11 @@ class User:
                 pipe.close()
 
 
-def servers(data_dir: Path) -> list[int]:
-    """Process ids of the living servers that keep this directory or one below it."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if b"valkey-server" in (process / "cmdline").read_bytes() and (
-                process / "cwd"
-            ).resolve().is_relative_to(data_dir.resolve()):
-                found.append(int(process.name))
-    return found
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "data"
     yield folder
-    left = servers(folder)
+    left = embedded_servers(folder)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left, "a server was left running"
@@ -138,11 +120,11 @@ def test_the_last_of_several_users_stops_the_server(
     first, second = user(), user()
     url = first.acquire()
     assert second.acquire() == url
-    assert servers(data_dir) == [process_id(url)]
+    assert embedded_servers(data_dir) == [process_id(url)]
     first.leave()
-    assert servers(data_dir) == [process_id(url)]
+    assert embedded_servers(data_dir) == [process_id(url)]
     second.leave()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
     assert not Path(unquote(url.removeprefix("unix://"))).parent.exists()
 
 
@@ -154,9 +136,9 @@ def test_several_users_in_one_process(data_dir: Path) -> None:
         first.acquire()
     first.release()
     first.release()
-    assert servers(data_dir) == [process_id(url)]
+    assert embedded_servers(data_dir) == [process_id(url)]
     second.release()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
 
 
 def test_a_killed_user_counts_no_longer(user: Callable[..., User], data_dir: Path) -> None:
@@ -164,9 +146,9 @@ def test_a_killed_user_counts_no_longer(user: Callable[..., User], data_dir: Pat
     killed.acquire()
     url = other.acquire()
     killed.end(signal.SIGKILL)
-    assert servers(data_dir) == [process_id(url)]
+    assert embedded_servers(data_dir) == [process_id(url)]
     other.leave()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
 
 
 def test_a_server_whose_users_were_all_killed_is_taken_over(
@@ -178,11 +160,11 @@ def test_a_server_whose_users_were_all_killed_is_taken_over(
     pid = process_id(url)
     first.end(signal.SIGKILL)
     second.end(signal.SIGKILL)
-    assert servers(data_dir) == [pid]
+    assert embedded_servers(data_dir) == [pid]
     third = user()
     assert process_id(third.acquire()) == pid
     third.leave()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
 
 
 def test_six_at_once_start_one_server_and_leave_none(
@@ -193,12 +175,12 @@ def test_six_at_once_start_one_server_and_leave_none(
         each.say()
     urls = {each.hear() for each in users}
     assert len(urls) == 1
-    assert servers(data_dir) == [process_id(urls.pop())]
+    assert embedded_servers(data_dir) == [process_id(urls.pop())]
     assert (data_dir / "valkey.log").read_text().count("Ready to accept connections") == 1
     for each in users:
         each.say()
     assert [each.hear() for each in users] == ["left"] * 6
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
 
 
 CHURN: Final = """
@@ -221,7 +203,7 @@ def test_coming_and_going_at_once_never_meets_a_stopping_server(data_dir: Path) 
         for _ in range(4)
     ]
     assert [visitor.wait(60) for visitor in visitors] == [0] * 4
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
     server = EmbeddedServer(data_dir)
     with client(server.acquire()) as connection:
         assert connection.get("visits") == "100"
@@ -240,7 +222,7 @@ def test_ctrl_c_ends_the_users_and_not_the_server(
     heir = user()
     heir.acquire()
     heir.leave()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
 
 
 def test_the_server_holds_no_lock_but_its_own(data_dir: Path) -> None:
@@ -276,13 +258,13 @@ def test_data_survives_a_killed_server_and_its_socket_file(data_dir: Path) -> No
         connection.set("answer", "42")
         assert connection.execute_command("WAITAOF", 1, 0, 5_000)[0] == 1
     os.kill(process_id(url), signal.SIGKILL)
-    wait_until(lambda: not servers(data_dir))
+    wait_until(lambda: not embedded_servers(data_dir))
     assert Path(unquote(url.removeprefix("unix://"))).exists()
     other = EmbeddedServer(data_dir)
     with client(other.acquire()) as connection:
         assert connection.get("answer") == "42"
     server.release()
-    assert servers(data_dir) == [process_id(url)]
+    assert embedded_servers(data_dir) == [process_id(url)]
     other.release()
 
 
@@ -293,7 +275,7 @@ def test_any_directory_name_will_do(data_dir: Path, name: str) -> None:
     with client(url) as connection:
         assert connection.config_get("dir") == {"dir": str(data_dir / name)}
     server.release()
-    assert servers(data_dir / name) == []
+    assert embedded_servers(data_dir / name) == []
     assert (data_dir / name / "appendonlydir").is_dir()
 
 
@@ -351,9 +333,17 @@ def test_a_server_whose_socket_file_was_cleaned_away_is_not_doubled_and_still_st
     Path(unquote(url.removeprefix("unix://"))).unlink()
     with pytest.raises(StartupError, match=rf"process {pid}\) does not answer"):
         EmbeddedServer(data_dir, start_timeout_s=0.2).acquire()
-    assert servers(data_dir) == [pid]
+    assert embedded_servers(data_dir) == [pid]
     server.release()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
+
+
+def test_a_server_whose_directory_was_removed_is_stopped_too(data_dir: Path) -> None:
+    server = EmbeddedServer(data_dir)
+    pid = process_id(server.acquire())
+    shutil.rmtree(data_dir)
+    server.release()
+    wait_until(lambda: gone(pid))
 
 
 def test_a_server_that_cannot_load_its_data_says_why(data_dir: Path) -> None:
@@ -365,7 +355,7 @@ def test_a_server_that_cannot_load_its_data_says_why(data_dir: Path) -> None:
     manifest.write_text("nonsense\n")
     with pytest.raises(StartupError, match=r"(?s)ended while starting.*manifest"):
         server.acquire()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
     manifest.write_text(whole)
     server.acquire()
     server.release()
@@ -385,7 +375,7 @@ def test_a_server_with_much_to_load_is_waited_for(data_dir: Path) -> None:
         StartupError, match=r"(is still loading its data|does not answer on .*) after 0\.2 s"
     ):
         EmbeddedServer(data_dir, start_timeout_s=0.2).acquire()
-    assert servers(data_dir) == []
+    assert embedded_servers(data_dir) == []
     with client(server.acquire()) as connection:
         assert connection.dbsize() == 400_000
     server.release()

@@ -206,7 +206,12 @@ class EmbeddedServer:
     def _stop(self) -> None:
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         asked = False
-        with _Lock(self._data_dir / "server.lock") as server:
+        try:
+            server = _Lock(self._data_dir / "server.lock")
+        except FileNotFoundError:
+            self._ask_to_end()  # somebody removed the directory: nothing to save, nobody to come
+            return
+        with server:
             while not server.try_lock(exclusive=True):
                 asked = asked or self._ask_to_end()
                 if time.monotonic() > deadline:
