@@ -13,20 +13,21 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import typer
 import uvicorn
-from fastapi import FastAPI
 from pydantic import ValidationError
 from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from hinged import __version__
-from hinged_service.demo import run_demo
 from hinged_service.errors import StartupError
 from hinged_service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 __all__ = ["ShortStartupErrors", "main", "worker_app"]
 
@@ -179,6 +180,8 @@ def demo(
     Starts a service of its own on an embedded Valkey, streams the 1,250 events of River's
     Phishing data through it and shows what it learned. Nothing is left behind.
     """
+    from hinged_service.demo import run_demo
+
     raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port))
 
 

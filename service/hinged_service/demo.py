@@ -22,7 +22,6 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
-from river.datasets import Phishing
 
 __all__ = ["run_demo"]
 
@@ -201,6 +200,8 @@ def _read_tail(log: Path) -> str:
 
 
 def _stream(console: Console, client: httpx.Client) -> None:
+    from river.datasets import Phishing  # takes a second: not before the service has started
+
     spec = {"learner": {"type": "perceptron"}}
     _checked(client.put(f"/v1/models/{_MODEL}", json=spec))
     _print(console, f"PUT /v1/models/{_MODEL}  {json.dumps(spec)}")
