@@ -123,6 +123,7 @@ class Appender:
         self._sequence = sequence
         self._queue: deque[_Waiting] = deque()
         self._queued_events = 0
+        self._queued_bytes = 0
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -188,7 +189,7 @@ class Appender:
             same ones with ids may be sent again.
 
         """
-        if self._queued_events + len(events) > self._settings.max_queued_events:
+        if self._queue and self._is_full(len(events), len(payload)):
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
         loop = self._loop
@@ -197,8 +198,16 @@ class Appender:
         )
         self._queue.append(waiting)
         self._queued_events += len(events)
+        self._queued_bytes += len(payload)
         self._wake()
         return await waiting.answer
+
+    def _is_full(self, events: int, size: int) -> bool:
+        settings = self._settings
+        return (
+            self._queued_events + events > settings.max_queued_events
+            or self._queued_bytes + size > settings.max_queued_bytes
+        )
 
     async def read(self) -> None:
         """Bring the replica up to the log's present end.
@@ -338,6 +347,7 @@ class Appender:
                 break
             taken.append(self._queue.popleft())
         self._queued_events -= sum(len(w.events) for w in taken)
+        self._queued_bytes -= sum(len(w.payload) for w in taken)
         return taken
 
     async def _commit(self, taken: list[_Waiting]) -> None:

@@ -34,6 +34,9 @@ class Settings(BaseSettings):
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
     )
+    max_queued_bytes: int = Field(
+        32 * 2**20, ge=1, description="The same in bytes of their JSON; whichever comes first."
+    )
     max_batch_events: int = Field(
         2_000, ge=1, description="Events that one append may gather from waiting callers."
     )

@@ -22,7 +22,8 @@ class Service:
 
     def __init__(self, redis_url: str, **settings: Any) -> None:
         self.port = free_port()
-        self.app = create_app(Settings(redis_url=redis_url, **settings))
+        self.settings = Settings(redis_url=redis_url, **settings)
+        self.app = create_app(self.settings)
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
         )
