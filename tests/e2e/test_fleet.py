@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,14 @@ Event = dict[str, Any]
 
 
 def made_events(rng: random.Random, count: int) -> list[Event]:
-    """Return events of 12 out of 60 features with a linear label, 5 % of them wrong."""
+    """Return events of 8 frequent and 4 rare features, a linear label, 5 % of them wrong."""
     names = [f"f{i}" for i in range(58)] + ["naïve", 'a "quoted" name']
-    truth = {name: rng.gauss(0, 1) for name in names}
+    rare = [f"rare{i}" for i in range(3_000)]
+    truth = {name: rng.gauss(0, 1) for name in names} | dict.fromkeys(rare, 0.0)
     events: list[Event] = []
     for number in range(count):
-        x = {name: round(rng.gauss(0, 3), rng.randint(0, 17)) for name in rng.sample(names, 12)}
+        present = rng.sample(names, 8) + rng.sample(rare, 4)
+        x = {name: round(rng.gauss(0, 3), rng.randint(0, 17)) for name in present}
         y = sum(truth[name] * value for name, value in x.items()) > 0
         event: Event = {"x": x, "y": y is not (rng.random() < 0.05), "id": f"e{number}"}
         if rng.random() < 0.1:
@@ -268,14 +270,22 @@ def test_every_event_counts_once_and_in_one_order_whatever_breaks(fleet: Fleet, 
         assert [p for p in clients.positions if not folded.reached(p)] == []
         end = f"{folded.position}.{folded.chain}"
         for worker in fleet.workers:
-            assert served(worker, end) == (folded.weights, folded.accounts)
+            weights, accounts = served(worker, end)
+            assert bits(weights) == bits(folded.weights)
+            assert bits(accounts) == bits(folded.accounts)
         uid = model_uid(client, MODEL)
         stored = wait_for_snapshot(client, uid, folded.position)
         assert stored.follower == f"{stored.position} {stored.chain}" == end.replace(".", " ")
-        assert (stored.weights, stored.accounts) == (folded.weights, folded.accounts)
+        assert bits(stored.weights) == bits(folded.weights)
+        assert bits(stored.accounts) == bits(folded.accounts)
         assert (stored.rejected, stored.sizes) == (0, {"weights": len(folded.weights)})
         assert lasting_keys(client) <= lasting(uid)
-    assert folded.accounts["mistakes"] < 0.2 * EVENTS, "the labels can be learned"
+    assert folded.accounts["mistakes"] < 0.35 * EVENTS, "the labels can be learned"
+
+
+def bits(values: Mapping[str, float]) -> dict[str, str]:
+    """Return the numbers in a form that is equal only if they are, the sign of zero included."""
+    return {name: float(value).hex() for name, value in values.items()}
 
 
 def served(worker: Worker, end: str) -> tuple[dict[str, float], dict[str, int | float]]:
