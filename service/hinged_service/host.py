@@ -10,6 +10,7 @@ import secrets
 from collections import OrderedDict, defaultdict
 
 from hinged_service.appender import Appender
+from hinged_service.codec import DamagedState
 from hinged_service.errors import (
     Conflict,
     ModelGone,
@@ -255,18 +256,27 @@ class Host:
         for name, entry in found.items():
             if entry.deleting:
                 await self._finish_deletion(name, entry)
-            else:
-                by_stream[entry.stream][entry.uid] = name
+                continue
+            if entry.base is None:
+                await self._finish_creation(name, entry)
+            by_stream[entry.stream][entry.uid] = name
         unnamed: set[str] = set()
         for stream, named in by_stream.items():
-            keys = StreamKeys(stream)
-            following = await models.followers(self.connection, keys)
-            unnamed |= following.keys() - named.keys()
-            for uid in self._orphans & unnamed & following.keys():
-                await models.delete(self.connection, keys.model(uid))
-            if len(following) > 1:
-                await self._advance_laggards(keys, {u: named[u] for u in following if u in named})
+            try:
+                unnamed |= await self._sweep_stream(StreamKeys(stream), named)
+            except DamagedState as error:
+                logger.error("stream %s is damaged: %s", stream, error)  # noqa: TRY400 - it says all
         self._orphans = unnamed
+
+    async def _sweep_stream(self, keys: StreamKeys, named: dict[str, str]) -> set[str]:
+        """Remove followers that no name was found for twice; return those without a name now."""
+        following = await models.followers(self.connection, keys)
+        unnamed = following.keys() - named.keys()
+        for uid in self._orphans & unnamed:
+            await models.delete(self.connection, keys.model(uid))
+        if len(following) > 1:
+            await self._advance_laggards(keys, {u: named[u] for u in following if u in named})
+        return unnamed
 
     async def _advance_laggards(self, keys: StreamKeys, named: dict[str, str]) -> None:
         lag = await models.lag_bytes(self.connection, keys)

@@ -250,9 +250,11 @@ async def until(
 
 
 def everything(client: redis.Redis) -> dict[str, Any]:
-    """Return the whole content of a server, to tell whether anything was written."""
+    """Return what a server holds, but for what expires: to tell whether anything was written."""
     content: dict[str, Any] = {}
     for key in client.scan_iter(count=1000):
+        if client.ttl(key) != -1:
+            continue
         kind: Any = client.type(key)
         if kind == "hash":
             content[key] = client.hgetall(key) if "producers" not in key else client.hlen(key)

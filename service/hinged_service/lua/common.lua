@@ -10,9 +10,10 @@ local function compare(a, b)
   return 0
 end
 
--- A follower's or a hold's value is "entry id, space, rest".
+-- A follower's or a hold's value is "entry id, space, rest"; damaged, it reads as the oldest id.
 local function words(text)
-  return string.match(text, '^(%S+) (%S+)$')
+  local id, rest = string.match(text, '^(%d+%-%d+) (%S+)$')
+  return id or '0-0', rest or ''
 end
 
 -- Does the log hold the entry `id` with this very chain?
@@ -40,7 +41,7 @@ local function entries_after(log, last, id, limit)
       for _, part in ipairs(entry[2]) do bytes = bytes + #part end
     end
     id = some[#some][1]
-    if bytes - before < 65536 and step < 256 then step = step * 2 else step = 1 end
+    if bytes - before < 65536 and step < 16 then step = step * 2 else step = 1 end
   end
   return found, 0
 end

@@ -11,7 +11,7 @@ local function refusal(meta, log, followers, uid, new, new_chain)
   if m[3] then
     local held, till = words(m[3])
     local now = redis.call('TIME')
-    if held == stored and now[1] * 1000 + now[2] / 1000 < tonumber(till) then return {'later'} end
+    if held == stored and now[1] * 1000 + now[2] / 1000 < (tonumber(till) or 0) then return {'later'} end
   end
   return nil, stored
 end

@@ -12,6 +12,7 @@ from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from hinged_service.codec import DamagedState
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.scripts import Script, load
 from hinged_service.settings import Settings
@@ -173,8 +174,13 @@ def _translated() -> Iterator[None]:
         refused = str(error).split(" ", 1)[0]
         if refused in {"OOM", "MISCONF", "READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING"}:
             raise Unavailable(f"Redis takes no writes: {error}", retry_after_s=1) from error
+        if refused == "WRONGTYPE":
+            raise DamagedState("a stored key is of another type") from error
         raise
 
 
 def _text(value: bytes | str) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else value
+    try:
+        return value.decode("utf-8") if isinstance(value, bytes) else value
+    except UnicodeDecodeError as error:
+        raise DamagedState("stored text is not UTF-8") from error

@@ -166,8 +166,10 @@ async def followers(connection: Connection, keys: StreamKeys) -> dict[str, Posit
 
 
 def _position(value: str) -> Position:
-    entry_id, _, chain = value.partition(" ")
-    return Position(entry_id, chain)
+    try:
+        return Position.parse(value.replace(" ", "."))
+    except ValueError:  # damaged: before all entries, as the scripts read it
+        return Position("0-0", "0" * 40)
 
 
 def _state(snapshot: Snapshot) -> bytes:
@@ -256,11 +258,11 @@ async def load_snapshot(
         if before is None:
             raise ModelGone("The model was deleted.")
         position = _position(before)
-        fields = await connection.hgetall(keys.state)
         vectors: dict[str, dict[Any, float]] = {}
         damage: DamagedState | None = None
         state = None
         try:
+            fields = await connection.hgetall(keys.state)
             state = decode_state(fields) if fields else None
             for name in VECTORS:
                 vectors[name] = await _vector(connection, keys.vector(name), chunk)
