@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -41,7 +42,7 @@ class Connection:
     """
 
     def __init__(self, url: str, settings: Settings) -> None:
-        timeout_s = settings.redis_timeout_ms / 1000
+        self._timeout_s = timeout_s = settings.redis_timeout_ms / 1000
         try:
             pool = aioredis.BlockingConnectionPool.from_url(
                 url,
@@ -71,7 +72,7 @@ class Connection:
             time; then the script may or may not have run.
 
         """
-        with _translated():
+        async with _bounded(self._timeout_s):
             try:
                 return await self._redis.evalsha(script.sha, len(keys), *keys, *args)
             except exceptions.NoScriptError:
@@ -79,13 +80,13 @@ class Connection:
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole."""
-        with _translated():
+        async with _bounded(self._timeout_s):
             found = await self._redis.hgetall(key)
         return {_text(field): _text(value) for field, value in found.items()}
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
-        with _translated():
+        async with _bounded(self._timeout_s):
             found = await self._redis.hget(key, field)
         return None if found is None else _text(found)
 
@@ -93,7 +94,7 @@ class Connection:
         """Yield a big hash in pieces of about `count` fields; a field may come twice."""
         cursor = 0
         while True:
-            with _translated():
+            async with _bounded(self._timeout_s):
                 reply: Any = await self._redis.hscan(key, cursor, count=count)
             cursor, found = reply
             yield [(_text(field), _text(value)) for field, value in found.items()]
@@ -102,13 +103,13 @@ class Connection:
 
     async def entry(self, log: str, entry_id: str) -> dict[bytes, bytes] | None:
         """Return the fields of one log entry, `None` if the log does not hold it."""
-        with _translated():
+        async with _bounded(self._timeout_s):
             found: Any = await self._redis.xrange(log, entry_id, entry_id)
         return found[0][1] if found else None
 
     async def first_id(self, log: str) -> str | None:
         """Return the id of the oldest entry of a log."""
-        with _translated():
+        async with _bounded(self._timeout_s):
             found: Any = await self._redis.xrange(log, count=1)
         return _text(found[0][0]) if found else None
 
@@ -135,7 +136,7 @@ class Connection:
             If it cannot be asked now.
 
         """
-        with _translated():
+        async with _bounded(self._timeout_s):
             info = await self._redis.info()
         valkey = "valkey_version" in info
         name = "Valkey" if valkey else "Redis"
@@ -158,6 +159,14 @@ class Connection:
                 "stops. Set appendonly yes.",
                 name,
             )
+
+
+@contextlib.asynccontextmanager
+async def _bounded(timeout_s: float) -> AsyncIterator[None]:
+    """Bound waiting for a connection, making it and the answer together; translate errors."""
+    with _translated():
+        async with asyncio.timeout(timeout_s):
+            yield
 
 
 @contextlib.contextmanager
