@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -217,3 +218,29 @@ def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None
             proxy.delay_s = 0.1 if n % 3 else 0.0
         proxy.delay_s = 0.0
     proxy.stop()
+
+
+def test_more_models_than_connections_are_answered_in_time_while_redis_stands_still(
+    own_server: RedisServer,
+) -> None:
+    with (
+        Service(own_server.url, redis_connections=2) as service,
+        service.client() as client,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        for n in range(8):
+            client.put(f"/v1/models/m{n}", json=PERCEPTRON)
+            if n % 2 == 0:
+                client.post(f"/v1/models/m{n}/learn", json=EVENT)
+
+        def learn(n: int) -> None:
+            url = f"{service.url}/v1/models/m{n}/learn"
+            unavailable(lambda: httpx.post(url, json=EVENT, timeout=10))
+
+        own_server.signal(signal.SIGSTOP)
+        try:
+            list(pool.map(learn, range(8)))
+        finally:
+            own_server.signal(signal.SIGCONT)
+        for n in range(8):
+            assert client.post(f"/v1/models/m{n}/learn", json=EVENT).status_code == 200

@@ -61,13 +61,19 @@ class WeightsAnswer(BaseModel):
     position: str
 
 
+def _problems(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}
+
+
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    errors: dict[int | str, dict[str, Any]] = {
-        404: {"model": Problem, "description": "There is no such model."},
-        503: {"model": Problem, "description": "Redis does not answer; send the same again."},
-    }
-    routes = APIRouter(prefix="/v1/models", tags=["models"], responses=errors)
+    routes = APIRouter(
+        prefix="/v1/models",
+        tags=["models"],
+        responses=_problems({503: "Redis does not answer; send the same again."}),
+    )
+    unknown = _problems({404: "There is no such model."})
+    contradicted = _problems({409: "The log contradicts at_least."})
 
     @routes.put(
         "/{model}",
@@ -75,8 +81,15 @@ def router(settings: Settings) -> APIRouter:
         response_model=ModelListed,
         responses={
             201: {"model": ModelListed, "description": "It was created."},
-            409: {"model": Problem, "description": "There is one with another spec."},
-            422: {"model": Problem, "description": "The spec is wrong; errors names the field."},
+            **_problems(
+                {
+                    400: "The body is not JSON.",
+                    409: "There is one with another spec.",
+                    413: "The body is too large.",
+                    415: "The body is not application/json.",
+                    422: "The spec or the name is wrong; errors names the field.",
+                }
+            ),
         },
         openapi_extra={
             "requestBody": {
@@ -108,7 +121,7 @@ def router(settings: Settings) -> APIRouter:
         entries = await _host(request).entries()
         return [ModelListed(name=n, spec=e.spec, base=e.base or "") for n, e in entries.items()]
 
-    @routes.get("/{model}", summary="Look at a model")
+    @routes.get("/{model}", summary="Look at a model", responses=unknown | contradicted)
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         appender = await _fresh(request, model, at_least)
@@ -132,12 +145,17 @@ def router(settings: Settings) -> APIRouter:
             stale_s=appender.staleness_s(),
         )
 
-    @routes.delete("/{model}", status_code=204, summary="Delete a model")
+    @routes.delete("/{model}", status_code=204, summary="Delete a model", responses=unknown)
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
         await _host(request).delete(model)
 
-    @routes.get("/{model}/weights", summary="Look at the weights", response_model=WeightsAnswer)
+    @routes.get(
+        "/{model}/weights",
+        summary="Look at the weights",
+        response_model=WeightsAnswer,
+        responses=unknown | contradicted,
+    )
     async def get_weights(
         request: Request,
         model: Name,

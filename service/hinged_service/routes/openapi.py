@@ -15,6 +15,7 @@ from hinged_service.spec import ModelSpec
 __all__ = ["install"]
 
 _TEMPLATE = "#/components/schemas/{}"
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
 _REASONS = {
     "400": "The body is not JSON.",
     "404": "There is no such model.",
@@ -58,13 +59,24 @@ def _document(app: FastAPI) -> dict[str, Any]:
             {"id": "e1", "x": {"clicks": 3, "age": 0.4}, "y": True},
         ),
     }
+    _errors_as_they_are(document)
     return document
+
+
+def _errors_as_they_are(document: dict[str, Any]) -> None:
+    """Describe every error as a problem document; FastAPI knows only its own form."""
+    for calls in document["paths"].values():
+        for call in calls.values():
+            for code, answer in call["responses"].items():
+                if code >= "400":
+                    answer["content"] = _PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
 
 
 def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[str, Any]:
     one_or_many: list[dict[str, Any]] = [_ref(body), {"type": "array", "items": _ref(body)}]
     answer = {"anyOf": [_ref(name) for name in answers]}
-    problem = {"application/problem+json": {"schema": _ref("Problem")}}
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     ]
@@ -98,7 +110,7 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
                     },
                 },
                 **{
-                    code: {"description": text, "content": problem}
+                    code: {"description": text, "content": _PROBLEM}
                     for code, text in _REASONS.items()
                 },
             },
