@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _http(folder: Path, quick: bool) -> list[Row]:
-    return http_calls.measure(folder, 3, 1.0) if quick else http_calls.measure(folder, 9, 3.0)
+    return http_calls.measure(folder, 3, 1) if quick else http_calls.measure(folder, 9, 3)
 
 
 def _arrays(folder: Path, quick: bool) -> list[Row]:

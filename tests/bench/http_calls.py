@@ -29,7 +29,7 @@ def one_answer(service: Server, call: str, body: bytes) -> bytes:
         return caller.post(body)
 
 
-def measure(folder: Path, rounds: int, seconds: float) -> list[Row]:
+def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
     """Return the rows; every round loads all servers, one after the other.
 
     Parameters

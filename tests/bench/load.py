@@ -24,7 +24,7 @@ def generator() -> str:
 
 
 def requests_per_s(
-    port: int, path: str, bodies: Sequence[bytes], connections: int, seconds: float
+    port: int, path: str, bodies: Sequence[bytes], connections: int, seconds: int
 ) -> float:
     """Post the bodies in turn over so many connections; return answered requests per second.
 
@@ -47,7 +47,7 @@ def requests_per_s(
                     wrk,
                     "-t1",
                     f"-c{connections}",
-                    f"-d{round(seconds * 1000)}ms",
+                    f"-d{seconds}s",
                     "--timeout",
                     "5s",
                 ),
@@ -67,7 +67,7 @@ def requests_per_s(
 
 
 async def _own_load(
-    port: int, requests: Sequence[bytes], connections: int, seconds: float
+    port: int, requests: Sequence[bytes], connections: int, seconds: int
 ) -> float:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
