@@ -23,6 +23,11 @@ __all__ = ["Connection"]
 logger = logging.getLogger(__name__)
 
 _READY = load("ready")
+_REFUSED = (
+    exceptions.AuthenticationError,
+    exceptions.AuthorizationError,
+    exceptions.NoPermissionError,
+)
 
 
 class Connection:
@@ -175,6 +180,9 @@ def _translated() -> Iterator[None]:
         yield
     except exceptions.BusyLoadingError as error:
         raise Unavailable("Redis is still loading its data.", retry_after_s=1) from error
+    except _REFUSED as error:
+        text = f"Redis refuses the user or the password of the configured address: {error}"
+        raise Unavailable(text, retry_after_s=1) from error
     except (TimeoutError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         raise Unavailable("Redis does not answer.", retry_after_s=1) from error
     except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
