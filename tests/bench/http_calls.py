@@ -73,12 +73,20 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
             ("river redis learn", river_redis, "/learn", "learn"),
         ]
         rate: dict[str, list[float]] = defaultdict(list)
+        cpu: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds + 1):
             for name, server, path, call in loads:
+                used_s = server.cpu_s()
                 measured = requests_per_s(server.port, path, sent[call], CONNECTIONS, seconds)
+                used_s = server.cpu_s() - used_s
                 if number > 0:  # the first round warms up
                     rate[name].append(measured)
-    return _rows(rate)
+                    cpu[name].append(used_s / (measured * seconds) * 1e6)
+    return [
+        *_rows(rate),
+        *(Row(name, values, "requests/s") for name, values in rate.items()),
+        *(Row(f"{name}: processor of the worker", v, "µs/request") for name, v in cpu.items()),
+    ]
 
 
 def _rows(rate: dict[str, list[float]]) -> list[Row]:
@@ -104,4 +112,4 @@ def _rows(rate: dict[str, list[float]]) -> list[Row]:
                 target=50,
             ),
         ]
-    return rows + [Row(name, values, "requests/s") for name, values in rate.items()]
+    return rows

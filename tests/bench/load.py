@@ -66,9 +66,7 @@ def requests_per_s(
     return float(found[1])
 
 
-async def _own_load(
-    port: int, requests: Sequence[bytes], connections: int, seconds: int
-) -> float:
+async def _own_load(port: int, requests: Sequence[bytes], connections: int, seconds: int) -> float:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.support.redis_server import free_port
 
@@ -63,6 +64,14 @@ class Server:
                 time.sleep(0.002)
             else:
                 return
+
+    def cpu_s(self) -> float:
+        """Return the processor time it has used; 0 where there is no /proc."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
         """Kill it hard."""
