@@ -124,7 +124,7 @@ def test_reading_never_inserts() -> None:
 
 def test_a_vector_that_is_not_tracked_notes_nothing() -> None:
     vector = WeightVector()
-    assert vector.add({"a": 1.0}, 1.0)
+    vector.add({"a": 1.0}, 1.0)
     vector.put_back_changed(["a"])
     assert vector.changed_count() == 0
     assert vector.take_changed() == set()
