@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from river.optim.base import Scheduler
+
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, rate_at
@@ -24,7 +26,7 @@ class _SettledRate(LearningRate):
     def __set__(self, instance: Any, value: object) -> None:
         if self.name in instance.__dict__:
             instance._settle()
-        if instance.steps != "constant" and not isinstance(value, (int, float)):
+        if instance.steps != "constant" and isinstance(value, Scheduler):
             raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')
         super().__set__(instance, value)
 
