@@ -66,6 +66,7 @@ def restored_members(
     types = saved.get("members")
     if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
         raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
+    _refuse_strangers(saved, len(fresh))
     for number, member in enumerate(fresh):
         prefix = f"{number}/"
         member.set_state(
@@ -100,6 +101,15 @@ def restored_account(
     scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
     account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
     return scalars, Accounting(**account)
+
+
+def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
+    prefixes = {str(number) for number in range(members)}
+    for part in ("scalars", "vectors"):
+        for name in saved.get(part) or ():
+            prefix, slash, _ = str(name).partition("/")
+            if prefix not in prefixes and (slash or part == "vectors"):
+                raise InvalidState(f"the {part} have {shown(name)}, which belongs to no member")
 
 
 def _under(part: Any, prefix: str) -> dict[str, Any]:

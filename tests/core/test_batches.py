@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from river import datasets
 
-from hinged import InvalidEvent, Perceptron
+from hinged import InvalidEvent, LinearClassifier, Perceptron
 
 Event = tuple[dict[str, float], bool]
 FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series)}
@@ -226,3 +226,65 @@ def test_polars_answers_in_polars() -> None:
     probas = model.predict_proba_many(X)
     assert probas.columns == ["False", "True"]
     assert probas["True"].to_list() == [model.predict_proba_one({"a": v})[True] for v in (1, -3)]
+
+
+def everything(model: Any) -> tuple[Any, Any, Any]:
+    state = model.get_state()
+    vectors = {name: dict(vector.view()) for name, vector in state["vectors"].items()}
+    return state["scalars"], vectors, state.get("classes")
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 60])
+def test_every_learner_in_chunks(learner: LinearClassifier, chunk: int, kind: Any) -> None:
+    frame, series = kind
+    source: Any = datasets.ImageSegments if learner._multiclass else datasets.Phishing
+    rows = list(source().take(60))
+    one, many = learner.clone(), learner.clone()
+    names = list(rows[0][0])
+    for x, y in rows:
+        one.learn_one({n: float(x[n]) for n in names}, y)
+    for start in range(0, 60, chunk):
+        part = rows[start : start + chunk]
+        X = frame({n: [float(x[n]) for x, _ in part] for n in names})
+        many.learn_many(X, series([y for _, y in part]))
+    assert everything(one) == everything(many)
+    X = frame({n: [float(x[n]) for x, _ in rows] for n in names})
+    assert many.predict_many(X).to_list() == [one.predict_one(x) for x, _ in rows]
+    probas = many.predict_proba_many(X)
+    for i, (x, _) in enumerate(rows[:5]):
+        for label, p in one.predict_proba_one(x).items():
+            column = label if isinstance(probas, pd.DataFrame) else str(label)
+            assert probas[column][i] == p
+
+
+def test_a_batch_with_a_bad_label_changes_no_learner(learner: LinearClassifier, kind: Any) -> None:
+    frame, series = kind
+    model = learner.clone()
+    labels = ["A", None] if learner._multiclass else [True, None]
+    before = everything(model)
+    with pytest.raises(InvalidEvent, match="row 1: y"):
+        model.learn_many(frame({"a": [1.0, 2.0]}), series(labels))
+    assert everything(model) == before
+    good = labels[:1] * 2
+    with pytest.raises(InvalidEvent, match="row 1: w"):
+        model.learn_many(frame({"a": [1.0, 2.0]}), series(good), [1.0, -1.0])
+    with pytest.raises(InvalidEvent, match=r"row 1: x\['a'\]"):
+        model.learn_many(frame({"a": [1.0, float("inf")]}), series(good))
+    assert everything(model) == before
+
+
+def test_two_types_of_label_in_one_batch_are_refused(multiclass: LinearClassifier) -> None:
+    model = multiclass.clone()
+    with pytest.raises(InvalidEvent, match="row 2: y must be of type int"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), [1, 2, "1"])
+    assert model.accounting.events == 0
+
+
+def test_multiclass_answers_before_learning(multiclass: LinearClassifier) -> None:
+    model: Any = multiclass.clone()
+    for index in ([], [5, 6, 5]):
+        X = pd.DataFrame({"a": [1.0] * len(index)}, index=index)
+        labels = model.predict_many(X)
+        assert labels.tolist() == [None] * len(index)
+        assert list(labels.index) == index
+        assert model.predict_proba_many(X).shape == (len(index), 0)

@@ -80,8 +80,8 @@ def test_is_what_river_knows(learner: LinearClassifier) -> None:
 
 
 def stream_of(model: LinearClassifier, n: int) -> list[tuple[dict[Any, Any], Any]]:
-    data: Any = datasets.ImageSegments() if model._multiclass else datasets.Phishing()
-    return list(data.take(n))
+    source: Any = datasets.ImageSegments if model._multiclass else datasets.Phishing
+    return list(source().take(n))
 
 
 def plain(model: LinearClassifier) -> dict[str, Any]:
@@ -133,9 +133,8 @@ def test_xor_needs_the_product_and_learns_it_with_rivers_extender() -> None:
             plain_model.learn_one(x, y)
         assert plain_model.accounting.updates > updates
 
-    model: Any = (
-        feature_extraction.PolynomialExtender(degree=2, interaction_only=True) | Perceptron()
-    )
+    extender: Any = feature_extraction.PolynomialExtender
+    model = extender(degree=2, interaction_only=True) | Perceptron()
     passes = []
     for _ in range(12):
         before = model["Perceptron"].accounting.updates
