@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Accounting", "Outcome"]
+__all__ = ["Accounting", "Fields", "Outcome"]
 
 
 class Outcome(NamedTuple):
@@ -35,6 +36,10 @@ class Outcome(NamedTuple):
     mistake: bool
     updated: bool
     hinge_loss: float
+
+
+Fields = tuple[Any, float, bool, bool, float]
+"""The fields of an `Outcome` in order, cheaper to make."""
 
 
 @dataclass(slots=True)
@@ -78,3 +83,9 @@ class Accounting:
         self.hinge_loss = min(self.hinge_loss + (1.0 - margin), sys.float_info.max)
         if margin < 0.0:
             self.perceptron_loss = min(self.perceptron_loss - margin, sys.float_info.max)
+
+    def add_norm(self, norm: float, constant: float) -> None:
+        """Take an event's norm, and its constant, into account for the radius."""
+        reach = math.hypot(norm, constant)
+        if reach > self.radius:
+            self.radius = min(reach, sys.float_info.max)

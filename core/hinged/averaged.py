@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hinged.base import BinaryLinearClassifier
 from hinged.parameters import LearningRate, rate_at
 from hinged.state import SIGNED, Kind
-from hinged.vector import WeightVector, saturated
+from hinged.vector import WeightVector, add_all, saturated
 
 __all__ = ["AveragedPerceptron"]
 
@@ -91,8 +91,9 @@ class AveragedPerceptron(BinaryLinearClassifier):
         self.intercept_sum = saturated(self.intercept_sum + moved)
         return updated
 
-    def _moves(self, step: float) -> tuple[tuple[WeightVector, float], ...]:
-        return ((self._weights, step), (self._sums, (self.clock - 1) * step))
+    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        moves = ((self._weights, step), (self._sums, (self.clock - 1) * step))
+        return add_all(moves, x, norm)
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
         sums = self._sums.dot(x) + self.intercept_sum

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Mapping
+from math import hypot, inf, isfinite
 from typing import Any, ClassVar
 
 from hinged import frames, state
-from hinged.accounting import Accounting, Outcome
+from hinged.accounting import Accounting, Fields
 from hinged.errors import InvalidEvent
 from hinged.events import binary_target, checked_features, checked_weight
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, SUM, Kind
-from hinged.vector import Features, WeightVector, add_all, room, saturated, saturated_dot
+from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
+MAX = sys.float_info.max
 ACCOUNT: dict[str, Kind] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
     for name in Accounting.__slots__
@@ -58,10 +61,12 @@ class BinaryLinearClassifier(LinearClassifier):
 
     _SCALARS: ClassVar[dict[str, Kind]] = {}
     """What a rule adds to the saved scalars, by attribute."""
-    _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf}
+    _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
     """The saved vectors (the attribute has a leading underscore) and their least value."""
     _update_margin = 0.0
     """The rule is asked for a step when the margin is at most this."""
+    _on_tie = True
+    """Whether the rule is asked for a step also when the label was right."""
     _serves_raw = True
     """Whether the weights that learn are also those that predict."""
     label_at_zero = False
@@ -102,8 +107,8 @@ class BinaryLinearClassifier(LinearClassifier):
         """The intercept as a threshold: true is predicted when `w . x > threshold`."""
         return -self._bias()
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Outcome:
-        target = binary_target(y)
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+        target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self._check_weight(w)
         try:
@@ -111,7 +116,7 @@ class BinaryLinearClassifier(LinearClassifier):
         except TypeError:
             x = checked_features(x)
             score = self._raw_score(x)
-        if not -math.inf < score < math.inf:
+        if not -inf < score < inf:
             x = checked_features(x)
             score = self._saturated_raw_score(x)
         served = score if self._serves_raw else self.score_one(x)
@@ -119,19 +124,29 @@ class BinaryLinearClassifier(LinearClassifier):
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            return Outcome(positive, served, False, False, 0.0)
+            return positive, served, False, False, 0.0
         self.clock += 1
         margin = target * score
         loss = 0.0
         if margin < 1.0:
             loss = 1.0 - margin
-            account.add_margin(margin)
+            total = account.hinge_loss + loss
+            account.hinge_loss = total if total < MAX else MAX
+            if margin < 0.0:
+                total = account.perceptron_loss - margin
+                account.perceptron_loss = total if total < MAX else MAX
         mistake = positive is not (target > 0.0)
         if mistake:
             account.mistakes += 1
-        norm = self._reach(x)
-        updated = margin <= self._update_margin and self._update(x, target, margin, norm, w)
-        return Outcome(positive, served, mistake, updated, loss)
+        norm = hypot(*x.values())
+        if norm + 1.0 > account.radius:
+            account.add_norm(norm, self._constant)
+        updated = (
+            margin <= self._update_margin
+            and (mistake or self._on_tie)
+            and self._update(x, target, margin, norm, w)
+        )
+        return positive, served, mistake, updated, loss
 
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
@@ -141,8 +156,9 @@ class BinaryLinearClassifier(LinearClassifier):
         if step == 0.0:
             return False
         intercept = self.intercept + step * self._constant
-        x = self._room(x)
-        if not (math.isfinite(intercept) and add_all(self._moves(step), x, norm)):
+        if self.max_features is not None:
+            x = self._room(x)
+        if not (isfinite(intercept) and self._move(x, step, norm)):
             return self._overflow()
         self.intercept = intercept
         self.accounting.updates += 1
@@ -153,9 +169,13 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.ignored += len(x) - len(kept)
         return kept
 
-    def _moves(self, step: float) -> tuple[tuple[WeightVector, float], ...]:
-        """Return which vectors move along `x`, and how far."""
-        return ((self._weights, step),)
+    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        """Add `step * x` to the weights; return `False`, with nothing changed, on overflow."""
+        weights = self._weights
+        if not weights.fits(x, step, norm):
+            return False
+        weights.add(x, step)
+        return True
 
     def _overflow(self) -> bool:
         self.accounting.overflows += 1
@@ -199,11 +219,11 @@ class BinaryLinearClassifier(LinearClassifier):
             score = self._served_score(x)
         except TypeError:
             score = math.nan
-        if -math.inf < score < math.inf:
+        if -inf < score < inf:
             return score
         x = checked_features(x)
         score = self._served_score(x)
-        if -math.inf < score < math.inf:
+        if -inf < score < inf:
             return score
         return saturated(saturated_dot(self._weight, x) + self._bias())
 

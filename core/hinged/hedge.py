@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hinged import frames, state
-from hinged.accounting import Outcome
+from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import BinaryLinearClassifier
@@ -120,7 +120,7 @@ class Hedge(LinearClassifier):
         """The learned experts, in the order of `models`."""
         return tuple(self._experts)
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Outcome:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         target = binary_target(y)
         w = self._check_weight(w)
         scores = [expert.score_one(x) for expert in self._experts]
@@ -129,14 +129,14 @@ class Hedge(LinearClassifier):
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            return Outcome(positive, score, False, False, 0.0)
+            return positive, score, False, False, 0.0
         self.clock += 1
         margin = target * score
         if margin < 1.0:
             account.add_margin(margin)
         mistake = positive is not (target > 0.0)
         account.mistakes += mistake
-        self._reach(x)
+        account.add_norm(math.hypot(*x.values()), self._constant)
         self._judge([(s > 0.0) is not (target > 0.0) for s in scores], w)
         updated = False
         for expert in self._experts:
@@ -144,7 +144,7 @@ class Hedge(LinearClassifier):
             updated |= expert.predict_learn_one(x, y, w).updated
             account.overflows += expert.accounting.overflows - before
         account.updates += updated
-        return Outcome(positive, score, mistake, updated, max(0.0, 1.0 - margin))
+        return positive, score, mistake, updated, max(0.0, 1.0 - margin)
 
     def _judge(self, wrong: list[bool], w: float) -> None:
         factor = math.exp(-self.learning_rate * w)

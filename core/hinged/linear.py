@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import abc
 import enum
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from river import base
 
 from hinged import frames
-from hinged.accounting import Accounting, Outcome
+from hinged.accounting import Accounting, Fields, Outcome
 from hinged.events import checked_features
 from hinged.parameters import checked_flag
-from hinged.vector import Features, saturated
+from hinged.vector import Features
 
 __all__ = ["INTERCEPT", "LinearClassifier"]
 
@@ -52,7 +51,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         self.clock = 0
 
     @abc.abstractmethod
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Outcome:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         """Validate, predict, account and learn, in this order."""
 
     @abc.abstractmethod
@@ -102,7 +101,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        return self._learn(x, y, w)
+        return Outcome._make(self._learn(x, y, w))
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn the rows of a frame one after the other.
@@ -134,14 +133,6 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     def _check_labels(self, labels: list[Any]) -> None:
         frames.each_row(labels, self._check_label)
-
-    def _reach(self, x: Mapping[Any, Any]) -> float:
-        """Return the norm of `x` and keep the largest norm, constant included, in the account."""
-        norm = math.hypot(*x.values())
-        reach = math.hypot(norm, self._constant)
-        if reach > self.accounting.radius:
-            self.accounting.radius = saturated(reach)
-        return norm
 
     def debug_one(self, x: Mapping[Any, Any], **kwargs: Any) -> str:
         """Return a text table of what each feature adds to the score, largest first."""

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from hinged import frames, state
-from hinged.accounting import Accounting, Outcome
+from hinged.accounting import Accounting, Fields
 from hinged.base import ACCOUNT
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import checked_features, checked_weight
@@ -133,7 +133,7 @@ class MulticlassLinearClassifier(LinearClassifier):
     def _served_weight(self, part: Part, name: Hashable) -> float:
         return part.weights.get(name)
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Outcome:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         y = self._check_label(y)
         if type(w) is not float or w != 1.0:
             w = self._check_weight(w)
@@ -144,12 +144,13 @@ class MulticlassLinearClassifier(LinearClassifier):
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            return Outcome(y_pred, score, False, False, 0.0)
+            return y_pred, score, False, False, 0.0
         self.clock += 1
         mistake = y_pred is None or y_pred != y
         if mistake:
             account.mistakes += 1
-        norm = self._reach(x)
+        norm = math.hypot(*x.values())
+        account.add_norm(norm, self._constant)
         if y not in self._parts:
             self._parts[y] = Part(self._ASIDE_START)
         own = scores.pop(y, 0.0)
@@ -165,7 +166,7 @@ class MulticlassLinearClassifier(LinearClassifier):
             and self._update(x, self._parts[y], self._parts[rival], margin, norm, w)
         )
         account.updates += updated
-        return Outcome(y_pred, score, mistake, updated, loss)
+        return y_pred, score, mistake, updated, loss
 
     def _raw_scores(self, x: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[Any, float]]:
         """Return the event, cleaned if need be, and the scores of the weights that learn."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hinged import frames, state
-from hinged.accounting import Outcome
+from hinged.accounting import Fields
 from hinged.base import BinaryLinearClassifier
 from hinged.ensemble import checked_learner, flat_state, restored_account, restored_members
 from hinged.linear import LinearClassifier
@@ -88,7 +89,7 @@ class OneVsRest(LinearClassifier):
         """The weights that predict, by class."""
         return {label: member.weights for label, member in self._members.items()}
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Outcome:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         y = self._check_label(y)
         w = self._check_weight(w)
         scores = self.scores_one(x)
@@ -97,7 +98,7 @@ class OneVsRest(LinearClassifier):
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            return Outcome(y_pred, score, False, False, 0.0)
+            return y_pred, score, False, False, 0.0
         self.clock += 1
         mistake = y_pred is None or y_pred != y
         account.mistakes += mistake
@@ -110,14 +111,14 @@ class OneVsRest(LinearClassifier):
         if margin < 1.0:
             loss = saturated(1.0 - margin)
             account.add_margin(margin)
-        self._reach(x)
+        account.add_norm(math.hypot(*x.values()), self._constant)
         updated = False
         for label, member in self._members.items():
             before = member.accounting.overflows
             updated |= member.predict_learn_one(x, label == y, w).updated
             account.overflows += member.accounting.overflows - before
         account.updates += updated
-        return Outcome(y_pred, score, mistake, updated, loss)
+        return y_pred, score, mistake, updated, loss
 
     def scores_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Return the score of every class, in the order the classes were seen."""

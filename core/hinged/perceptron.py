@@ -113,20 +113,15 @@ class Perceptron(BinaryLinearClassifier):
         if initial_weights is not None:
             self._weights = WeightVector(_checked_start(initial_weights))
         self._update_margin = self.margin
+        self._on_tie = self.update_on == "tie"
 
     @property
     def _mutable_attributes(self) -> set[str]:
         return {"learning_rate"}
 
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
-        if margin == 0.0 and self.update_on == "mistake" and self.label_at_zero is (target > 0.0):
-            return False
-        return super()._update(x, target, margin, norm, w)
-
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return rate_at(self.learning_rate, self.clock) * w
+        rate = self.learning_rate
+        return (rate if type(rate) is float else rate_at(rate, self.clock)) * w
 
 
 def _checked_start(weights: Mapping[Any, float]) -> Features:

@@ -30,6 +30,13 @@ class WeightVector:
     values
         Initial weights by feature name. Taken over, not copied.
 
+    Attributes
+    ----------
+    dot : callable
+        `dot(x)` returns `w . x` for a `dict` of real numbers; a value that is
+        not finite makes the result so, whether or not its weight is known. It
+        raises `TypeError` if `x` is no `dict` or holds what is no real number.
+
     Examples
     --------
     >>> w = WeightVector()
@@ -42,7 +49,7 @@ class WeightVector:
 
     """
 
-    __slots__ = ("_bound", "_changed", "_values", "_vector")
+    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot")
 
     def __init__(self, values: Features | None = None) -> None:
         self._values: Features = {} if values is None else values
@@ -52,6 +59,7 @@ class WeightVector:
     def _link(self) -> None:
         values = self._values
         self._vector: VectorDict[Hashable, float] = VectorDict(values)
+        self.dot: Callable[[Any], float] = self._vector.dot
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
 
     def __getstate__(self) -> tuple[Features, set[Hashable] | None]:
@@ -74,24 +82,6 @@ class WeightVector:
     def view(self) -> Mapping[Hashable, float]:
         """Return a live read-only view of the stored weights."""
         return MappingProxyType(self._values)
-
-    def dot(self, x: Mapping[Any, Any]) -> float:
-        """Return `w . x`.
-
-        Parameters
-        ----------
-        x
-            A `dict` of real numbers. A value that is not finite makes the
-            result so, whether or not its weight is known.
-
-        Raises
-        ------
-        TypeError
-            If `x` is no `dict` or holds something that is not a real number.
-
-        """
-        result: float = self._vector.dot(x)  # type: ignore[arg-type]
-        return result
 
     def fits(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
         """Return whether `step * x` can be added with every weight staying finite.
