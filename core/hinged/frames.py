@@ -8,13 +8,15 @@ from numbers import Real
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
 from hinged.errors import InvalidEvent, shown
 from hinged.events import checked_features
 from hinged.vector import Features
 
-__all__ = ["booleans", "checked_rows", "each_row", "frame", "labels", "rows"]
+__all__ = ["booleans", "checked_rows", "each_row", "frame", "labels", "rows", "table"]
 
 
 def rows(X: Any) -> Iterator[Features]:
@@ -84,6 +86,39 @@ def checked_rows(
     check_labels(labels)
     weights = each_row(weights, check_weight)
     return list(zip(features, labels, weights, strict=True))
+
+
+def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Return the column names, the values and the binary targets of a plain numeric frame.
+
+    Parameters
+    ----------
+    X
+        A frame of n rows.
+    y
+        n truth values, as a series or an array.
+
+    Returns
+    -------
+    `None` for anything that must be looked at row by row: no rows or columns,
+    nulls, values that are not finite machine numbers, labels of another type.
+
+    """
+    wrapped = _frame(X)
+    names = list(wrapped.columns)
+    labels = np.asarray(y)
+    if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
+        return None
+    values = np.empty((len(wrapped), len(names)))
+    for number, name in enumerate(names):
+        column = wrapped.get_column(name)
+        array = None if column.null_count() else column.to_numpy()
+        if array is None or array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+            return None
+        values[:, number] = array
+    if not np.isfinite(values).all():
+        return None
+    return names, values, np.where(labels, 1.0, -1.0)
 
 
 def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:

@@ -125,11 +125,15 @@ class LinearClassifier(base.MiniBatchClassifier):
             Naming row and field, before any row has been learned.
 
         """
-        learn = self._learn
-        for x, label, weight in frames.checked_rows(
-            X, y, w, self._check_labels, self._check_weight
-        ):
-            learn(x, label, weight)
+        if self._learn_table(X, y, w):
+            return
+        rows = frames.checked_rows(X, y, w, self._check_labels, self._check_weight)
+        for x, label, weight in rows:
+            self._learn(x, label, weight)
+
+    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+        """Learn the whole frame at once if the rule can, else change nothing and say so."""
+        return False
 
     def _check_labels(self, labels: list[Any]) -> None:
         frames.each_row(labels, self._check_label)

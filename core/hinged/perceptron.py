@@ -6,7 +6,9 @@ import random
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+from hinged import frames
 from hinged.base import BinaryLinearClassifier
+from hinged.dense import learn_table
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import checked_features
 from hinged.parameters import (
@@ -122,6 +124,11 @@ class Perceptron(BinaryLinearClassifier):
     def _step(self, margin: float, norm2: float, w: float) -> float:
         rate = self.learning_rate
         return (rate if type(rate) is float else rate_at(rate, self.clock)) * w
+
+    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+        plain = type(self.learning_rate) is float and self.max_features is None
+        table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
+        return table is not None and learn_table(self, *table)
 
 
 def _checked_start(weights: Mapping[Any, float]) -> Features:

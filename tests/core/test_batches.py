@@ -288,3 +288,73 @@ def test_multiclass_answers_before_learning(multiclass: LinearClassifier) -> Non
         assert labels.tolist() == [None] * len(index)
         assert list(labels.index) == index
         assert model.predict_proba_many(X).shape == (len(index), 0)
+
+
+exact = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-1e6, 1e6),
+    st.sampled_from([0.0, -0.0, 0.1, 1e-300, 5e-324]),
+)
+plain_tables = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(st.lists(exact, min_size=width, max_size=width), st.booleans()),
+        min_size=1,
+        max_size=60,
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    plain_tables,
+    st.integers(1, 30),
+    st.sampled_from(
+        [
+            {},
+            {"learning_rate": 0.1, "margin": 0.5},
+            {"fit_intercept": False},
+            {"update_on": "mistake", "label_at_zero": True},
+            {"update_on": "mistake"},
+            {"initial_weights": {"c1": 0.25, "other": -3.0}, "initial_intercept": -0.1},
+        ]
+    ),
+    st.sampled_from(sorted(FRAMES)),
+)
+def test_whole_tables_give_the_very_bits_of_single_calls(
+    rows: list[tuple[list[float], bool]], chunk: int, params: dict[str, Any], kind: str
+) -> None:
+    frame, series = FRAMES[kind]
+    names = [f"c{i}" for i in range(len(rows[0][0]))]
+    one, many = Perceptron(**params), Perceptron(**params)
+    vectors = [model.get_state()["vectors"]["weights"] for model in (one, many)]
+    for vector in vectors:
+        vector.track()
+    for values, y in rows:
+        one.learn_one(dict(zip(names, values, strict=True)), y)
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        X = frame({n: [values[i] for values, _ in part] for i, n in enumerate(names)})
+        many.learn_many(X, series([y for _, y in part]))
+    assert repr(everything(one)) == repr(everything(many))
+    assert vectors[0].take_changed() == vectors[1].take_changed()
+
+
+def test_tables_near_overflow_are_learned_row_by_row() -> None:
+    values = [1e200, -1.5e308, 1.5e308, 1e308]
+    labels = [True, False, True, False]
+    one, many = Perceptron(), Perceptron()
+    for value, y in zip(values, labels, strict=True):
+        one.learn_one({"a": value}, y)
+    many.learn_many(pd.DataFrame({"a": values}), pd.Series(labels))
+    assert repr(everything(one)) == repr(everything(many))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "bool", "uint8", "Int64", "object"])
+def test_tables_of_any_number_type(dtype: str) -> None:
+    X = pd.DataFrame({"a": [1, 0, 1, 1], "b": [1, 1, 0, 1]}).astype(dtype)
+    labels = [True, False, False, True]
+    one, many = Perceptron(), Perceptron()
+    for (a, b), y in zip(X.astype(float).to_numpy().tolist(), labels, strict=True):
+        one.learn_one({"a": a, "b": b}, y)
+    many.learn_many(X, pd.Series(labels))
+    assert repr(everything(one)) == repr(everything(many))
