@@ -1,23 +1,57 @@
-"""Online perceptrons with River's interfaces and honest mistake accounting."""
+"""Online linear classifiers with River's interfaces and honest mistake accounting."""
 
 from hinged.accounting import Accounting, Outcome
+from hinged.arow import AROW
+from hinged.averaged import AveragedPerceptron
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
-from hinged.perceptron import Perceptron
+from hinged.hedge import Hedge
+from hinged.hinge_sgd import HingeSGD
+from hinged.linear import INTERCEPT, LinearClassifier
+from hinged.linear_unit import LinearUnit
+from hinged.mixing import mix
+from hinged.multiclass import MulticlassLinearClassifier
+from hinged.multiclass_arow import MulticlassAROW
+from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
+from hinged.multiclass_perceptron import MulticlassPerceptron
+from hinged.multiclass_pocket import MulticlassPocketPerceptron
+from hinged.one_vs_rest import OneVsRest
+from hinged.passive_aggressive import PassiveAggressive
+from hinged.perceptron import Perceptron, random_weights
+from hinged.pocket import PocketPerceptron
 from hinged.vector import WeightVector
 
 __all__ = [
+    "AROW",
     "FOLD_VERSION",
+    "INTERCEPT",
     "Accounting",
+    "AveragedPerceptron",
     "BinaryLinearClassifier",
+    "Hedge",
+    "HingeSGD",
     "HingedError",
     "InvalidEvent",
     "InvalidParameter",
     "InvalidState",
+    "LinearClassifier",
+    "LinearUnit",
+    "MulticlassAROW",
+    "MulticlassAveragedPerceptron",
+    "MulticlassLinearClassifier",
+    "MulticlassPassiveAggressive",
+    "MulticlassPerceptron",
+    "MulticlassPocketPerceptron",
+    "OneVsRest",
     "Outcome",
+    "PassiveAggressive",
     "Perceptron",
+    "PocketPerceptron",
     "WeightVector",
     "__version__",
+    "mix",
+    "random_weights",
 ]
 
 __version__ = "0.1.0"

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-import abc
 import math
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from math import hypot, inf, isfinite
+from typing import Any, ClassVar
 
-from river import base
-
-from hinged import frames
-from hinged.accounting import Accounting, Outcome
-from hinged.errors import InvalidState, shown
+from hinged import frames, state
+from hinged.accounting import Accounting, Fields
+from hinged.errors import InvalidEvent
 from hinged.events import binary_target, checked_features, checked_weight
-from hinged.losses import hinge_loss
-from hinged.parameters import checked_flag
-from hinged.vector import Features, WeightVector
+from hinged.linear import INTERCEPT, LinearClassifier
+from hinged.parameters import checked_cap
+from hinged.state import COUNT, SIGNED, SUM, Kind
+from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
 
-__all__ = ["BinaryLinearClassifier"]
+__all__ = ["BinaryLinearClassifier", "probabilities"]
 
-STATE_VERSION = 1
+MAX = sys.float_info.max
+ACCOUNT: dict[str, Kind] = {
+    name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
+    for name in Accounting.__slots__
+}
 
 
-class BinaryLinearClassifier(base.MiniBatchClassifier):
-    """A linear classifier that learns one event at a time.
+class BinaryLinearClassifier(LinearClassifier):
+    """A binary linear classifier that learns one event at a time.
 
     A concrete rule is one method, `_step`: how far to move along `t x`, given
-    the margin. Everything else is here: validation before any change, the
-    score, the accounting, the weight change that happens whole or not at all.
+    the margin and the norm; a rule that moves more than the weights replaces
+    `_update`. Everything else is here: validation before any change, the score,
+    the accounting, the weight change that happens whole or not at all.
 
     Parameters
     ----------
     fit_intercept
         Whether an intercept is learned beside the weights, as the weight of a
         constant feature of value 1.
+    max_features
+        The most feature names kept, or `None` for no limit. A full learner goes
+        on learning the names it has, ignores unknown ones and counts them.
 
     Attributes
     ----------
     intercept : float
-        b in `score = w . x + b`.
+        b in `score = w . x + b` of the weights that learn.
     accounting : Accounting
-        Events, mistakes, updates, hinge loss and overflows so far.
+        Events, mistakes, updates and losses so far.
+    clock : int
+        Events of weight above 0 so far.
 
     Notes
     -----
@@ -50,109 +59,147 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
 
     """
 
+    _SCALARS: ClassVar[dict[str, Kind]] = {}
+    """What a rule adds to the saved scalars, by attribute."""
+    _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
+    """The saved vectors (the attribute has a leading underscore) and their least value."""
     _update_margin = 0.0
     """The rule is asked for a step when the margin is at most this."""
+    _on_tie = True
+    """Whether the rule is asked for a step also when the label was right."""
+    _serves_raw = True
+    """Whether the weights that learn are also those that predict."""
+    label_at_zero = False
 
-    def __init__(self, fit_intercept: bool = True) -> None:
-        self.fit_intercept = checked_flag("fit_intercept", fit_intercept)
+    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
+        super().__init__(fit_intercept)
+        self.max_features = checked_cap("max_features", max_features)
         self.intercept = 0.0
-        self.accounting = Accounting()
         self._weights = WeightVector()
 
-    @abc.abstractmethod
-    def _step(self, margin: float, x: Mapping[Any, float], w: float) -> float:
-        """Return the step tau >= 0; the update is `w += tau t x` and `b += tau t`.
+    def _step(self, margin: float, norm2: float, w: float) -> float:
+        """Return the step tau; the update is `w += tau t x` and `b += tau t`.
 
         Parameters
         ----------
         margin
             `t * score`, at most `_update_margin`.
-        x
-            The event's features, all finite.
+        norm2
+            The squared norm of all that is updated, the constant 1 included
+            where an intercept is learned; infinite if it overflows.
         w
             The sample weight, above 0.
 
+        Returns
+        -------
+        0 for no update; anything not finite is counted as an overflow.
+
         """
+        raise NotImplementedError
 
     @property
     def weights(self) -> Mapping[Any, float]:
         """A live, read-only view of the weights; reading never creates one."""
         return self._weights.view()
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one labelled event.
+    @property
+    def threshold(self) -> float:
+        """The intercept as a threshold: true is predicted when `w . x > threshold`."""
+        return -self._bias()
 
-        Parameters
-        ----------
-        x
-            Feature names to finite real numbers. An absent feature counts as 0.
-        y
-            The label: true or false (or 1 or 0).
-        w
-            Sample weight, finite and at least 0. Weight 0 moves nothing.
-
-        Raises
-        ------
-        InvalidEvent
-            Naming the field; the learner has not changed.
-
-        """
-        self._learn(x, y, w)
-
-    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Outcome:
-        """Predict, score, then learn: one step of progressive validation.
-
-        Same parameters, effect and errors as `learn_one`.
-
-        Returns
-        -------
-        What was predicted before learning, and what learning did.
-
-        """
-        score, weighted, target, updated = self._learn(x, y, w)
-        positive = score > 0.0
-        if not weighted:
-            return Outcome(positive, score, False, False, 0.0)
-        return Outcome(
-            positive, score, positive is not (target > 0.0), updated, hinge_loss(target * score)
-        )
-
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> tuple[float, bool, float, bool]:
-        target = binary_target(y)
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+        target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
-            w = checked_weight(w)
+            w = self._check_weight(w)
         try:
-            score = self._weights.dot(x) + self.intercept
+            score = self._raw_score(x)
         except TypeError:
             x = checked_features(x)
-            score = self._weights.dot(x) + self.intercept
-        if not -math.inf < score < math.inf:
+            score = self._raw_score(x)
+        if not -inf < score < inf:
             x = checked_features(x)
-            score = self._saturated_score(x)
+            score = self._saturated_raw_score(x)
+        served = score if self._serves_raw else self.score_one(x)
+        positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            return score, False, target, False
+            return positive, served, False, False, 0.0
+        self.clock += 1
         margin = target * score
+        loss = 0.0
         if margin < 1.0:
-            account.add_loss(1.0 - margin)
-        if (score > 0.0) is not (target > 0.0):
+            loss = 1.0 - margin
+            total = account.hinge_loss + loss
+            account.hinge_loss = total if total < MAX else MAX
+            if margin < 0.0:
+                total = account.perceptron_loss - margin
+                account.perceptron_loss = total if total < MAX else MAX
+        mistake = positive is not (target > 0.0)
+        if mistake:
             account.mistakes += 1
-        if margin > self._update_margin:
-            return score, True, target, False
-        return score, True, target, self._update(x, target, margin, w)
+        norm = hypot(*x.values())
+        if norm + 1.0 > account.radius:
+            account.add_norm(norm, self._constant)
+        updated = (
+            margin <= self._update_margin
+            and (mistake or self._on_tie)
+            and self._update(x, target, margin, norm, w)
+        )
+        return positive, served, mistake, updated, loss
 
-    def _update(self, x: Mapping[Any, float], target: float, margin: float, w: float) -> bool:
-        step = self._step(margin, x, w) * target
+    def _update(
+        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
+    ) -> bool:
+        """Move the weights, all of them or none; `norm` is that of `x` alone."""
+        step = self._step(margin, norm * norm + self._constant, w) * target
         if step == 0.0:
             return False
-        intercept = self.intercept + step if self.fit_intercept else self.intercept
-        if not (math.isfinite(intercept) and math.isfinite(step) and self._weights.add(x, step)):
-            self.accounting.overflows += 1
-            return False
+        intercept = self.intercept + step * self._constant
+        if self.max_features is not None:
+            x = self._room(x)
+        if not (isfinite(intercept) and self._move(x, step, norm)):
+            return self._overflow()
         self.intercept = intercept
         self.accounting.updates += 1
         return True
+
+    def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        kept = room(x, self._weights, len(self._weights), self.max_features)
+        self.accounting.ignored += len(x) - len(kept)
+        return kept
+
+    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        """Add `step * x` to the weights; return `False`, with nothing changed, on overflow."""
+        weights = self._weights
+        if not weights.fits(x, step, norm):
+            return False
+        weights.add(x, step)
+        return True
+
+    def _overflow(self) -> bool:
+        self.accounting.overflows += 1
+        return False
+
+    def _raw_score(self, x: Mapping[Any, Any]) -> float:
+        return self._weights.dot(x) + self.intercept
+
+    def _served_score(self, x: Mapping[Any, Any]) -> float:
+        return self._weights.dot(x) + self.intercept
+
+    def _raw_weight(self, name: Hashable) -> float:
+        return self._weights.get(name)
+
+    def _weight(self, name: Hashable) -> float:
+        """Return one weight as it predicts."""
+        return self._raw_weight(name)
+
+    def _bias(self) -> float:
+        """Return the intercept as it predicts."""
+        return self.intercept
+
+    def _saturated_raw_score(self, x: Features) -> float:
+        return saturated(saturated_dot(self._raw_weight, x) + self.intercept)
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the score `w . x + b`: finite, its sign is the label.
@@ -169,20 +216,21 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
 
         """
         try:
-            score = self._weights.dot(x) + self.intercept
+            score = self._served_score(x)
         except TypeError:
             score = math.nan
-        if -math.inf < score < math.inf:
+        if -inf < score < inf:
             return score
-        return self._saturated_score(checked_features(x))
-
-    def _saturated_score(self, x: Features) -> float:
-        score = self._weights.saturated_dot(x) + self.intercept
-        return max(-sys.float_info.max, min(sys.float_info.max, score))
+        x = checked_features(x)
+        score = self._served_score(x)
+        if -inf < score < inf:
+            return score
+        return saturated(saturated_dot(self._weight, x) + self._bias())
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
-        return self.score_one(x) > 0.0
+        score = self.score_one(x)
+        return score > 0.0 or (self.label_at_zero and score == 0.0)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
@@ -193,39 +241,34 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
         """
         return probabilities(self.score_one(x))
 
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn the rows of a frame one after the other.
+    def explain_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+        """Return what each feature adds to the score, the intercept under `INTERCEPT`.
 
-        Equal, bit for bit, to calling `learn_one` on each row in order, with the
-        features in column order.
-
-        Parameters
-        ----------
-        X
-            A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
-            a null is an absent feature.
-        y
-            A series of n labels.
-        w
-            One sample weight for all rows, or a series of n.
-
-        Raises
-        ------
-        InvalidEvent
-            Naming row and field, before any row has been learned.
-
+        The values sum to `score_one(x)` up to rounding. Time linear in `x`.
         """
-        for x, label, weight in frames.checked_rows(X, y, w):
-            self._learn(x, label, weight)
+        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), None).items()}
+
+    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
+        pairs: dict[Any, tuple[float, float]] = {n: (v, self._weight(n)) for n, v in x.items()}
+        return {**pairs, INTERCEPT: (1.0, self._bias())}
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels of the rows of `X` as a series, index kept."""
-        return frames.series([self.predict_one(x) for x in frames.rows(X)], like=X)
+        return frames.booleans([self.predict_one(x) for x in frames.rows(X)], like=X)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return a frame with the columns `False` and `True`, index kept."""
         probas = [self.predict_proba_one(x) for x in frames.rows(X)]
         return frames.frame({c: [p[c] for p in probas] for c in (False, True)}, like=X)
+
+    def _check_label(self, y: Any) -> float:
+        return binary_target(y)
+
+    def _check_weight(self, w: Any) -> float:
+        return checked_weight(w)
+
+    def _scalars(self) -> dict[str, Kind]:
+        return {"intercept": SIGNED, "clock": COUNT, **self._SCALARS}
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands.
@@ -233,22 +276,24 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
         Returns
         -------
         `{"version", "type", "scalars": {name: number}, "vectors": {name:
-        WeightVector}}`. Scalars are copies, the vectors are the live ones.
+        WeightVector}}`. Scalars are copies, the vectors are the live ones. What
+        a rule derives from them (averages, penalties caught up) is never stored.
 
         """
+        account = {name: getattr(self.accounting, name) for name in ACCOUNT}
         return {
-            "version": STATE_VERSION,
+            "version": state.STATE_VERSION,
             "type": type(self).__name__,
-            "scalars": {name: owner_get(self) for name, owner_get, _ in self._scalars()},
-            "vectors": {"weights": self._weights},
+            "scalars": {name: getattr(self, name) for name in self._scalars()} | account,
+            "vectors": {name: getattr(self, f"_{name}") for name in self._VECTORS},
         }
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
+    def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a state that `get_state` gave, here or in another process.
 
         Parameters
         ----------
-        state
+        saved
             As `get_state` returns it. A `WeightVector` is copied; a plain
             dictionary in its place, as read from a store, is taken over.
 
@@ -260,30 +305,34 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
             changed.
 
         """
-        if not isinstance(state, Mapping):
-            raise InvalidState(f"must be a mapping, not {type(state).__name__}")
-        version, kind = state.get("version"), state.get("type")
-        if type(version) is not int or (version, kind) != (STATE_VERSION, type(self).__name__):
-            raise InvalidState(
-                f"not a version {STATE_VERSION} state of {type(self).__name__}: "
-                f"version {version!r}, type {kind!r}"
-            )
-        kinds = {name: kind for name, _, kind in self._scalars()}
-        given = _part(state, "scalars", kinds)
-        scalars = {name: _restored(name, kind, given[name]) for name, kind in kinds.items()}
+        saved = state.checked_header(saved, type(self).__name__)
+        kinds = self._scalars()
+        given = state.part(saved, "scalars", {**kinds, **ACCOUNT})
+        scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
+        account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
         vectors = {
-            name: _restored_vector(name, vector)
-            for name, vector in _part(state, "vectors", {"weights"}).items()
+            name: state.vector(name, values, self._VECTORS[name])
+            for name, values in state.part(saved, "vectors", self._VECTORS).items()
         }
-        self.intercept = scalars.pop("intercept")
-        self.accounting = Accounting(**scalars)
-        self._weights = vectors["weights"]
+        for name, value in scalars.items():
+            setattr(self, name, value)
+        for name, vector in vectors.items():
+            setattr(self, f"_{name}", vector)
+        self.accounting = Accounting(**account)
 
-    def _scalars(self) -> Iterator[tuple[str, Any, type]]:
-        yield "intercept", lambda self: self.intercept, float
-        for name in Accounting.__slots__:
-            kind = float if name == "hinge_loss" else int
-            yield name, lambda self, name=name: getattr(self.accounting, name), kind
+
+def refuse_fraction(w: float) -> float:
+    """Return a sample weight of a rule that knows only whole examples.
+
+    Raises
+    ------
+    InvalidEvent
+        Unless it is 0 or 1.
+
+    """
+    if w not in (0.0, 1.0):
+        raise InvalidEvent("w", f"must be 0 or 1 for this rule, not {w!r}")
+    return w
 
 
 def probabilities(score: float) -> dict[Any, float]:
@@ -294,35 +343,3 @@ def probabilities(score: float) -> dict[Any, float]:
     odds = math.exp(score)
     p = odds / (1.0 + odds)
     return {False: 1.0 - p, True: p}
-
-
-def _part(state: Mapping[str, Any], part: str, names: Collection[str]) -> Mapping[str, Any]:
-    given = state.get(part)
-    if not isinstance(given, Mapping) or set(given) != set(names):
-        found = list(given) if isinstance(given, Mapping) else type(given).__name__
-        raise InvalidState(f"the {part} must be {sorted(names)}, not {found}")
-    return given
-
-
-def _restored(name: str, kind: type, value: Any) -> Any:
-    """Counters and sums are never negative; the intercept may have either sign."""
-    try:
-        right = type(value) is int or (kind is float and type(value) is float)
-        right = right and math.isfinite(value) and (value >= 0 or name == "intercept")
-    except OverflowError:  # an integer beyond every float
-        right = False
-    if not right:
-        least = "" if name == "intercept" else " of at least 0"
-        raise InvalidState(f"{name} must be a finite {kind.__name__}{least}, not {shown(value)}")
-    return kind(value)
-
-
-def _restored_vector(name: str, values: Any) -> WeightVector:
-    if isinstance(values, WeightVector):
-        return WeightVector(dict(values.view()))
-    if not isinstance(values, dict):
-        raise InvalidState(f"the vector {name} must be a dict, not {type(values).__name__}")
-    for key, value in values.items():
-        if type(value) is not float or not math.isfinite(value):
-            raise InvalidState(f"{name}[{key!r}] must be a finite float, not {shown(value)}")
-    return WeightVector(values)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
 from hinged.errors import InvalidEvent, shown
-from hinged.events import binary_target, checked_features, checked_weight
+from hinged.events import checked_features
 from hinged.vector import Features
 
-__all__ = ["checked_rows", "frame", "rows", "series"]
+__all__ = ["booleans", "checked_rows", "each_row", "frame", "labels", "rows", "table"]
 
 
 def rows(X: Any) -> Iterator[Features]:
@@ -45,7 +47,13 @@ def rows(X: Any) -> Iterator[Features]:
         yield from ({} for _ in range(len(wrapped)))
 
 
-def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
+def checked_rows(
+    X: Any,
+    y: Any,
+    w: Any,
+    check_labels: Callable[[list[Any]], None],
+    check_weight: Callable[[Any], float],
+) -> list[tuple[Features, Any, float]]:
     """Return all rows with their labels and weights, every one of them validated.
 
     Parameters
@@ -56,11 +64,16 @@ def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
         A series (or list) of n labels.
     w
         A number, or a series (or list) of n numbers.
+    check_labels
+        Raises `InvalidEvent` for labels the learner would refuse.
+    check_weight
+        Returns a sample weight as a float, or raises `InvalidEvent`.
 
     Raises
     ------
     InvalidEvent
-        Naming row and field, for the first fault found.
+        Naming row and field, for the first fault found in the features, then in
+        the labels, then in the weights.
 
     """
     features = list(rows(X))
@@ -69,26 +82,80 @@ def checked_rows(X: Any, y: Any, w: Any) -> list[tuple[Features, Any, float]]:
     for field, values in (("y", labels), ("w", weights)):
         if len(values) != len(features):
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
-    checked: list[tuple[Features, Any, float]] = []
-    for number, (x, label, weight) in enumerate(zip(features, labels, weights, strict=True)):
-        try:
-            binary_target(label)
-            if not _all_finite(x):
-                x = checked_features(x)
-            checked.append((x, label, checked_weight(weight)))
-        except InvalidEvent as error:
-            raise InvalidEvent(f"row {number}: {error.field}", error.reason) from None
+    features = each_row(features, _finite)
+    check_labels(labels)
+    weights = each_row(weights, check_weight)
+    return list(zip(features, labels, weights, strict=True))
+
+
+def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Return the column names, the values and the binary targets of a plain numeric frame.
+
+    Parameters
+    ----------
+    X
+        A frame of n rows.
+    y
+        n truth values, as a series or an array.
+
+    Returns
+    -------
+    `None` for anything that must be looked at row by row: no rows or columns,
+    nulls, values that are not finite machine numbers, labels of another type.
+
+    """
+    wrapped = _frame(X)
+    names = list(wrapped.columns)
+    labels = np.asarray(y)
+    if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
+        return None
+    values = np.empty((len(wrapped), len(names)))
+    for number, name in enumerate(names):
+        column = wrapped.get_column(name)
+        array = None if column.null_count() else column.to_numpy()
+        if array is None or array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+            return None
+        values[:, number] = array
+    if not np.isfinite(values).all():
+        return None
+    return names, values, np.where(labels, 1.0, -1.0)
+
+
+def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
+    """Return `check` of every value; a refusal names the row.
+
+    Raises
+    ------
+    InvalidEvent
+        From `check`, with the number of the row, from 0, before its field.
+
+    """
+    checked: list[Any] = []
+    try:
+        for value in values:
+            checked.append(check(value))  # noqa: PERF401
+    except InvalidEvent as error:
+        raise InvalidEvent(f"row {len(checked)}: {error.field}", error.reason) from None
     return checked
 
 
-def series(values: list[Any], like: Any) -> Any:
-    """Return `values` as a series of the kind of the frame `like`, its index kept."""
+def booleans(values: list[bool], like: Any) -> Any:
+    """Return truth values as a series of the kind of the frame `like`, its index kept."""
     wrapped = _frame(like)
     made = nw.new_series("y_pred", values, nw.Boolean(), backend=wrapped.implementation)
     native = made.to_native()
     if wrapped.implementation.is_pandas_like():
         native.index = like.index
     return native
+
+
+def labels(values: list[Any], like: Any) -> Any:
+    """Return labels of any one type, or `None`, as a series of the kind of `like`."""
+    wrapped = _frame(like)
+    if wrapped.implementation.is_pandas_like():
+        pandas = nw.get_native_namespace(wrapped)
+        return pandas.Series(values, index=like.index, name="y_pred", dtype=object)
+    return nw.new_series("y_pred", values, backend=wrapped.implementation).to_native()
 
 
 def frame(columns: dict[Any, list[float]], like: Any) -> Any:
@@ -125,8 +192,10 @@ def _values(field: str, values: Any) -> list[Any]:
     return list(values.to_list()) if hasattr(values, "to_list") else list(values)
 
 
-def _all_finite(x: Features) -> bool:
+def _finite(x: Features) -> Features:
     try:
-        return all(map(math.isfinite, x.values()))
+        if all(map(math.isfinite, x.values())):
+            return x
     except (TypeError, OverflowError):
-        return False
+        pass
+    return checked_features(x)

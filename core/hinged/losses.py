@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["hinge_loss"]
+__all__ = ["hinge_loss", "perceptron_loss"]
 
 
 def hinge_loss(margin: float) -> float:
@@ -29,3 +29,24 @@ def hinge_loss(margin: float) -> float:
 
     """
     return 1.0 - margin if margin < 1.0 else 0.0
+
+
+def perceptron_loss(margin: float) -> float:
+    """Return the perceptron loss `max(0, -margin)`, whose sub-gradient step is the perceptron's.
+
+    Parameters
+    ----------
+    margin
+        `t * score` with `t` in {-1, +1}; a pure number.
+
+    Returns
+    -------
+    The loss: 0 for a right label, else how far the score lies on the wrong side.
+
+    Examples
+    --------
+    >>> perceptron_loss(0.25), perceptron_loss(-2.0)
+    (0.0, 2.0)
+
+    """
+    return -margin if margin < 0.0 else 0.0

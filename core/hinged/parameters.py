@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
+
+from river.optim.base import Scheduler
 
 from hinged.errors import InvalidParameter, shown
 
-__all__ = ["PositiveNumber", "checked_flag", "checked_number"]
+__all__ = [
+    "LearningRate",
+    "NonNegativeNumber",
+    "PositiveNumber",
+    "checked_cap",
+    "checked_choice",
+    "checked_flag",
+    "checked_number",
+    "checked_real",
+    "rate_at",
+]
 
 
 def checked_number(name: str, value: object, condition: str, low: float, closed: bool) -> float:
@@ -44,6 +56,18 @@ def checked_number(name: str, value: object, condition: str, low: float, closed:
     return number
 
 
+def checked_real(name: str, value: object) -> float:
+    """Return a parameter that may be any finite number.
+
+    Raises
+    ------
+    InvalidParameter
+        For anything else.
+
+    """
+    return checked_number(name, value, f"-inf < {name} < inf", -math.inf, closed=False)
+
+
 def checked_flag(name: str, value: object) -> bool:
     """Return a parameter that must be true or false.
 
@@ -58,6 +82,36 @@ def checked_flag(name: str, value: object) -> bool:
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise InvalidParameter(f"{name} must be True or False, not {shown(value)}")
+
+
+def checked_cap(name: str, value: object) -> int | None:
+    """Return a cap: `None` for no limit, or a whole number of at least 1.
+
+    Raises
+    ------
+    InvalidParameter
+        For anything else.
+
+    """
+    if value is None:
+        return None
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
+        return int(value)
+    raise InvalidParameter(f"{name} must be None or a whole number >= 1, not {shown(value)}")
+
+
+def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """Return a parameter that must be one of some words.
+
+    Raises
+    ------
+    InvalidParameter
+        For anything else.
+
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InvalidParameter(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
 class PositiveNumber:
@@ -77,3 +131,48 @@ class PositiveNumber:
     if TYPE_CHECKING:
 
         def __get__(self, instance: Any, owner: type | None = None) -> float: ...
+
+
+class NonNegativeNumber(PositiveNumber):
+    """A parameter in [0, infinity), checked on every assignment."""
+
+    def __set__(self, instance: Any, value: object) -> None:
+        checked = checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
+        instance.__dict__[self.name] = checked
+
+
+class LearningRate(PositiveNumber):
+    """A number in (0, infinity), or one of River's schedulers.
+
+    The step of the event at clock t, counted from 1, is `scheduler.get(t - 1)`:
+    `InverseScaling(eta, 0.5)` is eta / sqrt(t), `InverseScaling(eta, 1)` is eta / t.
+    """
+
+    def __set__(self, instance: Any, value: object) -> None:
+        if isinstance(value, Scheduler):
+            first = value.get(0)
+            checked_number(self.name, first, f"0 < {self.name}.get(0) < inf", 0.0, closed=False)
+            instance.__dict__[self.name] = value
+        else:
+            super().__set__(instance, value)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+
+def rate_at(learning_rate: Any, clock: int) -> float:
+    """Return the learning rate at a clock counted from 1; NaN unless it is a positive number.
+
+    Parameters
+    ----------
+    learning_rate
+        As a `LearningRate` parameter holds it.
+    clock
+        The number of the event, from 1.
+
+    """
+    if type(learning_rate) is float:
+        return learning_rate
+    rate = float(learning_rate.get(clock - 1))
+    return rate if rate > 0.0 else math.nan

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+from hinged import frames
 from hinged.base import BinaryLinearClassifier
-from hinged.parameters import PositiveNumber
+from hinged.dense import learn_table
+from hinged.errors import InvalidEvent, InvalidParameter
+from hinged.events import checked_features
+from hinged.parameters import (
+    LearningRate,
+    NonNegativeNumber,
+    checked_choice,
+    checked_flag,
+    checked_real,
+    rate_at,
+)
+from hinged.vector import Features, WeightVector
 
-__all__ = ["Perceptron"]
+__all__ = ["Perceptron", "random_weights"]
 
 
 class Perceptron(BinaryLinearClassifier):
     r"""Rosenblatt's perceptron, learning one event at a time.
 
-    On an event with target t in {-1, +1} and `margin = t (w . x + b)`:
+    On an event with target t in {-1, +1} and `score = w . x + b`:
 
-        if margin <= 0:   w += learning_rate * sample_weight * t * x
-                          b += learning_rate * sample_weight * t
+        if t * score <= margin:   w += learning_rate * sample_weight * t * x
+                                  b += learning_rate * sample_weight * t
 
-    Ties (margin 0) update, so a fresh model leaves zero at once and the
+    Ties (score 0) update, so a fresh model leaves zero at once and the
     convergence theorem bounds the updates: if some unit vector u separates the
     events with margin gamma and all \|(x, 1)\| <= R, there are at most
     (R / gamma)^2 updates, in any order. An update without a mistake is possible
@@ -31,10 +44,26 @@ class Perceptron(BinaryLinearClassifier):
     Parameters
     ----------
     learning_rate
-        eta > 0, finite. With zero initial weights it only scales the weights
-        and scores, never the labels.
+        eta > 0, finite, or one of River's schedulers (`InverseScaling(eta, 0.5)`
+        is eta / sqrt(t), `InverseScaling(eta, 1)` is eta / t, t counted from 1).
+        With zero initial weights a constant only scales weights and scores,
+        never the labels.
     fit_intercept
-        Whether to learn the intercept b.
+        Whether to learn the intercept b, the weight of a constant feature 1. Read
+        it as `threshold` (-b) for the form with a feature of -1.
+    margin
+        gamma >= 0: update whenever `t * score <= margin`.
+    update_on
+        `"tie"`: update when the score is on the wrong side or 0. `"mistake"`:
+        only when the predicted label is wrong; needs `margin=0`.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from, by feature name; see `random_weights`.
+    initial_intercept
+        The intercept to start from.
+    max_features
+        The most feature names kept, or `None` for no limit.
 
     Examples
     --------
@@ -57,15 +86,77 @@ class Perceptron(BinaryLinearClassifier):
 
     """
 
-    learning_rate = PositiveNumber()
+    learning_rate = LearningRate()
+    margin = NonNegativeNumber()
 
-    def __init__(self, learning_rate: float = 1.0, fit_intercept: bool = True) -> None:
-        super().__init__(fit_intercept)
+    def __init__(
+        self,
+        learning_rate: Any = 1.0,
+        fit_intercept: bool = True,
+        margin: float = 0.0,
+        update_on: str = "tie",
+        label_at_zero: bool = False,
+        initial_weights: Mapping[Any, float] | None = None,
+        initial_intercept: float = 0.0,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_features)
         self.learning_rate = learning_rate
+        self.margin = margin
+        self.update_on = checked_choice("update_on", update_on, ("tie", "mistake"))
+        if self.update_on == "mistake" and self.margin > 0.0:
+            raise InvalidParameter('update_on="mistake" needs margin=0: it asks only for the label')
+        self.label_at_zero = checked_flag("label_at_zero", label_at_zero)
+        self.initial_weights = initial_weights
+        self.initial_intercept = checked_real("initial_intercept", initial_intercept)
+        if self.initial_intercept != 0.0 and not self.fit_intercept:
+            raise InvalidParameter("initial_intercept needs fit_intercept=True")
+        self.intercept = self.initial_intercept
+        if initial_weights is not None:
+            self._weights = WeightVector(_checked_start(initial_weights))
+        self._update_margin = self.margin
+        self._on_tie = self.update_on == "tie"
 
     @property
     def _mutable_attributes(self) -> set[str]:
         return {"learning_rate"}
 
-    def _step(self, margin: float, x: Mapping[Any, float], w: float) -> float:
-        return self.learning_rate * w
+    def _step(self, margin: float, norm2: float, w: float) -> float:
+        rate = self.learning_rate
+        return (rate if type(rate) is float else rate_at(rate, self.clock)) * w
+
+    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+        plain = type(self.learning_rate) is float and self.max_features is None
+        table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
+        return table is not None and learn_table(self, *table)
+
+
+def _checked_start(weights: Mapping[Any, float]) -> Features:
+    try:
+        return checked_features(weights)
+    except InvalidEvent as error:
+        raise InvalidParameter(f"initial_weights: {error}") from None
+
+
+def random_weights(names: Iterable[Hashable], seed: int, scale: float = 1.0) -> Features:
+    """Return seeded random initial weights, normal with mean 0.
+
+    Parameters
+    ----------
+    names
+        Feature names, in the order in which the weights are drawn.
+    seed
+        The same seed gives the same weights, in every process.
+    scale
+        Standard deviation, at least 0.
+
+    Examples
+    --------
+    >>> from hinged import Perceptron, random_weights
+    >>> start = random_weights(["height", "width"], seed=1)
+    >>> Perceptron(initial_weights=start).score_one({"height": 1.0}) == start["height"]
+    True
+
+    """
+    draw = random.Random(seed)  # noqa: S311
+    return {name: draw.gauss(0.0, scale) for name in names}

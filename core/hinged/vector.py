@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from river.utils import VectorDict
 
-__all__ = ["Features", "WeightVector"]
+__all__ = ["Features", "WeightVector", "add_all", "room", "saturated", "saturated_dot"]
 
 Features = dict[Hashable, float]
 
@@ -30,6 +30,13 @@ class WeightVector:
     values
         Initial weights by feature name. Taken over, not copied.
 
+    Attributes
+    ----------
+    dot : callable
+        `dot(x)` returns `w . x` for a `dict` of real numbers; a value that is
+        not finite makes the result so, whether or not its weight is known. It
+        raises `TypeError` if `x` is no `dict` or holds what is no real number.
+
     Examples
     --------
     >>> w = WeightVector()
@@ -37,13 +44,12 @@ class WeightVector:
     (0.0, 0)
     >>> w.track()
     >>> w.add({"a": 3.0}, 0.5)
-    True
     >>> w.dot({"a": 2.0}), w.take_changed()
     (3.0, {'a'})
 
     """
 
-    __slots__ = ("_bound", "_changed", "_values", "_vector")
+    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot")
 
     def __init__(self, values: Features | None = None) -> None:
         self._values: Features = {} if values is None else values
@@ -53,6 +59,7 @@ class WeightVector:
     def _link(self) -> None:
         values = self._values
         self._vector: VectorDict[Hashable, float] = VectorDict(values)
+        self.dot: Callable[[Any], float] = self._vector.dot
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
 
     def __getstate__(self) -> tuple[Features, set[Hashable] | None]:
@@ -76,46 +83,20 @@ class WeightVector:
         """Return a live read-only view of the stored weights."""
         return MappingProxyType(self._values)
 
-    def dot(self, x: Mapping[Any, Any]) -> float:
-        """Return `w . x`.
+    def fits(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        """Return whether `step * x` can be added with every weight staying finite.
 
         Parameters
         ----------
         x
-            A `dict` of real numbers. A value that is not finite makes the
-            result so, whether or not its weight is known.
-
-        Raises
-        ------
-        TypeError
-            If `x` is no `dict` or holds something that is not a real number.
-
-        """
-        result: float = self._vector.dot(x)  # type: ignore[arg-type]
-        return result
-
-    def saturated_dot(self, x: Mapping[Any, float]) -> float:
-        """Return `w . x` for finite `x`, cut at the largest float instead of overflowing."""
-        get = self._values.get
-        scaled = math.fsum(get(name, 0.0) * _SCALE * (value * _SCALE) for name, value in x.items())
-        return max(-sys.float_info.max, min(sys.float_info.max, scaled / _SCALE / _SCALE))
-
-    def add(self, x: Mapping[Any, Any], step: float) -> bool:
-        """Add `step * x`, all of it or nothing.
-
-        Parameters
-        ----------
-        x
-            A `dict` of finite real numbers.
+            A mapping of finite real numbers.
         step
-            A finite factor.
-
-        Returns
-        -------
-        `False`, with nothing changed, if a weight would overflow.
+            A factor; one that is not finite never fits.
+        norm
+            The Euclidean norm of `x`; it makes the usual answer quick.
 
         """
-        bound = self._bound + abs(step) * math.hypot(*x.values())
+        bound = self._bound + abs(step) * norm
         if not bound < _SAFE_BOUND:
             after = [self.get(name) + step * float(value) for name, value in x.items()]
             if not all(map(math.isfinite, after)):
@@ -123,10 +104,47 @@ class WeightVector:
             known = map(abs, self._values.values())
             bound = max(max(known, default=0.0), max(map(abs, after), default=0.0))
         self._bound = bound
+        return True
+
+    def add(self, x: Mapping[Any, Any], step: float) -> None:
+        """Add `step * x`, which must fit (see `fits`).
+
+        Parameters
+        ----------
+        x
+            A mapping of finite real numbers.
+        step
+            A finite factor.
+
+        """
         self._vector.iadd_scaled(VectorDict(x), step)
         if self._changed is not None:
             self._changed.update(x)
-        return True
+
+    def put(self, values: Mapping[Any, float]) -> None:
+        """Set the weights of some names, all of them finite floats."""
+        if values:
+            self._values.update(values)
+            self._bound = max(self._bound, *map(abs, values.values()))
+            if self._changed is not None:
+                self._changed.update(values)
+
+    def replace(self, other: WeightVector) -> None:
+        """Become a copy of `other`; only names whose weight differs count as changed."""
+        old, new = self._values, other._values
+        if self._changed is not None:
+            self._changed.update(name for name in old if name not in new)
+            self._changed.update(name for name in new if old.get(name) != new[name])
+        old.clear()
+        old.update(new)
+        self._bound = other._bound
+
+    def clear(self) -> None:
+        """Drop every weight."""
+        if self._changed is not None:
+            self._changed.update(self._values)
+        self._values.clear()
+        self._bound = 0.0
 
     def track(self) -> None:
         """Start noting which names change; what changed before is not known."""
@@ -147,3 +165,83 @@ class WeightVector:
         """Count `names` as changed again, after a save that did not happen."""
         if self._changed is not None:
             self._changed.update(names)
+
+
+def add_all(moves: Iterable[tuple[WeightVector, float]], x: Mapping[Any, Any], norm: float) -> bool:
+    """Add `step * x` to each vector with its own step, to all of them or to none.
+
+    Parameters
+    ----------
+    moves
+        Vectors with their steps.
+    x
+        A mapping of finite real numbers.
+    norm
+        The Euclidean norm of `x`.
+
+    Returns
+    -------
+    `False`, with nothing changed, if any weight would overflow.
+
+    """
+    moves = tuple(moves)
+    if not all(vector.fits(x, step, norm) for vector, step in moves):
+        return False
+    for vector, step in moves:
+        vector.add(x, step)
+    return True
+
+
+def saturated(value: float) -> float:
+    """Return `value` cut to the range of the finite floats."""
+    return max(-sys.float_info.max, min(sys.float_info.max, value))
+
+
+def saturated_dot(weight: Callable[[Any], float], x: Mapping[Any, float]) -> float:
+    """Return `w . x` cut at the largest float instead of overflowing, never NaN.
+
+    Parameters
+    ----------
+    weight
+        Gives the finite weight of a name.
+    x
+        A mapping of finite numbers.
+
+    """
+    scaled = math.fsum(weight(name) * _SCALE * (value * _SCALE) for name, value in x.items())
+    return saturated(scaled / _SCALE / _SCALE)
+
+
+def room(
+    x: Mapping[Any, Any], known: Container[Any], stored: int, cap: int | None
+) -> Mapping[Any, Any]:
+    """Return the part of `x` that a learner with a cap may store, in the event's order.
+
+    Parameters
+    ----------
+    x
+        The features of an update.
+    known
+        The names stored so far.
+    stored
+        How many they are.
+    cap
+        The most names to store, or `None` for no limit.
+
+    Examples
+    --------
+    >>> room({"b": 1.0, "c": 2.0, "a": 3.0}, {"a"}, 1, 2)
+    {'b': 1.0, 'a': 3.0}
+
+    """
+    if cap is None or stored + len(x) <= cap:
+        return x
+    free = cap - stored
+    kept = {}
+    for name, value in x.items():
+        if name in known:
+            kept[name] = value
+        elif free > 0:
+            free -= 1
+            kept[name] = value
+    return kept

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from river import datasets
 
-from hinged import InvalidEvent, Perceptron
+from hinged import InvalidEvent, LinearClassifier, Perceptron
 
 Event = tuple[dict[str, float], bool]
 FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series)}
@@ -226,3 +226,135 @@ def test_polars_answers_in_polars() -> None:
     probas = model.predict_proba_many(X)
     assert probas.columns == ["False", "True"]
     assert probas["True"].to_list() == [model.predict_proba_one({"a": v})[True] for v in (1, -3)]
+
+
+def everything(model: Any) -> tuple[Any, Any, Any]:
+    state = model.get_state()
+    vectors = {name: dict(vector.view()) for name, vector in state["vectors"].items()}
+    return state["scalars"], vectors, state.get("classes")
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 60])
+def test_every_learner_in_chunks(learner: LinearClassifier, chunk: int, kind: Any) -> None:
+    frame, series = kind
+    source: Any = datasets.ImageSegments if learner._multiclass else datasets.Phishing
+    rows = list(source().take(60))
+    one, many = learner.clone(), learner.clone()
+    names = list(rows[0][0])
+    for x, y in rows:
+        one.learn_one({n: float(x[n]) for n in names}, y)
+    for start in range(0, 60, chunk):
+        part = rows[start : start + chunk]
+        X = frame({n: [float(x[n]) for x, _ in part] for n in names})
+        many.learn_many(X, series([y for _, y in part]))
+    assert everything(one) == everything(many)
+    X = frame({n: [float(x[n]) for x, _ in rows] for n in names})
+    assert many.predict_many(X).to_list() == [one.predict_one(x) for x, _ in rows]
+    probas = many.predict_proba_many(X)
+    for i, (x, _) in enumerate(rows[:5]):
+        for label, p in one.predict_proba_one(x).items():
+            column = label if isinstance(probas, pd.DataFrame) else str(label)
+            assert probas[column][i] == p
+
+
+def test_a_batch_with_a_bad_label_changes_no_learner(learner: LinearClassifier, kind: Any) -> None:
+    frame, series = kind
+    model = learner.clone()
+    labels = ["A", None] if learner._multiclass else [True, None]
+    before = everything(model)
+    with pytest.raises(InvalidEvent, match="row 1: y"):
+        model.learn_many(frame({"a": [1.0, 2.0]}), series(labels))
+    assert everything(model) == before
+    good = labels[:1] * 2
+    with pytest.raises(InvalidEvent, match="row 1: w"):
+        model.learn_many(frame({"a": [1.0, 2.0]}), series(good), [1.0, -1.0])
+    with pytest.raises(InvalidEvent, match=r"row 1: x\['a'\]"):
+        model.learn_many(frame({"a": [1.0, float("inf")]}), series(good))
+    assert everything(model) == before
+
+
+def test_two_types_of_label_in_one_batch_are_refused(multiclass: LinearClassifier) -> None:
+    model = multiclass.clone()
+    with pytest.raises(InvalidEvent, match="row 2: y must be of type int"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), [1, 2, "1"])
+    assert model.accounting.events == 0
+
+
+def test_multiclass_answers_before_learning(multiclass: LinearClassifier) -> None:
+    model: Any = multiclass.clone()
+    for index in ([], [5, 6, 5]):
+        X = pd.DataFrame({"a": [1.0] * len(index)}, index=index)
+        labels = model.predict_many(X)
+        assert labels.tolist() == [None] * len(index)
+        assert list(labels.index) == index
+        assert model.predict_proba_many(X).shape == (len(index), 0)
+
+
+exact = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-1e6, 1e6),
+    st.sampled_from([0.0, -0.0, 0.1, 1e-300, 5e-324]),
+)
+plain_tables = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(st.lists(exact, min_size=width, max_size=width), st.booleans()),
+        min_size=1,
+        max_size=60,
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    plain_tables,
+    st.integers(1, 30),
+    st.sampled_from(
+        [
+            {},
+            {"learning_rate": 0.1, "margin": 0.5},
+            {"fit_intercept": False},
+            {"update_on": "mistake", "label_at_zero": True},
+            {"update_on": "mistake"},
+            {"initial_weights": {"c1": 0.25, "other": -3.0}, "initial_intercept": -0.1},
+        ]
+    ),
+    st.sampled_from(sorted(FRAMES)),
+)
+def test_whole_tables_give_the_very_bits_of_single_calls(
+    rows: list[tuple[list[float], bool]], chunk: int, params: dict[str, Any], kind: str
+) -> None:
+    frame, series = FRAMES[kind]
+    names = [f"c{i}" for i in range(len(rows[0][0]))]
+    one, many = Perceptron(**params), Perceptron(**params)
+    vectors = [model.get_state()["vectors"]["weights"] for model in (one, many)]
+    for vector in vectors:
+        vector.track()
+    for values, y in rows:
+        one.learn_one(dict(zip(names, values, strict=True)), y)
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        X = frame({n: [values[i] for values, _ in part] for i, n in enumerate(names)})
+        many.learn_many(X, series([y for _, y in part]))
+    assert repr(everything(one)) == repr(everything(many))
+    assert vectors[0].take_changed() == vectors[1].take_changed()
+
+
+def test_tables_near_overflow_are_learned_row_by_row() -> None:
+    values = [1e200, -1.5e308, 1.5e308, 1e308]
+    labels = [True, False, True, False]
+    one, many = Perceptron(), Perceptron()
+    for value, y in zip(values, labels, strict=True):
+        one.learn_one({"a": value}, y)
+    many.learn_many(pd.DataFrame({"a": values}), pd.Series(labels))
+    assert repr(everything(one)) == repr(everything(many))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "bool", "uint8", "Int64", "object"])
+def test_tables_of_any_number_type(dtype: str) -> None:
+    X = pd.DataFrame({"a": [1, 0, 1, 1], "b": [1, 1, 0, 1]}).astype(dtype)
+    labels = [True, False, False, True]
+    one, many = Perceptron(), Perceptron()
+    for (a, b), y in zip(X.astype(float).to_numpy().tolist(), labels, strict=True):
+        one.learn_one({"a": a, "b": b}, y)
+    many.learn_many(X, pd.Series(labels))
+    assert repr(everything(one)) == repr(everything(many))

@@ -1,0 +1,106 @@
+"""The averaged perceptron: predict with the mean of all weight vectors so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from hinged.base import BinaryLinearClassifier
+from hinged.parameters import LearningRate, rate_at
+from hinged.state import SIGNED, Kind
+from hinged.vector import WeightVector, add_all, saturated
+
+__all__ = ["AveragedPerceptron"]
+
+
+class AveragedPerceptron(BinaryLinearClassifier):
+    r"""The perceptron, predicting with the mean of its weights after each event.
+
+    The raw weights w learn exactly as `Perceptron`'s do. Served is
+
+        w_mean = (w_1 + ... + w_T) / T,
+
+    w_t being the raw weights after event t of the T events of weight above 0.
+    It is kept lazily: an update of the event t adds (t - 1) times its step to a
+    second vector u, and `w_mean = w - u / T`.
+
+    `accounting.mistakes` counts the served label; updates and losses are those
+    of the raw weights. Time per event is linear in the features present; memory
+    is two floats per feature name ever updated.
+
+    Parameters
+    ----------
+    learning_rate
+        eta > 0, finite, or one of River's schedulers.
+    fit_intercept
+        Whether to learn the intercept, averaged likewise.
+    max_features
+        The most feature names kept, or `None` for no limit.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import AveragedPerceptron
+
+    >>> model = preprocessing.StandardScaler() | AveragedPerceptron()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 88.96%
+
+    References
+    ----------
+    Freund, Y. and Schapire, R. E., 1999. Large margin classification using the perceptron
+    algorithm. Machine Learning, 37(3).
+
+    """
+
+    _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_sum": SIGNED}
+    _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "sums": -math.inf}
+    _serves_raw = False
+    learning_rate = LearningRate()
+
+    def __init__(
+        self,
+        learning_rate: Any = 1.0,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_features)
+        self.learning_rate = learning_rate
+        self.intercept_sum = 0.0
+        self._sums = WeightVector()
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"learning_rate"}
+
+    @property
+    def weights(self) -> Mapping[Any, float]:
+        """The averaged weights, computed on reading in time linear in their number."""
+        return {name: self._weight(name) for name in self._weights.view()}
+
+    def _step(self, margin: float, norm2: float, w: float) -> float:
+        return rate_at(self.learning_rate, self.clock) * w
+
+    def _update(
+        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
+    ) -> bool:
+        before = self.intercept
+        updated = super()._update(x, target, margin, norm, w)
+        moved = saturated((self.clock - 1) * (self.intercept - before))
+        self.intercept_sum = saturated(self.intercept_sum + moved)
+        return updated
+
+    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        moves = ((self._weights, step), (self._sums, (self.clock - 1) * step))
+        return add_all(moves, x, norm)
+
+    def _served_score(self, x: Mapping[Any, Any]) -> float:
+        sums = self._sums.dot(x) + self.intercept_sum
+        return self._raw_score(x) - sums / max(self.clock, 1)
+
+    def _weight(self, name: Hashable) -> float:
+        return saturated(self._weights.get(name) - self._sums.get(name) / max(self.clock, 1))
+
+    def _bias(self) -> float:
+        return saturated(self.intercept - self.intercept_sum / max(self.clock, 1))

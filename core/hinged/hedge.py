@@ -1,0 +1,230 @@
+"""Hedge: several learners on one stream, trusted as much as they deserve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hinged import frames, state
+from hinged.accounting import Fields
+from hinged.arow import AROW
+from hinged.averaged import AveragedPerceptron
+from hinged.base import BinaryLinearClassifier
+from hinged.ensemble import checked_learner, flat_state, restored_account, restored_members
+from hinged.errors import InvalidParameter
+from hinged.events import binary_target, checked_features, checked_weight
+from hinged.hinge_sgd import HingeSGD
+from hinged.linear import LinearClassifier
+from hinged.linear_unit import LinearUnit
+from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.passive_aggressive import PassiveAggressive
+from hinged.perceptron import Perceptron
+from hinged.state import COUNT, SUM
+from hinged.vector import Features
+
+__all__ = ["Hedge"]
+
+
+class Hedge(LinearClassifier):
+    """A vote of binary learners by multiplicative weights, with a share for drift.
+
+    Expert i scores s_i and holds the trust v_i, all of them summing to 1. On an
+    event:
+
+        score = sum of v_i sgn(s_i),  with sgn(0) = 0
+        v_i *= exp(-learning_rate sample_weight) for each expert whose label is wrong
+        v_i = (1 - share) v_i / (sum of all) + share / n
+
+    then every expert learns the event. With `share=0` the mistakes are, but for
+    terms in the rate and log n, at most twice those of the best expert; the share
+    keeps every expert ready to return when the best one changes.
+
+    Time and memory are those of all experts together.
+
+    Parameters
+    ----------
+    models
+        Binary learners of this package, never touched: each expert is a clone.
+        `None` is the default pool: `Perceptron`, `AveragedPerceptron`,
+        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` as they come.
+    learning_rate
+        How fast trust is lost, above 0.
+    share
+        The part of all trust spread evenly after each event, in [0, 1).
+
+    Attributes
+    ----------
+    trust : list of float
+        The trust in each expert, in the order of `models`.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import Hedge
+
+    >>> model = preprocessing.StandardScaler() | Hedge()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 89.76%
+
+    References
+    ----------
+    Freund, Y. and Schapire, R. E., 1997. A decision-theoretic generalization of on-line learning
+    and an application to boosting. Journal of Computer and System Sciences, 55(1).
+    Herbster, M. and Warmuth, M. K., 1998. Tracking the best expert. Machine Learning, 32(2).
+
+    """
+
+    learning_rate = PositiveNumber()
+    share = NonNegativeNumber()
+
+    def __init__(
+        self,
+        models: Sequence[BinaryLinearClassifier] | None = None,
+        learning_rate: float = 0.1,
+        share: float = 0.001,
+    ) -> None:
+        super().__init__()
+        self.models = models
+        self.learning_rate = learning_rate
+        self.share = share
+        if not self.share < 1.0:
+            raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
+        self._prototypes = (
+            [
+                Perceptron(),
+                AveragedPerceptron(),
+                PassiveAggressive(),
+                AROW(),
+                HingeSGD(),
+                LinearUnit(),
+            ]
+            if models is None
+            else [checked_learner(model) for model in models]
+        )
+        if not self._prototypes:
+            raise InvalidParameter("models must hold at least one learner")
+        self._experts = [model.clone() for model in self._prototypes]
+        self.trust = [1.0 / len(self._experts)] * len(self._experts)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"models": [Perceptron(), AROW()]}
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"learning_rate"}
+
+    @property
+    def experts(self) -> tuple[BinaryLinearClassifier, ...]:
+        """The learned experts, in the order of `models`."""
+        return tuple(self._experts)
+
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+        target = binary_target(y)
+        w = self._check_weight(w)
+        scores = [expert.score_one(x) for expert in self._experts]
+        score = self._vote(scores)
+        positive = score > 0.0
+        account = self.accounting
+        account.events += 1
+        if w == 0.0:
+            return positive, score, False, False, 0.0
+        self.clock += 1
+        margin = target * score
+        if margin < 1.0:
+            account.add_margin(margin)
+        mistake = positive is not (target > 0.0)
+        account.mistakes += mistake
+        account.add_norm(math.hypot(*x.values()), self._constant)
+        self._judge([(s > 0.0) is not (target > 0.0) for s in scores], w)
+        updated = False
+        for expert in self._experts:
+            before = expert.accounting.overflows
+            updated |= expert.predict_learn_one(x, y, w).updated
+            account.overflows += expert.accounting.overflows - before
+        account.updates += updated
+        return positive, score, mistake, updated, max(0.0, 1.0 - margin)
+
+    def _judge(self, wrong: list[bool], w: float) -> None:
+        factor = math.exp(-self.learning_rate * w)
+        trust = [v * factor if bad else v for v, bad in zip(self.trust, wrong, strict=True)]
+        total = math.fsum(trust)
+        if total > 0.0:
+            even = self.share / len(trust)
+            self.trust = [(1.0 - self.share) * v / total + even for v in trust]
+
+    def _vote(self, scores: list[float]) -> float:
+        votes = [(s > 0.0) - (s < 0.0) for s in scores]
+        return math.fsum(v * vote for v, vote in zip(self.trust, votes, strict=True))
+
+    def score_one(self, x: Mapping[Any, Any]) -> float:
+        """Return the vote, from -1 to 1; true is predicted above 0."""
+        return self._vote([expert.score_one(x) for expert in self._experts])
+
+    def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
+        """Return the label of `x`: true only if the vote is above 0."""
+        return self.score_one(x) > 0.0
+
+    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2: the trust in true."""
+        p = min(1.0, max(0.0, (1.0 + self.score_one(x)) / 2.0))
+        return {False: 1.0 - p, True: p}
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the labels of the rows of `X` as a series, index kept."""
+        return frames.booleans([self.predict_one(x) for x in frames.rows(X)], like=X)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame with the columns `False` and `True`, index kept."""
+        probas = [self.predict_proba_one(x) for x in frames.rows(X)]
+        return frames.frame({c: [p[c] for p in probas] for c in (False, True)}, like=X)
+
+    def _check_label(self, y: Any) -> float:
+        return binary_target(y)
+
+    def _check_weight(self, w: Any) -> float:
+        weight = checked_weight(w)
+        for expert in self._prototypes:
+            expert._check_weight(weight)
+        return weight
+
+    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
+        votes = [(s > 0.0) - (s < 0.0) for s in (e.score_one(x) for e in self._experts)]
+        pairs = zip(votes, self.trust, strict=True)
+        return {f"expert {i}": (float(vote), v) for i, (vote, v) in enumerate(pairs)}
+
+    def explain_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+        """Return what each expert adds to the vote, by `"expert i"`."""
+        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), None).items()}
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on learning exactly where this stands.
+
+        Returns
+        -------
+        As `BinaryLinearClassifier.get_state`, with `"members"`, the experts' types;
+        the scalars and vectors of expert i are named `"i/..."`, its trust `trust_i`.
+
+        """
+        own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
+        return flat_state(type(self).__name__, own, self.accounting, self._experts)
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a state that `get_state` gave, here or in another process.
+
+        Raises
+        ------
+        InvalidState
+            If it is of another version or learner, or damaged. The learner has not
+            changed.
+
+        """
+        saved = state.checked_header(saved, type(self).__name__)
+        fresh = [model.clone() for model in self._prototypes]
+        kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
+        scalars, account = restored_account(saved, kinds)
+        self._experts = restored_members(saved, fresh)
+        self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
+        self.clock = scalars["clock"]
+        self.accounting = account

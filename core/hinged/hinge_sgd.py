@@ -1,0 +1,184 @@
+"""Stochastic sub-gradient descent on the hinge loss, with lazy penalties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from river.optim.base import Scheduler
+
+from hinged.base import BinaryLinearClassifier
+from hinged.errors import InvalidParameter
+from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, rate_at
+from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
+from hinged.state import SUM, Kind
+from hinged.vector import WeightVector
+
+__all__ = ["STEPS", "HingeSGD"]
+
+STEPS = ("adagrad", "constant", "sqrt", "pegasos")
+
+
+class _SettledRate(LearningRate):
+    """A learning rate whose change first applies the penalties due at the old one."""
+
+    def __set__(self, instance: Any, value: object) -> None:
+        if self.name in instance.__dict__:
+            instance._settle()
+        if instance.steps != "constant" and isinstance(value, Scheduler):
+            raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')
+        super().__set__(instance, value)
+
+
+class HingeSGD(LazyPenalty, BinaryLinearClassifier):
+    r"""The linear support vector machine, trained online.
+
+    The event of clock t, with target y and step eta_t, does:
+
+        w *= max(0, 1 - eta_t l2)
+        if y (w . x + b) <= 1:  w += eta_t sample_weight y x,  b += eta_t sample_weight y
+        w = sign(w) max(0, \|w\| - eta_t l1)
+
+    the margin being that before the event. The intercept is never penalised.
+    The step eta_t is
+
+        constant:  learning_rate, or a schedule's value
+        sqrt:      learning_rate / sqrt(t)
+        pegasos:   1 / (l2 t)
+        adagrad:   learning_rate / sqrt(G_i) for the feature i, G_i being the sum
+                   of x_i^2 over its updates, the present one included
+
+    Both penalties reach features that an event lacks. They are applied when a
+    weight is next read or moved, with the result they would have had at once;
+    a weight pulled to 0 is exactly 0.
+
+    `accounting.updates` counts the events that moved the weights along x. Time
+    per event is linear in the features present; memory is one float per feature
+    name, and up to three more for AdaGrad and the penalties.
+
+    Parameters
+    ----------
+    learning_rate
+        eta > 0, finite; a schedule of River's with constant steps. Without
+        effect on Pegasos.
+    steps
+        `"adagrad"`, `"constant"`, `"sqrt"` or `"pegasos"`.
+    l2
+        Strength of the squared penalty, at least 0; above 0 for Pegasos.
+    l1
+        Strength of the absolute penalty, at least 0.
+    fit_intercept
+        Whether to learn the intercept b.
+    max_features
+        The most feature names kept, or `None` for no limit.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import HingeSGD
+
+    >>> model = preprocessing.StandardScaler() | HingeSGD()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 89.60%
+
+    References
+    ----------
+    Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: primal estimated sub-gradient
+    solver for SVM. ICML 24.
+    Duchi, J., Hazan, E. and Singer, Y., 2011. Adaptive subgradient methods for online learning and
+    stochastic optimization. Journal of Machine Learning Research, 12.
+    Duchi, J. and Singer, Y., 2009. Efficient online and batch learning using forward backward
+    splitting. Journal of Machine Learning Research, 10.
+
+    """
+
+    _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
+    _VECTORS: ClassVar[dict[str, float]] = {
+        "weights": -math.inf,
+        "squares": 0.0,
+        **PENALTY_VECTORS,
+    }
+    _update_margin = math.inf
+    learning_rate = _SettledRate()
+    l2 = NonNegativeNumber()
+    l1 = NonNegativeNumber()
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.3,
+        steps: str = "adagrad",
+        l2: float = 0.0,
+        l1: float = 0.0,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_features)
+        self.steps = checked_choice("steps", steps, STEPS)
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.l1 = l1
+        if self.steps == "pegasos" and self.l2 == 0.0:
+            raise InvalidParameter("0 < l2 must hold for Pegasos, whose step is 1 / (l2 t)")
+        self.intercept_squares = 0.0
+        self._squares = WeightVector()
+        self._start_penalty()
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"learning_rate"}
+
+    def _update(
+        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
+    ) -> bool:
+        if self.steps == "adagrad":
+            return margin <= 1.0 and self._adagrad(self._room(x), target * w)
+        if not self._penalised:
+            return margin <= 1.0 and super()._update(x, target, margin, norm, w)
+        eta = self._eta()
+        gradient = dict(self._room(x)) if margin <= 1.0 else {}
+        old = {name: self._raw_weight(name) for name in gradient}
+        shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
+        self._penalise(shrink, pull)
+        step = eta * w * target
+        moved = {n: _pulled(shrink * old[n] + step * v, pull) for n, v in gradient.items()}
+        return margin <= 1.0 and self._commit(moved, step, {})
+
+    def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
+        squares = {name: self._squares.get(name) + value * value for name, value in x.items()}
+        moved = {}
+        for name, value in x.items():
+            moved[name] = old = self._adagrad_weight(name, self.clock - 1)
+            if squares[name] > 0.0:
+                eta = self.learning_rate / math.sqrt(squares[name])
+                old *= max(0.0, 1.0 - eta * self.l2)
+                moved[name] = _pulled(old + eta * direction * value, eta * self.l1)
+        step = self.learning_rate / math.sqrt(self.intercept_squares + 1.0) * direction
+        return self._commit(moved, step, squares)
+
+    def _commit(self, weights: dict[Any, float], step: float, squares: dict[Any, float]) -> bool:
+        intercept = self.intercept + step * self._constant
+        if not all(map(math.isfinite, (intercept, *weights.values(), *squares.values()))):
+            return self._overflow()
+        self.intercept = intercept
+        self._weights.put(weights)
+        self._squares.put(squares)
+        if self._penalised:
+            self._mark(weights)
+        self.intercept_squares += 1.0
+        self.accounting.updates += 1
+        return True
+
+    def _eta(self) -> float:
+        if self.steps == "pegasos":
+            return 1.0 / (self.l2 * self.clock)
+        eta = rate_at(self.learning_rate, self.clock)
+        return eta / math.sqrt(self.clock) if self.steps == "sqrt" else eta
+
+    def _step(self, margin: float, norm2: float, w: float) -> float:
+        return self._eta() * w
+
+
+def _pulled(weight: float, pull: float) -> float:
+    """Return `weight` moved towards 0 by `pull`, never beyond."""
+    return math.copysign(max(0.0, abs(weight) - pull), weight)

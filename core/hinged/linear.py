@@ -1,0 +1,159 @@
+"""What all linear learners share: the doors through which events come in and answers go out."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from river import base
+
+from hinged import frames
+from hinged.accounting import Accounting, Fields, Outcome
+from hinged.events import checked_features
+from hinged.parameters import checked_flag
+from hinged.vector import Features
+
+__all__ = ["INTERCEPT", "LinearClassifier"]
+
+
+class _Name(enum.Enum):
+    INTERCEPT = "intercept"
+
+
+INTERCEPT = _Name.INTERCEPT
+"""The intercept's name among contributions: equal to no feature name."""
+
+
+class LinearClassifier(base.MiniBatchClassifier):
+    """A classifier that learns one event at a time and accounts for each.
+
+    Parameters
+    ----------
+    fit_intercept
+        Whether an intercept is learned beside the weights, as the weight of a
+        constant feature of value 1.
+
+    Attributes
+    ----------
+    accounting : Accounting
+        Events, mistakes, updates and losses so far.
+    clock : int
+        Events of weight above 0 so far.
+
+    """
+
+    def __init__(self, fit_intercept: bool = True) -> None:
+        self.fit_intercept = checked_flag("fit_intercept", fit_intercept)
+        self._constant = 1.0 if self.fit_intercept else 0.0
+        self.accounting = Accounting()
+        self.clock = 0
+
+    @abc.abstractmethod
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+        """Validate, predict, account and learn, in this order."""
+
+    @abc.abstractmethod
+    def score_one(self, x: Mapping[Any, Any]) -> float:
+        """Return the finite score behind the predicted label."""
+
+    @abc.abstractmethod
+    def _check_label(self, y: Any) -> Any:
+        """Return what identifies the label, or raise `InvalidEvent`; nothing changes."""
+
+    @abc.abstractmethod
+    def _check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
+
+    @abc.abstractmethod
+    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
+        """Return value and weight by name, the intercept last."""
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one labelled event.
+
+        Parameters
+        ----------
+        x
+            Feature names to finite real numbers. An absent feature counts as 0.
+        y
+            The label. Binary: true or false (or 1 or 0). Multiclass: any hashable
+            value, all labels of one type.
+        w
+            Sample weight, finite and at least 0. Weight 0 moves nothing.
+
+        Raises
+        ------
+        InvalidEvent
+            Naming the field; the learner has not changed.
+
+        """
+        self._learn(x, y, w)
+
+    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Outcome:
+        """Predict, score, then learn: one step of progressive validation.
+
+        Same parameters, effect and errors as `learn_one`.
+
+        Returns
+        -------
+        What was predicted before learning, and what learning did.
+
+        """
+        return Outcome._make(self._learn(x, y, w))
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a frame one after the other.
+
+        Equal, bit for bit, to calling `learn_one` on each row in order, with the
+        features in column order.
+
+        Parameters
+        ----------
+        X
+            A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
+            a null is an absent feature.
+        y
+            A series of n labels.
+        w
+            One sample weight for all rows, or a series of n.
+
+        Raises
+        ------
+        InvalidEvent
+            Naming row and field, before any row has been learned.
+
+        """
+        if self._learn_table(X, y, w):
+            return
+        rows = frames.checked_rows(X, y, w, self._check_labels, self._check_weight)
+        for x, label, weight in rows:
+            self._learn(x, label, weight)
+
+    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+        """Learn the whole frame at once if the rule can, else change nothing and say so."""
+        return False
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        frames.each_row(labels, self._check_label)
+
+    def debug_one(self, x: Mapping[Any, Any], **kwargs: Any) -> str:
+        """Return a text table of what each feature adds to the score, largest first."""
+        clean = checked_features(x)
+        rows = sorted(
+            self._contributions(clean, self.predict_one(clean)).items(),
+            key=lambda item: (-abs(item[1][0] * item[1][1]), str(item[0])),
+        )
+        table: list[tuple[str, ...]] = [("Name", "Value", "Weight", "Contribution")]
+        table += [
+            ("Intercept" if name is INTERCEPT else str(name), *map(_short, (v, w, v * w)))
+            for name, (v, w) in rows
+        ]
+        widths = [max(len(row[i]) for row in table) for i in range(4)]
+        lines = ["  ".join(c.rjust(n) for c, n in zip(row, widths, strict=True)) for row in table]
+        return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    return f"{value:.5f}"

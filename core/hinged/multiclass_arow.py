@@ -1,0 +1,104 @@
+"""Multiclass AROW: a confidence for every weight of every class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hinged.arow import all_finite, shrunk, spread_of
+from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
+from hinged.parameters import PositiveNumber
+
+__all__ = ["MulticlassAROW"]
+
+
+class MulticlassAROW(MulticlassLinearClassifier):
+    """Adaptive regularisation of weight vectors for any number of classes.
+
+    With the scores s_k = w_k . x + b_k, y the event's class, r its rival, the
+    best-scoring wrong class, `m = s_y - s_r < 1`, and S_k the variances (1 for a
+    feature never updated), products taken feature by feature:
+
+        beta = 1 / (x . (S_y + S_r) x + r / sample_weight)
+        w_y += (1 - m) beta S_y x,   w_r -= (1 - m) beta S_r x
+        S_k -= beta S_k^2 x^2        for both classes
+
+    Every intercept is the weight of a constant feature and has a variance too.
+
+    Time per event is linear in the features present, times the classes; memory is
+    two floats per class and feature name ever updated.
+
+    Parameters
+    ----------
+    r
+        Regularisation, above 0 and finite; larger is more careful.
+    fit_intercept
+        Whether every class learns an intercept.
+    max_classes
+        The most classes, or `None` for no limit; an event of one more is refused.
+    max_features
+        The most feature names kept, or `None` for no limit.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import MulticlassAROW
+
+    >>> model = preprocessing.StandardScaler() | MulticlassAROW()
+    >>> evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
+    Accuracy: 88.44%
+
+    References
+    ----------
+    Crammer, K., Kulesza, A. and Dredze, M., 2009. Adaptive regularization of weight vectors.
+    NIPS 22.
+
+    """
+
+    _ASIDE = "variance"
+    _ASIDE_START = 1.0
+    _update_margin = math.nextafter(1.0, 0.0)
+    r = PositiveNumber()
+
+    def __init__(
+        self,
+        r: float = 1.0,
+        fit_intercept: bool = True,
+        max_classes: int | None = DEFAULT_CLASSES,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_classes, max_features)
+        self.r = r
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"r"}
+
+    def _update(
+        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+    ) -> bool:
+        x = self._room(x)
+        parts = ((right, 1.0), (rival, -1.0))
+        spreads = [spread_of(part.aside, x) for part, _ in parts]
+        constants = [part.aside_intercept * self._constant for part, _ in parts]
+        uncertainty = spreads[0][1] + spreads[1][1]
+        total = uncertainty + constants[0] + constants[1] + self.r / w
+        beta = 1.0 / total if total > 0.0 else math.nan
+        step = (1.0 - margin) * beta
+        if step == 0.0:
+            return False
+        moved = []
+        for (part, sign), (spread, _), constant in zip(parts, spreads, constants, strict=True):
+            get = part.weights.get
+            weights = {name: get(name) + sign * step * value for name, value in spread.items()}
+            moved.append((weights, part.intercept + sign * step * constant))
+        if not (math.isfinite(uncertainty) and all(all_finite(*move) for move in moved)):
+            return self._overflow()
+        for number, (part, _) in enumerate(parts):
+            part.weights.put(moved[number][0])
+            part.intercept = moved[number][1]
+            part.aside.put(shrunk(part.aside, spreads[number][0], beta))
+            constant = constants[number]
+            part.aside_intercept = max(0.0, part.aside_intercept - beta * constant * constant)
+        return True

@@ -1,0 +1,117 @@
+"""The pocket perceptron: predict with the weights of the longest correct run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from hinged.base import BinaryLinearClassifier
+from hinged.parameters import LearningRate, rate_at
+from hinged.state import COUNT, SIGNED, Kind
+from hinged.vector import WeightVector
+
+__all__ = ["PocketPerceptron"]
+
+
+class PocketPerceptron(BinaryLinearClassifier):
+    """The perceptron, predicting with those of its weights that were right longest.
+
+    The raw weights learn exactly as `Perceptron`'s do. Each lives through a run
+    of events without an update. Served are the weights with the longest run so
+    far, the running one included: a pocket is needed only once an update ends a
+    record, and only then the weights are copied into it.
+
+    `accounting.mistakes` counts the served label; updates and losses are those
+    of the raw weights. Time per event is linear in the features present, and in
+    all weights when a record ends; memory is two floats per feature name.
+
+    Parameters
+    ----------
+    learning_rate
+        eta > 0, finite, or one of River's schedulers.
+    fit_intercept
+        Whether to learn the intercept, pocketed likewise.
+    max_features
+        The most feature names kept, or `None` for no limit.
+
+    Attributes
+    ----------
+    record : int
+        Events in the run of the pocketed weights.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import PocketPerceptron
+
+    >>> model = preprocessing.StandardScaler() | PocketPerceptron()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 84.64%
+
+    References
+    ----------
+    Gallant, S. I., 1990. Perceptron-based learning algorithms. IEEE Transactions on Neural
+    Networks, 1(2).
+
+    """
+
+    _SCALARS: ClassVar[dict[str, Kind]] = {
+        "pocket_intercept": SIGNED,
+        "record": COUNT,
+        "last_update": COUNT,
+    }
+    _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "pocket": -math.inf}
+    _serves_raw = False
+    learning_rate = LearningRate()
+
+    def __init__(
+        self,
+        learning_rate: Any = 1.0,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_features)
+        self.learning_rate = learning_rate
+        self.pocket_intercept = 0.0
+        self.record = 0
+        self.last_update = 0
+        self._pocket = WeightVector()
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"learning_rate"}
+
+    @property
+    def weights(self) -> Mapping[Any, float]:
+        """A live, read-only view of the weights that predict."""
+        return self._served().view()
+
+    def _served(self) -> WeightVector:
+        return self._weights if self._running() else self._pocket
+
+    def _running(self) -> bool:
+        return self.clock - self.last_update > self.record
+
+    def _step(self, margin: float, norm2: float, w: float) -> float:
+        return rate_at(self.learning_rate, self.clock) * w
+
+    def _update(
+        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
+    ) -> bool:
+        run = self.clock - 1 - self.last_update
+        if run > self.record:
+            self.record = run
+            self._pocket.replace(self._weights)
+            self.pocket_intercept = self.intercept
+        self.last_update = self.clock
+        return super()._update(x, target, margin, norm, w)
+
+    def _served_score(self, x: Mapping[Any, Any]) -> float:
+        return self._served().dot(x) + self._bias()
+
+    def _weight(self, name: Hashable) -> float:
+        return self._served().get(name)
+
+    def _bias(self) -> float:
+        return self.intercept if self._running() else self.pocket_intercept

@@ -1,0 +1,120 @@
+"""The saved form of a learner: checked, versioned, plain numbers by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from hinged.errors import InvalidState, shown
+from hinged.vector import WeightVector
+
+__all__ = [
+    "COUNT",
+    "SIGNED",
+    "STATE_VERSION",
+    "SUM",
+    "Kind",
+    "checked_header",
+    "part",
+    "scalar",
+    "vector",
+]
+
+STATE_VERSION = 1
+
+
+class Kind(NamedTuple):
+    """What a saved scalar may be.
+
+    Parameters
+    ----------
+    type
+        `int` or `float`; an `int` is taken for a `float`.
+    least
+        The smallest value allowed.
+
+    """
+
+    type: type
+    least: float
+
+
+COUNT = Kind(int, 0.0)
+SIGNED = Kind(float, -math.inf)
+SUM = Kind(float, 0.0)
+
+
+def checked_header(state: Any, kind: str) -> Mapping[str, Any]:
+    """Return `state` if it is a mapping of this version and of the learner `kind`.
+
+    Raises
+    ------
+    InvalidState
+        If it is not.
+
+    """
+    if not isinstance(state, Mapping):
+        raise InvalidState(f"must be a mapping, not {type(state).__name__}")
+    version, found = state.get("version"), state.get("type")
+    if type(version) is not int or (version, found) != (STATE_VERSION, kind):
+        raise InvalidState(
+            f"not a version {STATE_VERSION} state of {kind}: version {version!r}, type {found!r}"
+        )
+    return state
+
+
+def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[str, Any]:
+    """Return one part of a state, which must have exactly these keys.
+
+    Raises
+    ------
+    InvalidState
+        If it has not.
+
+    """
+    given = state.get(name)
+    if not isinstance(given, Mapping) or set(given) != set(keys):
+        found = list(given) if isinstance(given, Mapping) else type(given).__name__
+        raise InvalidState(f"the {name} must be {sorted(keys)}, not {shown(found)}")
+    return given
+
+
+def scalar(name: str, kind: Kind, value: Any) -> Any:
+    """Return a saved scalar as its own type.
+
+    Raises
+    ------
+    InvalidState
+        If it is of another type, not finite or too small.
+
+    """
+    try:
+        right = type(value) is int or (kind.type is float and type(value) is float)
+        right = right and math.isfinite(value) and value >= kind.least
+    except OverflowError:  # an integer beyond every float
+        right = False
+    if not right:
+        least = "" if kind.least == -math.inf else f" of at least {kind.least:g}"
+        what = f"a finite {kind.type.__name__}{least}"
+        raise InvalidState(f"{name} must be {what}, not {shown(value)}")
+    return kind.type(value)
+
+
+def vector(name: str, values: Any, least: float = -math.inf) -> WeightVector:
+    """Return a saved vector; a `WeightVector` is copied, a `dict` is taken over.
+
+    Raises
+    ------
+    InvalidState
+        If it is neither, or a weight is no finite float of at least `least`.
+
+    """
+    if isinstance(values, WeightVector):
+        values = dict(values.view())
+    if not isinstance(values, dict):
+        raise InvalidState(f"the vector {name} must be a dict, not {type(values).__name__}")
+    for key, value in values.items():
+        if type(value) is not float or not math.isfinite(value) or value < least:
+            raise InvalidState(f"{name}[{key!r}] must be a finite float, not {shown(value)}")
+    return WeightVector(values)

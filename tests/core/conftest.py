@@ -1,0 +1,72 @@
+"""Every learner, for the tests of what all of them must do."""
+
+from __future__ import annotations
+
+import pytest
+
+from hinged import (
+    AROW,
+    AveragedPerceptron,
+    Hedge,
+    HingeSGD,
+    LinearClassifier,
+    LinearUnit,
+    MulticlassAROW,
+    MulticlassAveragedPerceptron,
+    MulticlassPassiveAggressive,
+    MulticlassPerceptron,
+    MulticlassPocketPerceptron,
+    OneVsRest,
+    PassiveAggressive,
+    Perceptron,
+    PocketPerceptron,
+)
+
+BINARY: list[LinearClassifier] = [
+    Perceptron(),
+    Perceptron(learning_rate=0.5, fit_intercept=False, margin=0.25),
+    Perceptron(update_on="mistake", label_at_zero=True),
+    Perceptron(initial_weights={"ip_in_url": 0.5, "other": -1.0}, initial_intercept=0.25),
+    AveragedPerceptron(),
+    PocketPerceptron(),
+    PassiveAggressive(mode="uncapped"),
+    PassiveAggressive(mode="I", C=0.5),
+    PassiveAggressive(mode="II", fit_intercept=False),
+    LinearUnit(),
+    HingeSGD(),
+    HingeSGD(l1=0.001, l2=0.01),
+    HingeSGD(0.1, "constant"),
+    HingeSGD(0.1, "sqrt", l1=0.01),
+    HingeSGD(steps="pegasos", l2=0.1, l1=0.001),
+    AROW(),
+    AROW(r=0.1, fit_intercept=False),
+    Hedge(),
+    Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
+]
+MULTICLASS: list[LinearClassifier] = [
+    MulticlassPerceptron(),
+    MulticlassAveragedPerceptron(),
+    MulticlassPocketPerceptron(fit_intercept=False),
+    MulticlassPassiveAggressive(),
+    MulticlassPassiveAggressive(mode="uncapped"),
+    MulticlassPassiveAggressive(mode="II"),
+    MulticlassAROW(),
+    OneVsRest(),
+    OneVsRest(PassiveAggressive()),
+]
+LEARNERS = BINARY + MULTICLASS
+"""Every learner, as configured for the tests of what all must do. Append new ones here."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give every learner, or those of one sort, to tests that ask for one by these names."""
+    sorts = {
+        "learner": LEARNERS,
+        "binary": BINARY,
+        "multiclass": MULTICLASS,
+        "one_per_type": list({type(model): model for model in LEARNERS}.values()),
+    }
+    for name, models in sorts.items():
+        if name in metafunc.fixturenames:
+            ids = [f"{i}-{type(model).__name__}" for i, model in enumerate(models)]
+            metafunc.parametrize(name, models, ids=ids)

@@ -1,0 +1,571 @@
+"""Each rule against hand arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from river import optim
+
+from hinged import (
+    AROW,
+    AveragedPerceptron,
+    Hedge,
+    HingeSGD,
+    InvalidEvent,
+    InvalidParameter,
+    LinearClassifier,
+    LinearUnit,
+    MulticlassAROW,
+    MulticlassAveragedPerceptron,
+    MulticlassPassiveAggressive,
+    MulticlassPerceptron,
+    MulticlassPocketPerceptron,
+    OneVsRest,
+    PassiveAggressive,
+    Perceptron,
+    PocketPerceptron,
+    random_weights,
+)
+
+AND = [({"x1": a, "x2": b}, a == b == 1) for a in (0, 1) for b in (0, 1)]
+
+
+def learned(model: Any, events: Iterable[tuple[Any, ...]]) -> Any:
+    for event in events:
+        model.learn_one(*event)
+    return model
+
+
+def passes_until_clean(model: Perceptron, limit: int = 50) -> int:
+    for number in range(1, limit):
+        before = model.accounting.updates
+        learned(model, AND)
+        if model.accounting.updates == before:
+            return number
+    raise AssertionError("never clean")
+
+
+class TestPerceptron:
+    def test_and(self) -> None:
+        model = learned(Perceptron(), AND)
+        assert (model.intercept, dict(model.weights)) == (0.0, {"x1": 1.0, "x2": 1.0})
+        model = Perceptron()
+        assert passes_until_clean(model) == 9
+        assert (model.intercept, dict(model.weights)) == (-4.0, {"x1": 3.0, "x2": 2.0})
+        assert model.accounting.updates == 18
+        assert model.threshold == 4.0
+
+    @pytest.mark.parametrize(
+        ("positive", "end", "updates"),
+        [(True, (-3.0, 2.0, 1.0), 11), (False, (-2.0, 2.0, 1.0), 10)],
+    )
+    def test_and_updating_on_mistakes_only(
+        self, positive: bool, end: tuple[float, ...], updates: int
+    ) -> None:
+        model = Perceptron(update_on="mistake", label_at_zero=positive)
+        assert model.predict_one({}) is positive
+        assert passes_until_clean(model) == 6
+        assert (model.intercept, model.weights["x1"], model.weights["x2"]) == end
+        assert model.accounting.updates == updates == model.accounting.mistakes
+
+    def test_margin_updates_at_exactly_the_margin(self) -> None:
+        model = Perceptron(margin=2.0)
+        learned(model, [({"a": 1}, True)] * 2)
+        assert (model.weights["a"], model.intercept) == (2.0, 2.0)
+        learned(model, [({"a": 1}, True)])
+        assert (model.weights["a"], model.accounting.mistakes) == (2.0, 1)
+
+    @pytest.mark.parametrize(
+        ("power", "rates"), [(0.5, [1, 2**-0.5, 3**-0.5]), (1.0, [1, 0.5, 1 / 3])]
+    )
+    def test_schedules_count_from_one(self, power: float, rates: list[float]) -> None:
+        model = Perceptron(optim.schedulers.InverseScaling(1.0, power), fit_intercept=False)
+        for name, rate in zip("abc", rates, strict=True):
+            model.learn_one({name: 1.0}, True, 0.0)
+            model.learn_one({name: 1.0}, True)
+            assert model.weights[name] == pytest.approx(rate, abs=1e-15)
+
+    def test_starts_where_told(self) -> None:
+        start = random_weights(["a", "b"], seed=3, scale=2.0)
+        assert start == random_weights(["a", "b"], seed=3, scale=2.0)
+        model = Perceptron(initial_weights=start, initial_intercept=0.5)
+        assert model.score_one({"a": 1.0, "b": -1.0}) == start["a"] - start["b"] + 0.5
+        model.learn_one({"a": 100.0}, start["a"] < 0)
+        assert model.clone().weights == start
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"margin": -1.0},
+            {"margin": math.nan},
+            {"update_on": "never"},
+            {"update_on": "mistake", "margin": 1.0},
+            {"initial_intercept": 1.0, "fit_intercept": False},
+            {"initial_intercept": math.inf},
+            {"initial_weights": {"a": math.nan}},
+            {"initial_weights": {"a": "1"}},
+            {"label_at_zero": 1},
+            {"max_features": 0},
+            {"max_features": 1.5},
+        ],
+    )
+    def test_refuses(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter):
+            Perceptron(**params)
+
+
+class TestAveraged:
+    def test_four_events(self) -> None:
+        events = [({"a": 1}, True), ({"a": 1}, True), ({"a": 1}, False), ({"a": 2}, True)]
+        model = learned(AveragedPerceptron(), events)
+        assert (dict(model.weights), model.score_one({})) == ({"a": 1.0}, 0.75)
+        raw = model.get_state()
+        assert (dict(raw["vectors"]["weights"].view()), model.intercept) == ({"a": 2.0}, 1.0)
+        assert model.accounting.updates == 3
+        assert model.accounting.hinge_loss == 5.0
+
+    def test_three_events_of_two_features(self) -> None:
+        events = [({"a": 1, "b": 2}, True), ({"a": -1}, True), ({"b": 1}, False)]
+        model = learned(AveragedPerceptron(), events)
+        assert model.weights == pytest.approx({"a": 1 / 3, "b": 5 / 3}, abs=1e-15)
+        assert model.score_one({}) == pytest.approx(4 / 3, abs=1e-15)
+        assert dict(model.get_state()["vectors"]["weights"].view()) == {"a": 0.0, "b": 1.0}
+        assert (model.accounting.updates, model.accounting.hinge_loss) == (3, 7.0)
+
+    def test_mistakes_are_those_of_the_average(self) -> None:
+        # Raw (w, b) after each event: (1, 1), (0, 0), (0, 0). Before the third the average is 1/2.
+        model = learned(AveragedPerceptron(), [({"a": 1}, True), ({"a": 1}, False)])
+        outcome = model.predict_learn_one({"a": 1}, True)
+        assert outcome == (True, 1.0, False, True, 1.0)
+        assert model.accounting.mistakes == 2
+
+
+class TestPocket:
+    def test_keeps_the_longest_run(self) -> None:
+        model = PocketPerceptron(fit_intercept=False)
+        learned(model, [({"a": 1}, True)] * 4)
+        assert (dict(model.weights), model.record) == ({"a": 1.0}, 0)
+        learned(model, [({"a": 1}, False)])
+        assert (dict(model.weights), model.record) == ({"a": 1.0}, 3)
+        learned(model, [({"a": 1}, False)])
+        assert (dict(model.weights), model.record) == ({"a": 1.0}, 3)
+        learned(model, [({"a": 1}, False)] * 3)
+        assert (dict(model.weights), model.record) == ({"a": 1.0}, 3)
+        learned(model, [({"a": 1}, False)])
+        assert (dict(model.weights), model.record) == ({"a": -1.0}, 3)
+        assert model.accounting.updates == 3
+
+
+class TestPassiveAggressive:
+    def test_uncapped_reaches_margin_one(self) -> None:
+        model = learned(
+            PassiveAggressive(mode="uncapped", fit_intercept=False), [({"a": 3, "b": 4}, True)]
+        )
+        assert model.weights == pytest.approx({"a": 0.12, "b": 0.16}, abs=1e-15)
+        model = learned(PassiveAggressive(mode="uncapped"), [({"a": 3, "b": 4}, False)])
+        assert model.score_one({"a": 3, "b": 4}) == pytest.approx(-1.0, abs=1e-15)
+        assert model.intercept == pytest.approx(-1 / 26, abs=1e-15)
+
+    def test_caps(self) -> None:
+        x = {"a": 3, "b": 4}
+        one = learned(PassiveAggressive(C=0.01, mode="I", fit_intercept=False), [(x, True)])
+        assert one.weights == pytest.approx({"a": 0.03, "b": 0.04}, abs=1e-16)
+        two = learned(PassiveAggressive(C=0.02, mode="II", fit_intercept=False), [(x, True)])
+        assert two.weights == pytest.approx({"a": 0.06, "b": 0.08}, abs=1e-16)
+
+    def test_sample_weights_scale_the_cap(self) -> None:
+        x = {"a": 3, "b": 4}
+        for mode in ("I", "II"):
+            weighted = learned(PassiveAggressive(C=0.01, mode=mode), [(x, True, 2.0)])
+            bolder = learned(PassiveAggressive(C=0.02, mode=mode), [(x, True)])
+            assert weighted.weights == bolder.weights
+        model = PassiveAggressive(mode="uncapped")
+        with pytest.raises(InvalidEvent, match="w must be 0 or 1"):
+            model.learn_one(x, True, 0.5)
+        assert model.accounting.events == 0
+
+    def test_an_unusable_norm_never_divides(self) -> None:
+        events = [({"a": 1e-200}, True), ({}, True), ({"a": 0.0}, True)]
+        for mode, after in (("uncapped", 0.0), ("I", 0.0), ("II", 2e-200)):
+            model = PassiveAggressive(mode=mode, fit_intercept=False)
+            learned(model, events)
+            assert model.weights.get("a", 0.0) == pytest.approx(after, rel=1e-12, abs=0.0)
+            assert model.accounting.hinge_loss == 3.0
+            learned(model, [({"a": 1}, True)])
+            assert model.weights["a"] == pytest.approx(2 / 3 if mode == "II" else 1.0, abs=1e-12)
+        for mode, intercept in (("uncapped", 1.0), ("I", 1.0), ("II", 2 / 3)):
+            model = learned(PassiveAggressive(mode=mode), [({}, True)])
+            assert model.intercept == pytest.approx(intercept, abs=1e-15)
+
+
+class TestLinearUnit:
+    def test_textbook_step(self) -> None:
+        model = learned(LinearUnit(0.1, capped=False), [({"a": 2.0}, True), ({"a": 1.0}, False)])
+        # w = 0.1 * 1 * 2 = 0.2, b = 0.1; then the error is -1 - 0.3 = -1.3
+        assert (model.weights["a"], model.intercept) == pytest.approx((0.07, -0.03), abs=1e-15)
+
+    def test_the_cap_meets_the_target(self) -> None:
+        model = learned(LinearUnit(5.0), [({"a": 3.0, "b": 4.0}, True)])
+        assert model.score_one({"a": 3.0, "b": 4.0}) == pytest.approx(1.0, abs=1e-15)
+        assert model.intercept == pytest.approx(1 / 26, abs=1e-15)
+
+    def test_it_moves_back_when_the_score_is_too_high(self) -> None:
+        model = learned(LinearUnit(0.5, capped=False, fit_intercept=False), [({"a": 2.0}, True)])
+        assert model.weights["a"] == 1.0
+        outcome = model.predict_learn_one({"a": 2.0}, True)
+        assert outcome == (True, 2.0, False, True, 0.0)
+        assert model.weights["a"] == 0.0
+
+
+class TestHingeSGD:
+    def test_l2_shrinks_then_adds(self) -> None:
+        model = HingeSGD(0.1, "constant", l2=0.5)
+        for w, b in ((0.1, 0.1), (0.195, 0.2), (0.28525, 0.3)):
+            model.learn_one({"a": 1}, True)
+            assert (model.weights["a"], model.intercept) == pytest.approx((w, b), abs=1e-15)
+
+    def test_absent_features_shrink_too(self) -> None:
+        model = learned(
+            HingeSGD(0.1, "constant", l2=0.5),
+            [({"a": 1}, True), ({"b": 1}, True), ({"b": 1}, True)],
+        )
+        assert model.weights == pytest.approx({"a": 0.09025, "b": 0.195}, abs=1e-15)
+
+    def test_l1_reaches_exactly_zero(self) -> None:
+        model = learned(HingeSGD(0.1, "constant", l1=0.4), [({"a": 1}, True)])
+        for left in (0.06, 0.02, 0.0, 0.0):
+            assert model.weights["a"] == pytest.approx(left, abs=1e-15)
+            assert model.score_one({"a": 1}) - model.intercept == pytest.approx(left, abs=1e-15)
+            model.learn_one({"b": 1}, True)
+        assert model.weights["a"] == 0.0
+
+    def test_pegasos_forgets_its_start_and_divides_by_nothing(self) -> None:
+        model = HingeSGD(steps="pegasos", l2=0.5, fit_intercept=False)
+        model.learn_one({"a": 1.0}, True)  # factor 0, step 2
+        assert model.weights["a"] == 2.0
+        model.learn_one({"b": 1.0}, True)  # factor 1/2, step 1
+        assert model.weights == {"a": 1.0, "b": 1.0}
+
+    def test_a_factor_of_zero_drops_every_weight(self) -> None:
+        model = HingeSGD(3.0, "constant", l2=0.5, fit_intercept=False)
+        learned(model, [({"a": 1.0}, True), ({"b": 1.0}, True)])
+        assert model.weights.get("a", 0.0) == 0.0
+        assert model.weights["b"] == 3.0
+
+    def test_sqrt_steps(self) -> None:
+        model = HingeSGD(1.0, "sqrt", fit_intercept=False)
+        learned(model, [({"a": 1.0}, True), ({"b": 1.0}, True)])
+        assert model.weights == pytest.approx({"a": 1.0, "b": 2**-0.5}, abs=1e-15)
+
+    def test_adagrad_steps_are_per_feature(self) -> None:
+        model = HingeSGD(0.3, fit_intercept=False)
+        learned(model, [({"a": 2.0}, True), ({"a": 1.0, "b": -5.0}, True)])
+        # 0.3 * 2 / 2, then 0.3 * 1 / sqrt(5) and 0.3 * -5 / 5
+        assert model.weights == pytest.approx({"a": 0.3 + 0.3 / 5**0.5, "b": -0.3}, abs=1e-15)
+
+    def test_updates_at_margin_one_and_not_above(self) -> None:
+        model = learned(HingeSGD(1.0, "constant", fit_intercept=False), [({"a": 1.0}, True)] * 3)
+        assert (model.weights["a"], model.accounting.updates) == (2.0, 2)
+
+    def test_no_penalty_is_the_plain_learner(self) -> None:
+        events = [({"a": 1.0, "b": -2.0}, True), ({"a": 0.5}, False), ({"b": 1.0}, True)]
+        for steps in ("constant", "sqrt", "adagrad"):
+            model = learned(HingeSGD(0.1, steps, l1=0.0, l2=0.0), events)
+            nearly = learned(HingeSGD(0.1, steps, l1=1e-18, l2=1e-18), events)
+            assert nearly.weights == pytest.approx(dict(model.weights), abs=1e-15)
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"steps": "pegasos"},
+            {"steps": "other"},
+            {"l1": -0.1},
+            {"l2": math.nan},
+            {"l2": "0.1"},
+            {"learning_rate": 0},
+            {"learning_rate": optim.schedulers.Constant(0.1)},
+        ],
+    )
+    def test_refuses(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter):
+            HingeSGD(**params)
+
+
+class TestAROW:
+    def test_two_events(self) -> None:
+        model = AROW(r=1.0, fit_intercept=False)
+        model.learn_one({"a": 1.0}, True)  # beta = 1/2, w = 1/2, S = 1/2
+        assert model.weights["a"] == 0.5
+        model.learn_one({"a": 1.0, "b": 2.0}, False)
+        # m = -1/2, beta = 1 / (1/2 + 4 + 1) = 2/11
+        # w_a = 1/2 - 3/2 * 2/11 * 1/2, w_b = -3/2 * 2/11 * 2
+        assert model.weights == pytest.approx({"a": 0.5 - 3 / 22, "b": -6 / 11}, abs=1e-15)
+        variance = model.get_state()["vectors"]["variance"]
+        assert variance.get("a") == pytest.approx(0.5 - 2 / 11 / 4, abs=1e-15)
+        assert variance.get("b") == pytest.approx(1 - 2 / 11 * 4, abs=1e-15)
+
+    def test_the_intercept_is_a_feature(self) -> None:
+        model = learned(AROW(), [({"a": 1.0}, True), ({"a": 1.0}, False)])
+        plain = learned(
+            AROW(fit_intercept=False), [({"a": 1.0, "1": 1.0}, True), ({"a": 1.0, "1": 1.0}, False)]
+        )
+        assert (model.weights["a"], model.intercept) == (plain.weights["a"], plain.weights["1"])
+
+    def test_sample_weights_divide_r(self) -> None:
+        assert dict(learned(AROW(r=1.0), [({"a": 1.0}, True, 4.0)]).weights) == dict(
+            learned(AROW(r=0.25), [({"a": 1.0}, True)]).weights
+        )
+
+
+class TestMulticlass:
+    @pytest.fixture
+    def known(self) -> list[tuple[dict[str, float], str]]:
+        return [({}, "A"), ({}, "B")]
+
+    @pytest.mark.parametrize(
+        ("mode", "C", "tau"),
+        [("uncapped", 1.0, 0.02), ("I", 0.01, 0.01), ("II", 0.02, 0.01333333333333333)],
+    )
+    def test_passive_aggressive_divides_by_twice_the_norm(
+        self, known: Any, mode: str, C: float, tau: float
+    ) -> None:
+        model = learned(MulticlassPassiveAggressive(C, mode, fit_intercept=False), known)
+        assert model.classes == ["A", "B"]
+        model.learn_one({"a": 3, "b": 4}, "A")
+        assert dict(model.weights["A"]) == pytest.approx({"a": 3 * tau, "b": 4 * tau}, abs=1e-15)
+        assert dict(model.weights["B"]) == pytest.approx({"a": -3 * tau, "b": -4 * tau}, abs=1e-15)
+        scores = model.scores_one({"a": 3, "b": 4})
+        assert scores["A"] - scores["B"] == pytest.approx(50 * tau, abs=1e-14)
+
+    def test_passive_aggressive_counts_both_intercepts(self) -> None:
+        model = MulticlassPassiveAggressive(mode="uncapped")
+        model.learn_one({}, "A")
+        model.learn_one({"a": 3, "b": 4}, "B")
+        assert model.intercepts["B"] == pytest.approx(1 / 52, abs=1e-15)
+        assert model.intercepts["A"] == pytest.approx(-1 / 52, abs=1e-15)
+
+    def test_the_first_event_is_a_mistake_without_an_update(self, multiclass: Any) -> None:
+        model = multiclass.clone()
+        assert model.predict_one({"a": 1.0}) is None
+        assert model.predict_proba_one({"a": 1.0}) == {}
+        assert model.score_one({"a": 1.0}) == 0.0
+        outcome = model.predict_learn_one({"a": 1.0}, "A")
+        assert outcome[:3] == (None, 0.0, True)
+        assert outcome.updated is isinstance(model, OneVsRest)
+        assert model.predict_one({}) == "A"
+
+    def test_perceptron_moves_two_classes(self) -> None:
+        model = MulticlassPerceptron()
+        learned(model, [({"x": 1.0}, "A"), ({"y": 1.0}, "B"), ({"x": 1.0, "y": 1.0}, "C")])
+        # B beats nothing: tie with A at 0. C ties at 0 with both after B: s_A = -2, s_B = 2.
+        assert model.intercepts == {"A": -1.0, "B": 0.0, "C": 1.0}
+        assert {y: dict(w) for y, w in model.weights.items()} == {
+            "A": {"y": -1.0},
+            "B": {"y": 0.0, "x": -1.0},
+            "C": {"x": 1.0, "y": 1.0},
+        }
+
+    def test_arow_sums_both_variances(self) -> None:
+        model = MulticlassAROW(fit_intercept=False)
+        learned(model, [({}, "A"), ({"a": 1.0}, "B")])
+        # beta = 1 / (2 + 1); both move by 1/3 and keep 2/3 of their variance
+        assert model.weights["B"]["a"] == pytest.approx(1 / 3, abs=1e-15)
+        assert model.weights["A"]["a"] == pytest.approx(-1 / 3, abs=1e-15)
+        state = model.get_state()
+        assert state["vectors"]["variance/0"].get("a") == pytest.approx(2 / 3, abs=1e-15)
+
+    def test_averaged_is_the_mean_after_each_event(self) -> None:
+        events = [({"x": 1.0}, "A"), ({"y": 1.0}, "B"), ({"x": 1.0, "y": 1.0}, "C")] * 2
+        raw, model = MulticlassPerceptron(), MulticlassAveragedPerceptron()
+        totals: dict[str, dict[str, float]] = {}
+        for x, y in events:
+            raw.learn_one(x, y)
+            model.learn_one(x, y)
+            for label, weights in raw.weights.items():
+                total = totals.setdefault(label, {})
+                for name, value in {**weights, "b": raw.intercepts[label]}.items():
+                    total[name] = total.get(name, 0.0) + value / 6
+        for label, total in totals.items():
+            assert model.intercepts[label] == pytest.approx(total.pop("b"), abs=1e-12)
+            assert model.weights[label] == pytest.approx(total, abs=1e-12)
+
+    def test_pocket_serves_the_longest_run(self) -> None:
+        model = MulticlassPocketPerceptron(fit_intercept=False)
+        learned(model, [({"a": 1.0}, "A"), ({"a": 1.0}, "B")] + [({"a": 1.0}, "B")] * 3)
+        learned(model, [({"a": 1.0}, "A")])
+        assert model.record == 3
+        assert model.predict_one({"a": 1.0}) == "B"
+        assert model.weights["B"]["a"] == 1.0
+
+    def test_a_new_class_is_learned_at_first_sight(self, multiclass: Any) -> None:
+        model = multiclass.clone()
+        for i in range(50):
+            model.learn_one({"x": 1.0 + i % 3, "y": float(i % 2)}, "AB"[i % 2])
+        before = model.predict_proba_one({"z": 1.0})
+        assert list(before) == ["A", "B"]
+        mistakes = model.accounting.mistakes
+        model.learn_one({"z": 1.0}, "C")
+        assert model.accounting.mistakes == mistakes + 1
+        after = model.predict_proba_one({"z": 1.0})
+        assert list(after) == ["A", "B", "C"]
+        for proba in (before, after):
+            assert math.fsum(proba.values()) == pytest.approx(1.0, abs=1e-12)
+
+    def test_ties_go_to_the_class_seen_first_also_after_a_reload(self, multiclass: Any) -> None:
+        model = multiclass.clone()
+        labels = ["Z", "M", "A", "Q"]
+        for label in labels:
+            model.learn_one({label: 1.0}, label, 1.0)
+        other = multiclass.clone()
+        other.set_state(model.get_state())
+        assert other.classes == labels
+        assert other.predict_one({"other": 0.0}) == model.predict_one({"other": 0.0})
+        blank = multiclass.clone()
+        for label in labels[:2]:
+            blank.learn_one({}, label, 1.0)
+        if not isinstance(blank, OneVsRest) and not blank.fit_intercept:
+            assert blank.predict_one({"other": 1.0}) == "Z"
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [(1, True), (True, 1), (1, "1"), ("true", True), ("1", 1), (0, False)],
+    )
+    def test_labels_of_two_types_are_refused(
+        self, multiclass: Any, first: Any, second: Any
+    ) -> None:
+        model = multiclass.clone()
+        model.learn_one({"a": 1.0}, first)
+        with pytest.raises(InvalidEvent, match="y must be of type"):
+            model.learn_one({"a": 1.0}, second)
+        assert model.classes == [first]
+        assert type(model.classes[0]) is type(first)
+        assert model.accounting.events == 1
+        assert type(model.predict_one({"a": 1.0})) is type(first)
+
+    @pytest.mark.parametrize("y", [None, math.nan, 1.0, 1.5, [1], {}])
+    def test_what_names_no_class_is_refused(self, multiclass: Any, y: Any) -> None:
+        with pytest.raises(InvalidEvent, match="y must be a label"):
+            multiclass.clone().learn_one({"a": 1.0}, y)
+
+    def test_a_class_too_many_is_refused(self) -> None:
+        for model in (MulticlassPerceptron(max_classes=2), OneVsRest(max_classes=2)):
+            learned(model, [({"a": 1.0}, "A"), ({"a": 1.0}, "B")])
+            with pytest.raises(InvalidEvent, match="all 2 are taken"):
+                model.learn_one({"a": 1.0}, "C")
+            assert model.classes == ["A", "B"]
+
+    def test_letters(self, letter: list[tuple[dict[str, float], str]]) -> None:
+        model = learned(MulticlassPerceptron(), letter)
+        assert (model.accounting.mistakes, model.accounting.updates) == (11_110, 11_119)
+
+
+class TestOneVsRest:
+    def test_each_class_learns_all_events_since_it_was_seen(self) -> None:
+        model = learned(OneVsRest(), [({"a": 1.0}, "A"), ({"b": 1.0}, "B"), ({"a": 1.0}, "A")])
+        one = learned(Perceptron(), [({"a": 1.0}, True), ({"b": 1.0}, False), ({"a": 1.0}, True)])
+        two = learned(Perceptron(), [({"b": 1.0}, True), ({"a": 1.0}, False)])
+        assert model.weights == {"A": one.weights, "B": two.weights}
+        with pytest.raises(InvalidParameter):
+            OneVsRest(MulticlassPerceptron())  # type: ignore[arg-type]
+
+
+class TestHedge:
+    def test_trust_by_hand(self) -> None:
+        steady = Perceptron(initial_weights={"a": 1.0}, fit_intercept=False)
+        other = Perceptron(initial_weights={"a": -1.0}, fit_intercept=False)
+        model = Hedge([steady, other], learning_rate=math.log(2.0), share=0.1)
+        outcome = model.predict_learn_one({"a": 1.0}, True)
+        assert outcome == (False, 0.0, True, True, 1.0)
+        # 1/2 against 1/4: 2/3 and 1/3; then 0.9 of each and 0.05 more
+        assert model.trust == pytest.approx([0.65, 0.35], abs=1e-15)
+        assert model.score_one({"a": 1.0}) == pytest.approx(0.65, abs=1e-15)  # the other is at 0
+        assert model.predict_proba_one({"a": 1.0})[True] == pytest.approx(0.825, abs=1e-15)
+
+    def test_prototypes_are_never_touched(self) -> None:
+        prototype = Perceptron()
+        model = learned(Hedge([prototype]), [({"a": 1.0}, True)])
+        assert dict(prototype.weights) == {}
+        assert dict(model.experts[0].weights) == {"a": 1.0}
+        assert dict(model.clone().experts[0].weights) == {}
+
+    def test_uncapped_experts_want_whole_weights(self) -> None:
+        model = Hedge([Perceptron(), PassiveAggressive(mode="uncapped")])
+        with pytest.raises(InvalidEvent, match="w must be 0 or 1"):
+            model.learn_one({"a": 1.0}, True, 0.5)
+        assert model.experts[0].accounting.events == 0
+
+    @pytest.mark.parametrize(
+        "params",
+        [{"models": []}, {"share": 1.0}, {"share": -0.1}, {"learning_rate": 0.0}, {"models": [1]}],
+    )
+    def test_refuses(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter):
+            Hedge(**params)
+
+
+def test_weight_zero_moves_nothing(learner: LinearClassifier) -> None:
+    labels = ["A", "B"] if learner._multiclass else [True, False]
+    events = [({"a": 1.0, "b": -0.5}, labels[0]), ({"a": -1.0}, labels[1]), ({"b": 2.0}, labels[0])]
+    model, spaced = learner.clone(), learner.clone()
+    for x, y in events:
+        spaced.learn_one({"a": 7.0, "c": 1.0}, labels[1], 0.0)
+        assert spaced.predict_learn_one(x, y) == model.predict_learn_one(x, y)
+    assert spaced.accounting.events == 6
+    left: Any = model.get_state()  # type: ignore[attr-defined]
+    right: Any = spaced.get_state()  # type: ignore[attr-defined]
+    assert {n: dict(v.view()) for n, v in left["vectors"].items()} == {
+        n: dict(v.view()) for n, v in right["vectors"].items()
+    }
+    assert left["scalars"]["clock"] == right["scalars"]["clock"] == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *((kind(), "learning_rate") for kind in (AveragedPerceptron, PocketPerceptron, LinearUnit)),
+        *((kind(), "learning_rate") for kind in (HingeSGD, MulticlassPerceptron, Hedge)),
+        *((kind(), "C") for kind in (PassiveAggressive, MulticlassPassiveAggressive)),
+        *((kind(), "r") for kind in (AROW, MulticlassAROW)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else type(v).__name__,
+)
+def test_strengths_must_be_positive_and_may_change(model: Any, name: str) -> None:
+    for bad in (0, -1, math.nan, math.inf, "0.1", None, True):
+        with pytest.raises(InvalidParameter, match=f"0 < {name}"):
+            type(model)(**{name: bad})
+        with pytest.raises(InvalidParameter, match=f"0 < {name}"):
+            model.mutate({name: bad})
+    model.mutate({name: 0.125})
+    assert getattr(model, name) == 0.125
+
+
+def test_a_full_learner_ignores_new_names_and_counts_them() -> None:
+    for model in (Perceptron(max_features=3), AROW(max_features=3), HingeSGD(max_features=3)):
+        for i in range(10):
+            model.learn_one({f"user_{i}": 1.0, "known": 0.5}, i % 2 == 0)
+        assert len(model.weights) == 3
+        assert set(model.weights) == {"known", "user_0", "user_1"}
+        assert model.accounting.ignored > 0
+        model.predict_one({"user_9": 1.0})
+        assert len(model.weights) == 3
+    many = MulticlassPerceptron(max_features=3)
+    for i in range(10):
+        many.learn_one({f"user_{i}": 1.0, "known": 0.5}, "AB"[i % 2])
+    assert len({name for weights in many.weights.values() for name in weights}) == 3
+
+
+def test_explanations_sum_to_the_score(learner: LinearClassifier) -> None:
+    model: Any = learner.clone()
+    labels = ["A", "B"] if learner._multiclass else [True, False]
+    for i in range(30):
+        model.learn_one({"a": i % 3 - 1.0, "b": i % 5 - 2.0, "intercept": 0.5}, labels[i % 2])
+    if isinstance(learner, OneVsRest):
+        return
+    for x in ({"a": 1.0, "b": -3.0}, {"intercept": 2.0, "unknown": 1.0}, {}):
+        assert math.fsum(model.explain_one(x).values()) == pytest.approx(
+            model.score_one(x), abs=1e-12
+        )
+        assert "Contribution" in model.debug_one(x)

@@ -1,0 +1,262 @@
+"""Training in passes, batch descent and mixing."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from river import datasets
+from sklearn.svm import SVC
+
+from hinged import (
+    AROW,
+    AveragedPerceptron,
+    HingeSGD,
+    InvalidParameter,
+    LinearUnit,
+    MulticlassPerceptron,
+    PassiveAggressive,
+    Perceptron,
+    PocketPerceptron,
+    mix,
+    training,
+)
+
+Rows = list[tuple[dict[str, float], bool]]
+AND: Rows = [({"a": a, "b": b}, a == b == 1.0) for a in (0.0, 1.0) for b in (0.0, 1.0)]
+XOR: Rows = [(x, x["a"] != x["b"]) for x, _ in AND]
+
+
+def test_stops_when_clean() -> None:
+    seen: list[training.Epoch] = []
+    model = Perceptron()
+    history = training.fit(model, AND, progress=seen.append)
+    assert history.stopped == "no mistakes"
+    assert seen == history.epochs
+    assert history.column("number") == list(range(1, 10))
+    assert sum(history.column("updates")) == model.accounting.updates == 18
+    assert history.column("mistakes")[-1] == 0
+    assert sum(history.column("hinge_loss")) == pytest.approx(model.accounting.hinge_loss)
+
+
+def test_stops_after_the_epochs() -> None:
+    history = training.fit(Perceptron(), XOR, epochs=7)
+    assert (len(history.epochs), history.stopped) == (7, "epochs")
+
+
+def test_stops_when_mistakes_settle() -> None:
+    history = training.fit(Perceptron(), XOR, epochs=100, patience=3)
+    assert history.stopped == "mistakes settled"
+    assert len(set(history.column("mistakes")[-4:])) == 1
+
+
+def test_stops_when_held_out_errors_settle() -> None:
+    rows = list(datasets.Phishing().take(300))
+    history = training.fit(
+        LinearUnit(), rows[:200], epochs=60, held_out=rows[200:], held_out_patience=4
+    )
+    assert history.stopped == "held-out errors settled"
+    errors = history.column("held_out_errors")
+    assert len(set(errors[-5:])) == 1
+    assert all(0 <= e <= 100 for e in errors)
+
+
+def test_decay_multiplies_the_rate_each_pass() -> None:
+    model = Perceptron(0.5)
+    history = training.fit(model, XOR, epochs=4, decay=0.5)
+    assert history.column("learning_rate") == [0.5, 0.25, 0.125, 0.0625]
+
+
+def test_shuffling_is_seeded_and_fresh_each_pass() -> None:
+    rows = list(datasets.Phishing().take(100))
+    ends = []
+    for seed in (1, 1, 2):
+        model = Perceptron()
+        training.fit(model, rows, epochs=3, order="shuffled", seed=seed)
+        ends.append(dict(model.weights))
+    assert ends[0] == ends[1] != ends[2]
+    assert rows == list(datasets.Phishing().take(100))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_misclassified_point_until_separated(seed: int) -> None:
+    model = Perceptron()
+    assert training.fit_until_separated(model, AND, seed=seed)
+    assert all(model.predict_one(x) is y for x, y in AND)
+    assert all(model.score_one(x) != 0.0 for x, _ in AND)
+    assert model.accounting.updates <= 51
+    letters: Any = [({"a": 1.0}, "A"), ({"b": 1.0}, "B"), ({"c": 1.0}, "C")]
+    many = MulticlassPerceptron()
+    assert training.fit_until_separated(many, letters, seed=seed)
+    assert not training.fit_until_separated(Perceptron(), XOR, seed=seed, max_updates=500)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"epochs": 0},
+        {"order": "random"},
+        {"decay": 0.0},
+        {"decay": 1.5},
+        {"decay": math.nan},
+        {"patience": 0},
+        {"held_out_patience": 2},
+    ],
+)
+def test_fit_refuses(params: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        training.fit(Perceptron(), AND, **params)
+    with pytest.raises(InvalidParameter, match="decay"):
+        training.fit(AROW(), AND, decay=0.5)
+
+
+POINTS = [({"x": 1.0}, 2.0), ({"x": 2.0}, 1.0), ({"x": 3.0}, 4.0), ({"x": 4.0}, 3.0)]
+
+
+def test_batch_descent_on_four_points() -> None:
+    steps: list[int] = []
+    line = training.batch_gradient_descent(
+        POINTS, epochs=5_000, progress=lambda number, loss: steps.append(number)
+    )
+    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-10)
+    assert line.intercept == pytest.approx(1.0, abs=1e-10)
+    assert steps == list(range(1, 5_001))
+    assert len(line.losses) == 5_001
+    # residuals 0.4, -1.2, 1.2, -0.4: their squares sum to 3.2
+    assert line.losses[-1] == pytest.approx(3.2 / 8, abs=1e-10)
+    early = training.batch_gradient_descent(POINTS, epochs=5_000, tolerance=1e-6)
+    assert len(early.losses) < 5_001
+
+
+def test_batch_descent_converges_up_to_two_over_the_largest_eigenvalue() -> None:
+    X = np.array([[x["x"], 1.0] for x, _ in POINTS])
+    limit = 2.0 / float(np.linalg.eigvalsh(X.T @ X)[-1])
+    line = training.batch_gradient_descent(POINTS, learning_rate=0.95 * limit, epochs=5_000)
+    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-9)
+    with pytest.raises(InvalidParameter, match="learning_rate"):
+        training.batch_gradient_descent(POINTS, learning_rate=1.01 * limit)
+    with pytest.raises(ValueError, match="finite"):
+        training.batch_gradient_descent([({"x": 1.0}, math.nan)])
+    through_zero = training.batch_gradient_descent(POINTS, epochs=200, fit_intercept=False)
+    # sum of xy over sum of xx
+    assert through_zero.weights["x"] == pytest.approx(28 / 30, abs=1e-10)
+    assert through_zero.intercept == 0.0
+
+
+def test_hinge_descent_approaches_the_largest_margin() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 2))
+    side = X @ np.array([1.0, 0.5])
+    X, side = X[np.abs(side) > 0.4], side[np.abs(side) > 0.4]
+    y = side > 0.0
+    svm = SVC(kernel="linear", C=1e6).fit(X, y)
+    best = 1.0 / np.linalg.norm(svm.coef_[0])
+    rows = [({"a": a, "b": b}, bool(t)) for (a, b), t in zip(X.tolist(), y, strict=True)]
+    model = HingeSGD(steps="pegasos", l2=1e-3)
+    training.fit(model, rows, epochs=300, order="shuffled", stop_without_mistakes=False)
+    norm = math.hypot(*model.weights.values())
+    margin = min((1 if t else -1) * model.score_one(x) / norm for x, t in rows)
+    assert margin >= 0.9 * best
+    assert margin <= best + 1e-9
+
+
+def test_the_pocket_beats_the_last_perceptron_on_noisy_labels() -> None:
+    last, pocket = [], []
+    for seed in range(60):
+        draw = random.Random(seed)
+        u = [draw.gauss(0, 1) for _ in range(5)]
+
+        def event(draw: random.Random = draw, u: list[float] = u) -> tuple[dict[int, float], bool]:
+            x = {i: draw.gauss(0, 1) for i in range(5)}
+            return x, math.fsum(u[i] * x[i] for i in x) > 0.0
+
+        model = PocketPerceptron()
+        for _ in range(2_000):
+            x, clean = event()
+            model.learn_one(x, clean is not (draw.random() < 0.1))
+        state = model.get_state()
+        raw_weights = state["vectors"]["weights"]
+        test = [event() for _ in range(300)]
+        pocket.append(sum(model.predict_one(dict(x)) is y for x, y in test) / 300)
+        last.append(sum((raw_weights.dot(x) + model.intercept > 0.0) is y for x, y in test) / 300)
+    assert math.fsum(pocket) / 60 > math.fsum(last) / 60
+
+
+def halves(model: Any) -> list[Any]:
+    rows = list(datasets.Phishing().take(400))
+    workers = []
+    for shard in (rows[:200], rows[200:]):
+        worker = model.clone()
+        for x, y in shard:
+            worker.learn_one(x, y)
+        workers.append(worker)
+    return workers
+
+
+@pytest.mark.parametrize("model", [Perceptron(), PassiveAggressive(), LinearUnit()])
+def test_mixing_is_the_weighted_mean(model: Any) -> None:
+    one, two = halves(model)
+    mixed = mix([one, two], [1.0, 3.0])
+    names = {*one.weights, *two.weights}
+    for name in names:
+        expected = 0.25 * one.weights.get(name, 0.0) + 0.75 * two.weights.get(name, 0.0)
+        assert mixed.weights[name] == pytest.approx(expected, abs=1e-15)
+    assert mixed.intercept == pytest.approx(0.25 * one.intercept + 0.75 * two.intercept, abs=1e-15)
+    assert mixed.accounting.events == 0
+    assert mixed.clock == 200
+    mixed.learn_one({"ip_in_url": 100.0}, not mixed.predict_one({"ip_in_url": 100.0}))
+    assert one.accounting.events == 200
+
+
+def test_mixing_averaged_perceptrons_mixes_both() -> None:
+    one, two = halves(AveragedPerceptron())
+    mixed: Any = mix([one, two])
+    for name in {*one.weights, *two.weights}:
+        mean = (one.weights.get(name, 0.0) + two.weights.get(name, 0.0)) / 2
+        assert mixed.weights[name] == pytest.approx(mean, abs=1e-12)
+    assert mixed.intercept == (one.intercept + two.intercept) / 2
+    assert mixed.score_one({}) == pytest.approx((one.score_one({}) + two.score_one({})) / 2)
+
+
+def test_mixing_one_learner_gives_it_back() -> None:
+    one, _ = halves(Perceptron())
+    assert dict(mix([one]).weights) == dict(one.weights)
+
+
+def test_iterative_mixing_separates_within_the_bound() -> None:
+    shards = [AND[:2] * 2, AND[2:] * 2]
+    model: Any = Perceptron()
+    updates = 0
+    for _ in range(60):
+        workers = []
+        for shard in shards:
+            worker = Perceptron()
+            worker.set_state(model.get_state())
+            for x, y in shard:
+                updates += worker.predict_learn_one(x, y).updated
+            workers.append(worker)
+        model = mix(workers)
+    assert all(model.predict_one(x) is y for x, y in AND)
+    assert updates / 2 <= 51  # uniform mixing: the mean over shards keeps Novikoff's bound
+
+
+@pytest.mark.parametrize(
+    ("models", "weights"),
+    [
+        ([], None),
+        ([AROW()], None),
+        ([MulticlassPerceptron()], None),
+        ([Perceptron(), LinearUnit()], None),
+        ([Perceptron(), Perceptron(0.5)], None),
+        ([Perceptron()], [1.0, 1.0]),
+        ([Perceptron()], [0.0]),
+        ([Perceptron()], [-1.0]),
+        ([Perceptron()], [math.nan]),
+    ],
+)
+def test_mixing_refuses(models: Any, weights: Any) -> None:
+    with pytest.raises(InvalidParameter):
+        mix(models, weights)
