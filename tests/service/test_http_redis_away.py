@@ -234,8 +234,7 @@ def test_more_models_than_connections_are_answered_in_time_while_redis_stands_st
                 client.post(f"/v1/models/m{n}/learn", json=EVENT)
 
         def learn(n: int) -> None:
-            url = f"{service.url}/v1/models/m{n}/learn"
-            unavailable(lambda: httpx.post(url, json=EVENT, timeout=10))
+            unavailable(lambda: client.post(f"/v1/models/m{n}/learn", json=EVENT))
 
         own_server.signal(signal.SIGSTOP)
         try:
