@@ -229,3 +229,20 @@ def test_a_body_that_waits_to_be_asked_for_is_asked_for(
         connection.sendall(body)
         assert read_answer(connection).status == 200
     assert client.get(model).json()["events"] == 1
+
+
+def test_the_rest_of_a_refused_body_is_no_request(
+    small: Service, client: httpx.Client, model: str
+) -> None:
+    hidden = post_bytes(f"{model}/learn", b'{"x":{"a":1},"y":true}')
+    refused = post_bytes(f"{model}/learn", b" " * 2048 + hidden)
+    after = post_bytes(f"{model}/predict", b'{"x":{}}')
+    with socket.create_connection(("127.0.0.1", small.port), timeout=10) as connection:
+        connection.sendall(refused)
+        check_problem(read_answer(connection), 413)
+        try:
+            connection.sendall(after)
+            assert read_answer(connection).json()["score"] == 0.0
+        except ConnectionError:
+            pass  # closing the connection is an answer too
+    assert client.get(model).json()["events"] == 0
