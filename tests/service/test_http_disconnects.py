@@ -53,7 +53,7 @@ def slow(own_server: RedisServer) -> Iterator[Service]:
     with Service(proxy.url, append_timeout_ms=10_000) as service:
         with service.client() as client:
             client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
-        proxy.delay_s = 0.01
+        proxy.delay_s = 0.005
         yield service
         proxy.delay_s = 0.0
     proxy.stop()

@@ -222,6 +222,9 @@ def test_an_unknown_model_is_404_in_every_call(client: httpx.Client) -> None:
     ):
         problem = check_problem(answer, 404)
         assert "nobody" in problem["detail"]
+    long = client.get("/v1/models/" + "n" * 50_000)
+    assert check_problem(long, 404)
+    assert len(long.content) < 2_000
     for unknown in ("/", "/v1", "/v1/", "/v2/models", "/v1/models/nobody/forget", "/favicon.ico"):
         check_problem(client.get(unknown), 404)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -234,8 +235,7 @@ def test_more_models_than_connections_are_answered_in_time_while_redis_stands_st
                 client.post(f"/v1/models/m{n}/learn", json=EVENT)
 
         def learn(n: int) -> None:
-            url = f"{service.url}/v1/models/m{n}/learn"
-            unavailable(lambda: httpx.post(url, json=EVENT, timeout=10))
+            unavailable(lambda: client.post(f"/v1/models/m{n}/learn", json=EVENT))
 
         own_server.signal(signal.SIGSTOP)
         try:
@@ -244,3 +244,27 @@ def test_more_models_than_connections_are_answered_in_time_while_redis_stands_st
             own_server.signal(signal.SIGCONT)
         for n in range(8):
             assert client.post(f"/v1/models/m{n}/learn", json=EVENT).status_code == 200
+
+
+def test_connections_that_are_cut_all_the_time_fail_no_call(outage: Outage) -> None:
+    stop = threading.Event()
+
+    def cut_on() -> None:
+        while not stop.is_set():
+            outage.proxy.cut()
+            time.sleep(0.002)
+
+    with Service(outage.proxy.url, append_timeout_ms=10_000) as service, service.client() as client:
+        client.put(MODEL, json=PERCEPTRON)
+        client.post(f"{MODEL}/learn", json=[])
+        cutting = threading.Thread(target=cut_on)
+        cutting.start()
+        try:
+            for n in range(40):
+                event = {"x": {"a": 1}, "y": n % 2 == 0}
+                answer = client.post(f"{MODEL}/learn", json=event)
+                assert answer.status_code in (200, 503), answer.text
+                assert client.get("/readyz").status_code in (200, 503)
+        finally:
+            stop.set()
+            cutting.join()

@@ -49,7 +49,7 @@ async def send_all(
     answers: list[Any] = [None] * len(bodies)
 
     async def send(url: str, indices: range) -> None:
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with httpx.AsyncClient(timeout=30, verify=False) as client:
             for index in indices:
                 answer = await client.post(url, json=bodies[index])
                 assert answer.status_code == 200, answer.text
@@ -151,3 +151,29 @@ def test_a_model_deleted_through_one_worker_is_gone_on_all(
 def _order(position: str) -> tuple[int, int]:
     ms, _, seq = position.split(".")[0].partition("-")
     return int(ms), int(seq)
+
+
+def test_one_of_many_creators_makes_the_model_and_the_others_find_it(
+    fleet: tuple[RedisServer, list[Worker]],
+) -> None:
+    _, workers = fleet
+
+    async def create_all(name: str, rates: list[float]) -> list[int]:
+        async def put(n: int, client: httpx.AsyncClient) -> int:
+            spec = {"learner": {"type": "perceptron", "learning_rate": rates[n]}}
+            url = f"{workers[n % WORKERS].url}/v1/models/{name}"
+            return (await client.put(url, json=spec)).status_code
+
+        async with httpx.AsyncClient(timeout=30, verify=False) as client:
+            return list(await asyncio.gather(*(put(n, client) for n in range(len(rates)))))
+
+    assert sorted(asyncio.run(create_all("same", [0.5] * 20))) == [200] * 19 + [201]
+    rates = [0.5, 0.25] * 2 + [0.125, 0.0625] * 2
+    codes = asyncio.run(create_all("differ", rates))
+    assert codes.count(201) == 1
+    made = rates[codes.index(201)]
+    assert [code for code, rate in zip(codes, rates, strict=True) if rate == made].count(409) == 0
+    assert all(code == 409 for code, rate in zip(codes, rates, strict=True) if rate != made)
+    for worker in workers:
+        spec = httpx.get(f"{worker.url}/v1/models/differ").json()["spec"]
+        assert spec["learner"]["learning_rate"] == made

@@ -26,7 +26,6 @@ from tests.support.redis_server import RedisServer
 from hinged_service import codec
 from hinged_service.errors import SetAside, Unavailable
 from hinged_service.keys import StreamKeys
-from hinged_service.scripts import load
 from hinged_service.store import models
 
 
@@ -73,7 +72,7 @@ def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
-    hold = load("hold")
+    hold = models._HOLD
 
     async def run() -> None:
         async with worker(redis_url) as one:
@@ -115,7 +114,7 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
             with shared_server.client() as client:
                 before = stored_state(client)
                 await one.connection.run(
-                    load("hold"), [keys.on.meta, keys.on.followers], keys.uid, 60_000
+                    models._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 60_000
                 )
                 changes = appender.replica.take_snapshot(0, full=False)
                 base = appender.replica.base

@@ -18,10 +18,12 @@ from tests.support.engine import (
     fold_of,
     replica_state,
     stored_state,
+    stream_from_tomorrow,
     until,
     worker,
 )
 from tests.support.plain_fold import fold_log
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 import hinged
@@ -32,19 +34,22 @@ from hinged_service.errors import Conflict, ServiceError, Unavailable
 def test_a_failover_that_keeps_the_first_entry_of_three(
     own_server: RedisServer, tmp_path: Path
 ) -> None:
-    """The replica is ahead; new entries and a retried sequence then take the log elsewhere."""
+    """The replica is ahead; other entries then land on the very ids that were lost."""
 
     async def run() -> None:
         async with worker(own_server.url) as ahead, worker(own_server.url) as other:
+            with own_server.client() as client:
+                stream_from_tomorrow(client)
             await ahead.create("m")
             await ahead.learn("m", event(1))
             own_server.copy_data(tmp_path / "copy")
-            await ahead.learn("m", event(2, id=None))
+            await ahead.learn("m", event(2, y=True, id=None))
             lost = await ahead.learn("m", event(3))
             own_server.set_back(tmp_path / "copy")
 
             await other.learn("m", event(7))
-            await other.learn("m", event(8))
+            instead = await other.learn("m", event(8, y=True))
+            assert instead.position.id == lost.position.id
             learned = await ahead.learn("m", event(3))
             assert learned.outcomes[0] is not None, "what the log lost counts when sent again"
             with own_server.client() as client:
@@ -127,6 +132,38 @@ def test_entries_after_a_rollback_that_land_on_the_same_ids(
                 assert stored_state(client) == fold_of(client)
 
     asyncio.run(run())
+
+
+def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
+    own_server: RedisServer, tmp_path: Path
+) -> None:
+    """Its answer was lost with the server, which comes back without it but with another entry."""
+    proxy = Proxy(own_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(proxy.url, append_timeout_ms=5_000) as one, worker(own_server.url) as two:
+            with own_server.client() as client:
+                stream_from_tomorrow(client)
+            await one.create("m")
+            await one.learn("m", event(1))
+            own_server.copy_data(tmp_path / "copy")
+            await one.learn("m", event(2, id=None))
+            proxy.drop_replies = 1
+            learning = asyncio.ensure_future(one.learn("m", event(3, id=None), event(4)))
+            await until(lambda: proxy.dropped == 1)
+            own_server.set_back(tmp_path / "copy")
+            await two.learn("m", event(5))
+            learned = await learning
+            assert None not in learned.outcomes
+            with own_server.client() as client:
+                assert fold_of(client)["events"] == 4
+                assert await one.state("m") == await two.state("m") == fold_of(client)
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
 
 
 def test_a_stream_made_anew_is_another_stream(redis_url: str, shared_server: RedisServer) -> None:

@@ -55,6 +55,11 @@ class Folded:
         """The intercept and the counters."""
         return accounts(self.learner)
 
+    def note(self, entry_id: str, fields: Fields) -> None:
+        """Stand at an entry."""
+        self.position, self.chain = entry_id, fields["chain"]
+        self.chains[entry_id] = fields["chain"]
+
     def reached(self, position: str) -> bool:
         """Tell whether a position that was answered, `id.chain`, is one of this log's."""
         entry_id, _, chain = position.partition(".")
@@ -105,11 +110,23 @@ def fold_log(
         if number == 0:
             assert "genesis" in fields, "the log's beginning was trimmed away: raise the retention"
             assert fields["chain"] == _sha1(uid)
+            folded.note(entry_id, fields)
         else:
-            _fold_entry(folded, fields, target)
-        folded.position, folded.chain = entry_id, fields["chain"]
-        folded.chains[entry_id] = fields["chain"]
+            fold_entry(folded, entry_id, fields, target)
     return folded
+
+
+def binary(y: Any) -> bool | None:
+    """Return the target of a model without labels of its own."""
+    return {True: True, False: False}.get(y) if type(y) in (bool, int) else None
+
+
+def fold_entry(
+    folded: Folded, entry_id: str, fields: Fields, target: Callable[[Any], bool | None] = binary
+) -> None:
+    """Learn the next entry, after checking that its chain leads from the one before."""
+    _fold_entry(folded, fields, target)
+    folded.note(entry_id, fields)
 
 
 def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | None]) -> None:

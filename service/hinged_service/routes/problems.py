@@ -21,7 +21,8 @@ __all__ = ["Problem", "install", "problem", "refused"]
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_SHOWN_CHARS = 40
+_DETAIL_CHARS = 1_000
+_PART_CHARS = 40
 
 
 class Fault(BaseModel):
@@ -51,7 +52,7 @@ def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]
         "type": "about:blank",
         "title": error.title,
         "status": error.status,
-        "detail": error.detail,
+        "detail": _shortened(error.detail, _DETAIL_CHARS),
     }
     if error.errors:
         document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
@@ -73,15 +74,17 @@ def refused(error: ValidationError | RequestValidationError) -> ServiceError:
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
         return Malformed("The body is not valid JSON.")
     details = [
-        Detail(".".join(_part(part) for part in e["loc"]) or "body", _reason(e)) for e in found
+        Detail(
+            ".".join(_shortened(str(part), _PART_CHARS) for part in e["loc"]) or "body", _reason(e)
+        )
+        for e in found
     ]
     some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
     return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
 
 
-def _part(part: int | str) -> str:
-    text = str(part)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 3] + "..."
 
 
 def _reason(found: Any) -> str:

@@ -185,6 +185,10 @@ def _translated() -> Iterator[None]:
         raise Unavailable(text, retry_after_s=1) from error
     except (TimeoutError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
         raise Unavailable("Redis does not answer.", retry_after_s=1) from error
+    except RuntimeError as error:  # uvloop's word for writing to a connection just cut
+        if "handler is closed" not in str(error):
+            raise
+        raise Unavailable("Redis does not answer.", retry_after_s=1) from error
     except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
         raise Unavailable(f"Redis takes no writes: {error}", retry_after_s=1) from error
     except exceptions.ResponseError as error:

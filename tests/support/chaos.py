@@ -1,0 +1,288 @@
+"""Everything that can go wrong at once, at random, and what must hold all the same.
+
+Three workers share a server, each behind a proxy that loses answers. Clients
+send events with ids (again and again) and without (once each) to any of them.
+Meanwhile workers are killed, the server is killed or set back to an older copy
+of itself, logs are trimmed, models deleted and made again. In the end the
+server's append-only file says what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hinged_service.errors import NotFound, ServiceError, Unavailable
+from tests.support.aof import Past, read_past
+from tests.support.engine import (
+    Event,
+    Worker,
+    exact,
+    leaked_keys,
+    replica_state,
+    stream_from_tomorrow,
+)
+from tests.support.plain_fold import model_uid, read_snapshot
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
+
+STREAM = "m"
+MODELS = ("m", "other")
+WORKERS = 3
+CLIENTS = 6
+PATIENCE_S = 2.0
+TROUBLES = {"drop": 6, "cut": 2, "slow": 2, "kill": 3, "save one": 6, "flush": 1}
+TROUBLES |= {"copy data": 3, "set back": 2, "crash": 1, "delete": 1}
+"""What may happen, and how often compared to the others."""
+
+
+def _numbered(number: int) -> Event:
+    x = {"a": number % 7 / 10 - 0.3, f"n{number % 40}": 1 / (1 + number), "b": number % 5 - 2.0}
+    return {"x": x, "y": number % 3 == 0, "id": f"e{number}"}
+
+
+class Chaos:
+    """One run; whatever it decides comes from `seed`, timing apart."""
+
+    def __init__(self, server: RedisServer, copies: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.server = server
+        self.copies = copies
+        self.proxies = [Proxy(server.port) for _ in range(WORKERS)]
+        self.workers: list[Worker] = []
+        self.dead: list[Worker] = []
+        self.sent = 0
+        self.unnamed = 0
+        self.acknowledged: set[str] = set()
+        self.happened: Counter[str] = Counter()
+        self._epoch = 0
+        self._over = False
+        self._copy: tuple[Path, set[str]] | None = None
+
+    def new_worker(self, number: int) -> Worker:
+        """Return a worker in the place of another, in a hurry about everything."""
+        one = Worker(
+            self.proxies[number].url,
+            append_timeout_ms=300,
+            redis_timeout_ms=250,
+            max_staleness_ms=20,
+            snapshot_every_events=15,
+            snapshot_every_ms=100,
+            housekeeping_ms=15,
+            retention_bytes=(0, 4_000, 10**9)[number % 3],
+            reply_bytes=(1024, 2**22, 2**22)[number % 3],
+            snapshot_chunk=7,
+            hold_ms=200,
+        )
+        one.host.start()
+        return one
+
+    async def run(self, seconds: float, rounds: int = 1) -> None:
+        """Make trouble for `seconds`, checking everything `rounds` times."""
+        for proxy in self.proxies:
+            proxy.start()
+        try:
+            self.workers = [self.new_worker(n) for n in range(WORKERS)]
+            await self._create_all()
+            for _ in range(rounds):
+                await self._round(seconds / rounds)
+                await self._calm()
+                await self._check()
+        finally:
+            for one in [*self.workers, *self.dead]:
+                await one.kill()
+            for proxy in self.proxies:
+                proxy.stop()
+
+    async def _round(self, seconds: float) -> None:
+        self._over = False
+        clients = [asyncio.ensure_future(self._client()) for _ in range(CLIENTS)]
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            await asyncio.sleep(self.random.uniform(0.02, 0.2))
+            await self._trouble()
+        self._over = True
+        await asyncio.gather(*clients)
+
+    async def _client(self) -> None:
+        while not self._over:
+            events = [self._event() for _ in range(self.random.choice((1, 1, 2, 5)))]
+            for _ in range(self.random.choice((1, 1, 2, 3))):
+                await self._send(events)
+                # without an id an event may be sent once only
+                events = [e for e in events if e.get("id") is not None]
+                if not events or self._over:
+                    break
+            await asyncio.sleep(0)
+
+    def _event(self) -> Event:
+        if self.sent and self.random.random() < 0.3:
+            return _numbered(self.random.randint(max(1, self.sent - 200), self.sent))
+        self.sent += 1
+        if self.random.random() < 0.7:
+            return _numbered(self.sent)
+        event = _numbered(self.sent)
+        del event["id"]
+        self.unnamed += 1
+        event["x"][f"only{self.unnamed}"] = 1.0
+        return event
+
+    async def _send(self, events: list[Event]) -> None:
+        epoch = self._epoch
+        one = self.random.choice(self.workers)
+        name = MODELS[0] if self.random.random() < 0.8 else MODELS[1]
+        try:
+            await asyncio.wait_for(one.learn(name, *events), PATIENCE_S)
+        except (Unavailable, NotFound, TimeoutError, asyncio.CancelledError) as error:
+            # a worker that is killed answers nobody, or cancels what was being opened
+            self.happened[f"learn: {type(error).__name__}"] += 1
+            return
+        self.happened["learn"] += 1
+        if epoch == self._epoch:
+            self.acknowledged |= {e["id"] for e in events if e.get("id") is not None}
+
+    async def _trouble(self) -> None:
+        kinds = list(TROUBLES)
+        kind = self.random.choices(kinds, [TROUBLES[k] for k in kinds])[0]
+        if kind == "set back" and self._copy is None:
+            return
+        await getattr(self, "_" + kind.replace(" ", "_"))(self.random.randrange(WORKERS))
+        self.happened[kind] += 1
+
+    async def _drop(self, number: int) -> None:
+        self.proxies[number].drop_replies += self.random.randint(1, 4)
+
+    async def _cut(self, number: int) -> None:
+        self.proxies[number].cut()
+
+    async def _slow(self, number: int) -> None:
+        self.proxies[number].delay_s = self.random.choice((0.0, 0.002, 0.02))
+
+    async def _kill(self, number: int) -> None:
+        old, self.workers[number] = self.workers[number], self.new_worker(number)
+        self.dead.append(old)
+        await old.kill()
+
+    async def _copy_data(self, number: int) -> None:
+        acknowledged = set(self.acknowledged)
+        self.server.copy_data(self.copies)
+        self._copy = self.copies, acknowledged
+
+    async def _set_back(self, number: int) -> None:
+        assert self._copy is not None
+        self._epoch += 1
+        self.server.set_back(self._copy[0])
+        self.acknowledged = set(self._copy[1])
+
+    async def _crash(self, number: int) -> None:
+        self.server.kill()
+        self.server.start()
+
+    async def _flush(self, number: int) -> None:
+        with self.server.client() as client:
+            client.script_flush()
+
+    async def _save_one(self, number: int) -> None:
+        await self._try(self._save(number))
+
+    async def _delete(self, number: int) -> None:
+        await self._try(self._delete_and_create(number))
+
+    async def _save(self, number: int) -> None:
+        name = self.random.choice(MODELS)
+        await self.workers[number].read(name)
+        await self.workers[number].save(name)
+
+    async def _delete_and_create(self, number: int) -> None:
+        self._epoch += 1
+        names = self.random.choice((MODELS, MODELS[:1], MODELS[1:]))
+        for name in names:
+            await self._try(self.workers[number].host.delete(name))
+            if self.random.random() < 0.5:
+                await asyncio.sleep(0.02)
+        await self._create_all()
+        if names is MODELS:  # with both the stream went
+            self.acknowledged = set()
+        self._epoch += 1
+
+    async def _create_all(self) -> None:
+        end_s = time.monotonic() + 20
+        with self.server.client() as client:
+            if not client.exists(f"hinged:{{{STREAM}}}:meta"):
+                stream_from_tomorrow(client, STREAM)
+        for name in MODELS:
+            while not await self._try(self.random.choice(self.workers).create(name, stream=STREAM)):
+                assert time.monotonic() < end_s, "no model can be created"
+
+    async def _try(self, step: Any) -> bool:
+        try:
+            await asyncio.wait_for(step, 5)
+        except (ServiceError, TimeoutError):
+            return False
+        return True
+
+    async def _calm(self) -> None:
+        for proxy in self.proxies:
+            proxy.drop_replies = 0
+            proxy.delay_s = 0.0
+        await self._create_all()
+        end_s = time.monotonic() + 20
+        for one in self.workers:
+            for name in MODELS:
+                while not await self._try(self._ask(one, name)):
+                    assert time.monotonic() < end_s, "a worker does not recover"
+
+    async def _ask(self, one: Worker, name: str) -> None:
+        await (await one.open(name)).read()
+
+    async def _check(self) -> None:
+        past = read_past(self.server.directory, f"hinged:{{{STREAM}}}:log")
+        whole = past.fold()
+        self._check_events(past, whole.counted_ids)
+        with self.server.client() as client:
+            for name in MODELS:
+                appenders = [await one.open(name) for one in self.workers]
+                base = appenders[0].entry.base
+                assert base is not None
+                folded = past.fold(base)
+                plain = exact(folded.weights, folded.accounts, folded.rejected)
+                for appender in appenders:
+                    assert appender.keys.uid == model_uid(client, name)
+                    assert appender.replica.position.id == past.entries[-1][0]
+                    assert replica_state(appender) == plain, f"a replica of {name} differs"
+                await appenders[self.random.randrange(WORKERS)].save()
+                stored = read_snapshot(client, STREAM, model_uid(client, name))
+                if stored is not None:
+                    upto = past.fold(base, upto=stored.position)
+                    assert stored.chain == upto.chain
+                    saved = exact(stored.weights, stored.accounts, stored.rejected)
+                    then = exact(upto.weights, upto.accounts, upto.rejected)
+                    assert saved == then, f"the snapshot of {name} differs"
+            await self._check_keys(client)
+
+    def _check_events(self, past: Past, counted: list[str]) -> None:
+        twice = [name for name, times in Counter(counted).items() if times > 1]
+        assert not twice, f"counted twice: {twice[:5]}"
+        lost = self.acknowledged - set(counted)
+        assert not lost, f"acknowledged and lost: {sorted(lost)[:5]}"
+        sent_once = Counter(
+            name
+            for _, fields in past.entries
+            for name in fields.get("events", "").replace('"', " ").split()
+            if name.startswith("only")
+        )
+        assert all(times == 1 for times in sent_once.values()), "a batch was logged twice"
+
+    async def _check_keys(self, client: Any) -> None:
+        end_s = time.monotonic() + 5
+        while leaked_keys(client, STREAM):  # the sweep needs its turn
+            assert time.monotonic() < end_s, leaked_keys(client, STREAM)
+            await asyncio.sleep(0.05)
+        uids = {model_uid(client, name) for name in MODELS}
+        while set(client.hkeys(f"hinged:{{{STREAM}}}:followers")) != uids:
+            assert time.monotonic() < end_s, "an orphan follows the stream"
+            await asyncio.sleep(0.05)
