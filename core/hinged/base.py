@@ -110,7 +110,7 @@ class BinaryLinearClassifier(LinearClassifier):
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
-            w = self._check_weight(w)
+            w = self.check_weight(w)
         try:
             score = self._raw_score(x)
         except TypeError:
@@ -264,7 +264,8 @@ class BinaryLinearClassifier(LinearClassifier):
     def _check_label(self, y: Any) -> float:
         return binary_target(y)
 
-    def _check_weight(self, w: Any) -> float:
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
     def _scalars(self) -> dict[str, Kind]:

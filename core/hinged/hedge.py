@@ -23,7 +23,7 @@ from hinged.perceptron import Perceptron
 from hinged.state import COUNT, SUM
 from hinged.vector import Features
 
-__all__ = ["Hedge"]
+__all__ = ["Hedge", "vote_probabilities"]
 
 
 class Hedge(LinearClassifier):
@@ -122,7 +122,7 @@ class Hedge(LinearClassifier):
 
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         target = binary_target(y)
-        w = self._check_weight(w)
+        w = self.check_weight(w)
         scores = [expert.score_one(x) for expert in self._experts]
         score = self._vote(scores)
         positive = score > 0.0
@@ -168,8 +168,7 @@ class Hedge(LinearClassifier):
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2: the trust in true."""
-        p = min(1.0, max(0.0, (1.0 + self.score_one(x)) / 2.0))
-        return {False: 1.0 - p, True: p}
+        return vote_probabilities(self.score_one(x))
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels of the rows of `X` as a series, index kept."""
@@ -183,10 +182,11 @@ class Hedge(LinearClassifier):
     def _check_label(self, y: Any) -> float:
         return binary_target(y)
 
-    def _check_weight(self, w: Any) -> float:
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
         weight = checked_weight(w)
         for expert in self._prototypes:
-            expert._check_weight(weight)
+            expert.check_weight(weight)
         return weight
 
     def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
@@ -228,3 +228,9 @@ class Hedge(LinearClassifier):
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.clock = scalars["clock"]
         self.accounting = account
+
+
+def vote_probabilities(score: float) -> dict[Any, float]:
+    """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2 for a vote from -1 to 1."""
+    p = min(1.0, max(0.0, (1.0 + score) / 2.0))
+    return {False: 1.0 - p, True: p}

@@ -63,7 +63,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """Return what identifies the label, or raise `InvalidEvent`; nothing changes."""
 
     @abc.abstractmethod
-    def _check_weight(self, w: Any) -> float:
+    def check_weight(self, w: Any) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
 
     @abc.abstractmethod
@@ -127,7 +127,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """
         if self._learn_table(X, y, w):
             return
-        rows = frames.checked_rows(X, y, w, self._check_labels, self._check_weight)
+        rows = frames.checked_rows(X, y, w, self._check_labels, self.check_weight)
         for x, label, weight in rows:
             self._learn(x, label, weight)
 

@@ -136,7 +136,7 @@ class MulticlassLinearClassifier(LinearClassifier):
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         y = self._check_label(y)
         if type(w) is not float or w != 1.0:
-            w = self._check_weight(w)
+            w = self.check_weight(w)
         x, scores = self._raw_scores(x)
         served = scores if self._serves_raw else self.scores_one(x)
         y_pred = best(served)
@@ -267,7 +267,8 @@ class MulticlassLinearClassifier(LinearClassifier):
     def _check_labels(self, labels: list[Any]) -> None:
         admitted_classes(labels, self._parts, self.max_classes)
 
-    def _check_weight(self, w: Any) -> float:
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
     def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -89,9 +89,14 @@ class OneVsRest(LinearClassifier):
         """The weights that predict, by class."""
         return {label: member.weights for label, member in self._members.items()}
 
+    @property
+    def intercepts(self) -> dict[Any, float]:
+        """The intercepts that predict, by class."""
+        return {label: 0.0 - member.threshold for label, member in self._members.items()}
+
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         y = self._check_label(y)
-        w = self._check_weight(w)
+        w = self.check_weight(w)
         scores = self.scores_one(x)
         y_pred = best(scores)
         score = 0.0 if y_pred is None else scores[y_pred]
@@ -156,8 +161,9 @@ class OneVsRest(LinearClassifier):
     def _check_labels(self, labels: list[Any]) -> None:
         admitted_classes(labels, self._members, self.max_classes)
 
-    def _check_weight(self, w: Any) -> float:
-        return self._prototype._check_weight(w)
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
+        return self._prototype.check_weight(w)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands.

@@ -78,7 +78,8 @@ class PassiveAggressive(BinaryLinearClassifier):
     def _mutable_attributes(self) -> set[str]:
         return {"C"}
 
-    def _check_weight(self, w: Any) -> float:
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
         weight = checked_weight(w)
         return refuse_fraction(weight) if self.mode == "uncapped" else weight
 

@@ -26,6 +26,7 @@ from hinged_service.errors import (
     Unavailable,
 )
 from hinged_service.events import Event, digest
+from hinged_service.fold import Result
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
@@ -53,13 +54,13 @@ class Learned:
     position
         The position at which all of them are in the model.
     outcomes
-        Per event its outcome; `None` for one that had counted before (or whose
-        outcome is not known any more).
+        Per event its outcome, or why the model could not take it; `None` for one
+        that had counted before (or whose outcome is not known any more).
 
     """
 
     position: Position
-    outcomes: Sequence[hinged.Outcome | None]
+    outcomes: Sequence[Result]
 
 
 @dataclass(slots=True)
@@ -362,7 +363,7 @@ class Appender:
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
         self._fold(reply.entries)
-        outcomes: list[hinged.Outcome | None] | None = None
+        outcomes: list[Result] | None = None
         if reply.kind == "replay" or reply.more:
             outcomes = await self._fold_through(own)
             if outcomes is None and not await self._is_past(own):
@@ -412,7 +413,7 @@ class Appender:
     def _answer(
         taken: list[_Waiting],
         own: Position,
-        outcomes: list[hinged.Outcome | None] | None,
+        outcomes: list[Result] | None,
         refused: dict[int, int],
     ) -> None:
         first = 0
@@ -434,10 +435,10 @@ class Appender:
     async def _read_all(self) -> None:
         await self._fold_through(None)
 
-    async def _fold_through(self, own: Position | None) -> list[hinged.Outcome | None] | None:
+    async def _fold_through(self, own: Position | None) -> list[Result] | None:
         """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
         rebuilds = 0
-        outcomes: list[hinged.Outcome | None] | None = None
+        outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
             reply = await logs.catch_up(
@@ -464,7 +465,7 @@ class Appender:
 
     def _fold(
         self, entries: Sequence[logs.Entry], own: Position | None = None
-    ) -> list[hinged.Outcome | None] | None:
+    ) -> list[Result] | None:
         found = None
         for entry in entries:
             outcomes = self.replica.fold_entry(entry)

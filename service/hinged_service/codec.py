@@ -11,29 +11,38 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import platform
 import re
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import hinged
+from hinged_service.keys import VECTORS
 
 __all__ = [
     "FOLD_TAG",
     "DamagedState",
     "Position",
+    "decode_field",
     "decode_name",
     "decode_state",
     "decode_value",
+    "encode_field",
     "encode_name",
-    "encode_pairs",
     "encode_state",
+    "place",
 ]
 
 SCHEMA = 1
-FOLD_TAG = f"hinged-{hinged.FOLD_VERSION}"
-"""The versions that decide the arithmetic. The learners of hinged use only operations that
-IEEE 754 fixes, so neither the Python version nor the platform is part of it."""
+FOLD_TAG = (
+    f"hinged-{hinged.FOLD_VERSION} river-{metadata.version('river')} "
+    f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
+)
+"""The versions that decide the arithmetic: sums are River's, and some rules take logarithms and
+powers from the platform's mathematical library."""
 
 _MARKER = "\x00json:"
 _ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
@@ -153,13 +162,65 @@ def decode_value(text: str) -> float:
     return value
 
 
-def encode_pairs(names: Iterable[Hashable], values: Mapping[Any, float]) -> list[str]:
-    """Return a flat list name, value, name, value for the given names."""
-    flat: list[str] = []
-    for name in names:
-        flat.append(encode_name(name))
-        flat.append(repr(float(values[name])))
-    return flat
+def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return where a vector of a learner's state is stored.
+
+    Parameters
+    ----------
+    vector
+        The vector's name in the state: `"weights"`, or with the number of a class
+        or member: `"weights/3"`, `"3/weights"`.
+    learner
+        The rest of the state, with its `"classes"` if it has any.
+
+    Returns
+    -------
+    The kind of hash; the class or the number of the member that goes into each
+    field, `None` if there is only one vector of the kind.
+
+    Raises
+    ------
+    DamagedState
+        For a name that no learner has.
+
+    """
+    first, _, second = vector.partition("/")
+    kind, number = (second, first) if first.isdecimal() else (first, second)
+    if kind not in VECTORS:
+        raise DamagedState(f"there is no vector {kind!r}")
+    if not number:
+        return kind, None
+    classes = learner.get("classes")
+    try:
+        return kind, int(number) if classes is None else classes[int(number)]
+    except (ValueError, IndexError, TypeError) as error:
+        raise DamagedState(f"there is no vector {vector!r}") from error
+
+
+def encode_field(tag: Any, name: Hashable) -> str:
+    """Return the Redis field of one weight: its name, or JSON of class and name."""
+    field = encode_name(name)
+    return field if tag is None else json.dumps([tag, field], ensure_ascii=False)
+
+
+def decode_field(field: str, tagged: bool) -> tuple[Any, Hashable]:
+    """Return class (or member) and feature name that `encode_field` stored as `field`.
+
+    Raises
+    ------
+    DamagedState
+        If it is not what `encode_field` writes.
+
+    """
+    if not tagged:
+        return None, decode_name(field)
+    try:
+        tag, name = json.loads(field)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedState("a stored field is damaged") from error
+    if not isinstance(name, str) or not isinstance(tag, (str, int)):
+        raise DamagedState("a stored field is damaged")
+    return tag, decode_name(name)
 
 
 def encode_state(

@@ -54,6 +54,8 @@ class ServiceError(Exception):
         The single faults, if the request has several or a place to point at.
     retry_after_s
         When the same request may be sent again, in whole seconds.
+    logged
+        Whether events of the request are in the log all the same, their ids used up.
 
     """
 
@@ -65,11 +67,13 @@ class ServiceError(Exception):
         detail: str,
         errors: list[Detail] | None = None,
         retry_after_s: int | None = None,
+        logged: bool = False,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = errors or []
         self.retry_after_s = retry_after_s
+        self.logged = logged
 
 
 class Malformed(ServiceError):

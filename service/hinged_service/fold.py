@@ -6,61 +6,35 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import hinged
-from hinged_service.events import Event, shown
+from hinged_service.events import Event
+from hinged_service.labels import answers_for, label_text
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Fold", "Labels"]
-
-Label = bool | int | str
+__all__ = ["Fold", "Refused", "Result"]
 
 
-class Labels:
-    """The two labels of a model, compared by value and JSON type.
+class Refused(NamedTuple):
+    """An event that stands in the log but that the model could not take.
 
     Parameters
     ----------
-    pair
-        Negative and positive label; `None` for true and false or 0 and 1.
-
-    Attributes
-    ----------
-    negative, positive
-        The two labels.
-    texts
-        The same two as text, for the keys of JSON objects.
+    field
+        The event's field at fault.
+    reason
+        What must hold there.
 
     """
 
-    def __init__(self, pair: tuple[Label, Label] | None) -> None:
-        negative, positive = pair if pair is not None else (False, True)
-        self.negative: Label = negative
-        self.positive: Label = positive
-        self.texts = _text(negative), _text(positive)
-        self._targets: dict[Any, bool] = {negative: False, positive: True}
-        self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
-
-    def target(self, y: object) -> bool | None:
-        """Return whether `y` is the positive label; `None` if it is neither."""
-        return self._targets.get(y) if type(y) in self._types else None
-
-    def take_all(self, events: Iterable[Event]) -> bool:
-        """Tell whether every event has one of the labels."""
-        return None not in map(self.target, [event.y for event in events])
-
-    def expected(self) -> str:
-        """Say which labels there are, for an error message."""
-        if self._types == (bool, int):
-            return "must be true or false (or 1 or 0)"
-        return f"must be {shown(self.negative)} or {shown(self.positive)}"
+    field: str
+    reason: str
 
 
-def _text(label: Label) -> str:
-    return label if isinstance(label, str) else json.dumps(label)
+Result = hinged.Outcome | Refused | None
+"""What an event did; why the model could not take it; `None` if it had counted before."""
 
 
 class Fold:
@@ -75,23 +49,20 @@ class Fold:
     ----------
     learner
         The learner; its weights, intercept and accounting are the model's.
+    answers
+        The model's labels.
     rejected
-        Events in the log that this model could not take (not an event, or a
-        label of another model).
-    ignored_features
-        Features left out because the model already knew `max_features` names.
+        Events in the log that this model could not take: not an event, a label
+        of another model, one class too many.
 
     """
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.learner = spec.learner.build()
-        self.labels = Labels(spec.labels)
+        self.learner: Any = spec.learner.build(spec.max_features)
+        self.answers = answers_for(spec, self.learner)
         self.rejected = 0
-        self.ignored_features = 0
-        self._max_features = spec.max_features
-        self._room = 0  # features that certainly fit; counted anew when it is used up
 
-    def learn(self, event: Event | None) -> hinged.Outcome | None:
+    def learn(self, event: Event | None) -> hinged.Outcome | Refused:
         """Fold one event in.
 
         Parameters
@@ -101,48 +72,82 @@ class Fold:
 
         Returns
         -------
-        What it did, or `None` if this model cannot take it: then it is counted
-        as rejected and nothing else changes.
+        What it did, or why this model cannot take it: then it is counted as
+        rejected and nothing else changes.
 
         """
-        target = None if event is None else self.labels.target(event.y)
-        if event is None or target is None:
+        if event is None:
             self.rejected += 1
-            return None
-        x = event.x
-        self._room -= len(x)
-        if self._room < 0:
-            x = self._within_cap(x)
+            return Refused("", "is not an event")
+        target = self.answers.target(event.y)
+        if target is None:
+            self.rejected += 1
+            return Refused("y", self.answers.expected())
         try:
-            return self.learner.predict_learn_one(x, target, event.w)
-        except hinged.HingedError:
+            outcome: hinged.Outcome = self.learner.predict_learn_one(event.x, target, event.w)
+        except hinged.InvalidEvent as error:
             self.rejected += 1
-            return None
+            return Refused(error.field, error.reason)
+        return outcome
 
-    def _within_cap(self, x: dict[str, float]) -> dict[str, float]:
-        weights = self.learner.weights
-        room = self._max_features - len(weights)
-        self._room = room - len(x)
-        if self._room >= 0:
-            return x
-        kept: dict[str, float] = {}
-        for name, value in x.items():
-            if name in weights:
-                kept[name] = value
-            elif room > 0:
-                room -= 1
-                kept[name] = value
-        self.ignored_features += len(x) - len(kept)
-        return kept
+    def learn_all(self, events: Iterable[Event | None], skip: frozenset[int]) -> list[Result]:
+        """Fold the events of one entry in, but those at the indices in `skip`."""
+        learn = self.learn
+        if not skip:
+            return [learn(event) for event in events]
+        return [None if i in skip else learn(event) for i, event in enumerate(events)]
+
+    def refuses_weight(self, w: float) -> str | None:
+        """Return why the learner takes no event of this sample weight, `None` if it does."""
+        try:
+            self.learner.check_weight(w)
+        except hinged.InvalidEvent as error:
+            return error.reason
+        return None
+
+    def feature_count(self) -> int:
+        """Return how many feature names have a weight."""
+        vectors = self.vectors()
+        if len(vectors) == 1:
+            return len(vectors["weights"])
+        names: set[Any] = set()
+        for name, vector in vectors.items():
+            if "weights" in name:
+                names.update(vector.view())
+        return len(names)
+
+    def shown_weights(self, label: str | None) -> dict[str, Any]:
+        """Return copies of the weights that predict, as the service shows them.
+
+        Parameters
+        ----------
+        label
+            The text of a class of a multiclass model, to see that one only.
+
+        """
+        learner = self.learner
+        if isinstance(learner, hinged.Hedge):
+            experts = zip(learner.experts, learner.trust, strict=True)
+            return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
+        if isinstance(learner, hinged.BinaryLinearClassifier):
+            return _linear(learner)
+        weights, intercepts = learner.weights, learner.intercepts
+        return {
+            "classes": {
+                label_text(y): {
+                    "weights": dict(weights[y]),
+                    "intercept": intercepts[y],
+                }
+                for y in learner.classes
+                if label in (None, label_text(y))
+            }
+        }
 
     def scalars(self) -> dict[str, Any]:
         """Return all of the state but the vectors, as JSON-like data."""
-        state = self.learner.get_state()
-        return {
-            "learner": {key: state[key] for key in ("version", "type", "scalars")},
-            "rejected": self.rejected,
-            "ignored_features": self.ignored_features,
-        }
+        learner = self.learner.get_state()
+        del learner["vectors"]
+        return {"learner": learner, "rejected": self.rejected}
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""
@@ -158,18 +163,12 @@ class Fold:
             If it is not the state of such a learner.
 
         """
-        learner = scalars.get("learner")
-        counts = scalars.get("rejected"), scalars.get("ignored_features")
-        if not isinstance(learner, dict) or not all(type(n) is int for n in counts):
+        learner, rejected = scalars.get("learner"), scalars.get("rejected")
+        if not isinstance(learner, dict) or type(rejected) is not int:
             raise hinged.InvalidState("the stored counters are damaged")
         self.learner.set_state({**learner, "vectors": vectors})
-        self.rejected, self.ignored_features = scalars["rejected"], scalars["ignored_features"]
+        self.rejected = rejected
 
-    def learn_all(
-        self, events: Iterable[Event | None], skip: frozenset[int]
-    ) -> list[hinged.Outcome | None]:
-        """Fold the events of one entry in, but those at the indices in `skip`."""
-        learn = self.learn
-        if not skip:
-            return [learn(event) for event in events]
-        return [None if i in skip else learn(event) for i, event in enumerate(events)]
+
+def _linear(learner: Any) -> dict[str, Any]:
+    return {"weights": dict(learner.weights), "intercept": 0.0 - learner.threshold}

@@ -9,8 +9,17 @@ __all__ = ["INDEX", "VECTORS", "ModelKeys", "StreamKeys"]
 INDEX = "hinged:models"
 """Hash: model name to its index entry (uid, stream, spec, base), as JSON."""
 
-VECTORS = ("weights",)
-"""The vectors that some learner's state has, each a hash of its own."""
+VECTORS = (
+    "weights",
+    "sums",
+    "pocket",
+    "variance",
+    "squares",
+    "shrink_marks",
+    "pull_marks",
+)
+"""The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
+learn, and what averaging, pocket, AROW, AdaGrad and lazy penalties keep beside them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 import hinged
 from hinged_service.codec import Position
 from hinged_service.events import Event, parse_log
-from hinged_service.fold import Fold
+from hinged_service.fold import Fold, Result
 from hinged_service.spec import ModelSpec
 from hinged_service.store.logs import Entry
 from hinged_service.store.models import Loaded, Saved, Snapshot
@@ -72,9 +73,7 @@ class Replica:
         self._unsaved_events = 0
         self._unsaved_since_s = now_s
 
-    def fold_entry(
-        self, entry: Entry, events: Sequence[Event] | None = None
-    ) -> list[hinged.Outcome | None]:
+    def fold_entry(self, entry: Entry, events: Sequence[Event] | None = None) -> list[Result]:
         """Fold the next entry of the log in.
 
         Parameters
@@ -86,10 +85,10 @@ class Replica:
 
         Returns
         -------
-        The outcome of each of its events, `None` for those that did not count.
+        What became of each of its events, `None` for those that did not count.
 
         """
-        outcomes: list[hinged.Outcome | None] = []
+        outcomes: list[Result] = []
         if events is not None:
             outcomes = self.fold.learn_all(events, entry.skip)
         elif entry.payload is not None:
@@ -112,7 +111,7 @@ class Replica:
         if _order(stored) >= self.position.order:
             self._unsaved_since_s = now_s
             if self._complete:
-                for vector in self.fold.vectors().values():
+                for vector in self._vectors().values():
                     vector.take_changed()
                 self.base = self.position.id
 
@@ -132,7 +131,16 @@ class Replica:
 
     def changed_names(self) -> int:
         """Return how many stored values would have to be written."""
-        return sum(v.changed_count() for v in self.fold.vectors().values())
+        return sum(v.changed_count() for v in self._vectors().values())
+
+    def _vectors(self) -> dict[str, hinged.WeightVector]:
+        """Return the learner's vectors; of one that is new, every name is changed."""
+        vectors = self.fold.vectors()
+        for vector in vectors.values():
+            if not vector.tracking:
+                vector.track()
+                vector.put_back_changed(vector.view())
+        return vectors
 
     def take_snapshot(self, retention_bytes: int, full: bool) -> Snapshot:
         """Return the state as it is now, to be saved.
@@ -145,11 +153,11 @@ class Replica:
             All names, instead of those changed since `base`.
 
         """
-        vectors = self.fold.vectors()
-        changed: dict[str, dict[object, float]] = {}
+        vectors = self._vectors()
+        changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
-            names = vector.take_changed()
-            changed[name] = dict(vector.view()) if full else {n: vector.get(n) for n in names}
+            names, view = vector.take_changed(), vector.view()
+            changed[name] = dict(view) if full else {n: view.get(n) for n in names}
         self._unsaved_events = 0
         wanted = self._wanted(retention_bytes)
         return Snapshot(
@@ -183,8 +191,8 @@ class Replica:
             if saved == "ok":
                 self.note_stored(snapshot.position.id, now_s)
             return
-        for name, vector in self.fold.vectors().items():
-            vector.put_back_changed(snapshot.vectors[name])
+        for name, vector in self._vectors().items():
+            vector.put_back_changed(snapshot.vectors.get(name, ()))
 
     @property
     def needs_full(self) -> bool:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
-import hinged
+from hinged_service.learners import Learner, Strict
 
-__all__ = ["NAME_PATTERN", "IndexEntry", "ModelSpec", "PerceptronSpec"]
+__all__ = ["NAME_PATTERN", "IndexEntry", "ModelSpec"]
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
 """Names of models and streams: letters, digits, `_`, `.` and `-`."""
@@ -17,36 +25,26 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class PerceptronSpec(_Strict):
-    """The plain perceptron: w += learning_rate * t * x whenever t * score <= 0."""
-
-    type: Literal["perceptron"]
-    learning_rate: float = Field(1.0, gt=0, allow_inf_nan=False, description="eta > 0")
-    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
-
-    def build(self) -> hinged.Perceptron:
-        """Return the fresh learner."""
-        return hinged.Perceptron(learning_rate=self.learning_rate, fit_intercept=self.fit_intercept)
-
-
 Text = Annotated[StrictStr, Field(max_length=256)]
 Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 
 
-class ModelSpec(_Strict):
+Labels = (
+    Annotated[tuple[StrictBool, ...], Field(min_length=2, max_length=1_000)]
+    | Annotated[tuple[Integer, ...], Field(min_length=2, max_length=1_000)]
+    | Annotated[tuple[Text, ...], Field(min_length=2, max_length=1_000)]
+)
+
+
+class ModelSpec(Strict):
     """A model: a learner that follows a stream of labelled events."""
 
-    learner: PerceptronSpec = Field(description="The update rule and its parameters.")
-    labels: tuple[StrictBool, StrictBool] | tuple[Integer, Integer] | tuple[Text, Text] | None = (
-        Field(
-            None,
-            description="The two labels, the negative one first, both of one JSON type. "
-            "Without it labels are true and false (or 1 and 0).",
-        )
+    learner: Learner = Field(description="The update rule and its parameters.")
+    labels: Literal["integers"] | Labels | None = Field(
+        None,
+        description="Binary: the two labels, the negative one first; without it true and false "
+        "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. All "
+        "labels of a model are of one JSON type.",
     )
     stream: Name | None = Field(
         None, description="The stream to follow; a new one with the model's name if left out."
@@ -72,17 +70,33 @@ class ModelSpec(_Strict):
 
     @field_validator("labels")
     @classmethod
-    def _distinct(cls, labels: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
-        if labels is not None and labels[0] == labels[1]:
-            raise ValueError("labels must be two different values")
+    def _distinct(cls, labels: Any) -> Any:
+        if isinstance(labels, tuple) and len(set(labels)) < len(labels):
+            raise ValueError("labels must be different values")
         return labels
+
+    @model_validator(mode="after")
+    def _as_many_as_classes(self) -> Self:
+        binary = not self.multiclass
+        if binary and not (self.labels is None or len(self.labels) == 2):
+            raise ValueError("labels must be the two labels of a binary learner")
+        if not binary and isinstance(self.labels, tuple):
+            cap: int = getattr(self.learner, "max_classes", 0)
+            if len(self.labels) > cap:
+                raise ValueError(f"labels are {len(self.labels)}, but max_classes is {cap}")
+        return self
+
+    @property
+    def multiclass(self) -> bool:
+        """Whether the learner tells more than two labels apart."""
+        return hasattr(self.learner, "max_classes")
 
     def on(self, name: str) -> ModelSpec:
         """Return the spec with its stream named, the default being the model's own name."""
         return self if self.stream else self.model_copy(update={"stream": name})
 
 
-class IndexEntry(_Strict):
+class IndexEntry(Strict):
     """What the index knows of a model name."""
 
     uid: str

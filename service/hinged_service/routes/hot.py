@@ -15,19 +15,17 @@ from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
 import hinged
-from hinged.base import probabilities
 from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
 from hinged_service.events import MAX_DETAILS, Event, parse_events, parse_questions
-from hinged_service.fold import Labels
+from hinged_service.fold import Fold, Refused, Result
 from hinged_service.host import Host
+from hinged_service.labels import Label
 from hinged_service.routes.bodies import at_least, read_json_body
 from hinged_service.routes.problems import internal_error, problem
 from hinged_service.settings import Settings
 
 __all__ = ["Duplicate", "Learned", "Learning", "Predicted", "Predicting"]
-
-Label = bool | int | str
 
 
 class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
@@ -36,11 +34,13 @@ class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
     Parameters
     ----------
     y
-        The predicted label.
+        The predicted label; null while a multiclass model knows no class.
     score
-        `w . x + b`.
+        The score that decided it: `w . x + b`, the vote of a hedge, or the highest
+        score of all classes.
     proba
-        Per label, by its text: the logistic function of the score, uncalibrated.
+        Per label, by its text: the logistic function of the score, the softmax of
+        all scores, or the trust in the label; uncalibrated.
     position
         The place in the log up to which the model had learned.
     stale_s
@@ -48,7 +48,7 @@ class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
 
     """
 
-    y: Label
+    y: Label | None
     score: float
     proba: dict[str, float]
     position: str
@@ -63,7 +63,7 @@ class Learned(msgspec.Struct, gc=False):
     y_pred
         The label predicted before learning.
     score
-        `w . x + b` before learning.
+        The score that decided it, before learning.
     mistake
         Whether the predicted label was wrong.
     updated
@@ -77,7 +77,7 @@ class Learned(msgspec.Struct, gc=False):
 
     """
 
-    y_pred: Label
+    y_pred: Label | None
     score: float
     mistake: bool
     updated: bool
@@ -164,24 +164,10 @@ class Predicting(_Call):
         if position is not None:
             await appender.reach(position)
         replica = appender.replica
-        learner, labels = replica.fold.learner, replica.fold.labels
+        predict = replica.fold.answers.predict
         at, stale_s = str(replica.position), appender.staleness_s()
-        answers = [
-            _predicted(learner.score_one(question.x), labels, at, stale_s) for question in questions
-        ]
+        answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
         return _encode(answers if many else answers[0])
-
-
-def _predicted(score: float, labels: Labels, position: str, stale_s: float | None) -> Predicted:
-    proba = probabilities(score)
-    negative, positive = labels.texts
-    return Predicted(
-        labels.positive if score > 0.0 else labels.negative,
-        score,
-        {negative: proba[False], positive: proba[True]},
-        position,
-        stale_s,
-    )
 
 
 class Learning(_Call):
@@ -189,9 +175,10 @@ class Learning(_Call):
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         events, payload, many = parse_events(body, self._max_events)
-        labels = appender.replica.fold.labels
-        if not labels.take_all(events):
-            raise _wrong_labels(events, labels, many)
+        fold = appender.replica.fold
+        faults = _faults(events, fold)
+        if faults:
+            raise _refusal(faults, many, logged=False)
         if not events:
             return b"[]"
         try:
@@ -200,32 +187,48 @@ class Learning(_Call):
             if not many:  # the path of a lone event has no index
                 conflict.errors = [Detail("id", fault.reason) for fault in conflict.errors]
             raise
-        at = str(learned.position)
-        answers = [_learned(outcome, labels, at) for outcome in learned.outcomes]
+        late = [(i, r) for i, r in enumerate(learned.outcomes) if isinstance(r, Refused)]
+        if late:
+            raise _refusal(late, many, logged=True)
+        at, label = str(learned.position), fold.answers.label
+        answers = [_learned(outcome, label, at) for outcome in learned.outcomes]
         return _encode(answers if many else answers[0])
 
 
-def _learned(outcome: hinged.Outcome | None, labels: Labels, position: str) -> Learned | Duplicate:
-    if outcome is None:
+def _learned(
+    outcome: Result, label: Callable[[Any], Label | None], position: str
+) -> Learned | Duplicate:
+    if not isinstance(outcome, hinged.Outcome):
         return Duplicate(position)
-    positive, score, mistake, updated, hinge_loss = outcome
-    return Learned(
-        labels.positive if positive else labels.negative,
-        score,
-        mistake,
-        updated,
-        hinge_loss,
-        position,
-    )
+    y_pred, score, mistake, updated, hinge_loss = outcome
+    return Learned(label(y_pred), score, mistake, updated, hinge_loss, position)
 
 
-def _wrong_labels(events: list[Event], labels: Labels, many: bool) -> Unprocessable:
-    wrong = [i for i, event in enumerate(events) if labels.target(event.y) is None]
-    some = "" if len(wrong) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(wrong)} shown)"
-    return Unprocessable(
-        f"Nothing was taken: see errors{some}.",
-        [Detail(f"[{i}].y" if many else "y", labels.expected()) for i in wrong[:MAX_DETAILS]],
-    )
+def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
+    """Return what the model can refuse before anything is logged, by index."""
+    answers = fold.answers
+    faults = []
+    if not answers.takes_all(events):
+        reason = answers.expected()
+        faults = [
+            (i, Refused("y", reason))
+            for i, event in enumerate(events)
+            if answers.target(event.y) is None
+        ]
+    for i, event in enumerate(events):
+        if event.w != 1.0 and (refusal := fold.refuses_weight(event.w)) is not None:
+            faults.append((i, Refused("w", refusal)))
+    return faults
+
+
+def _refusal(faults: list[tuple[int, Refused]], many: bool, logged: bool) -> Unprocessable:
+    what = "The log has all of it, the model could not take some" if logged else "Nothing was taken"
+    some = "" if len(faults) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(faults)} shown)"
+    details = [
+        Detail(f"[{i}].{fault.field}" if many else fault.field, fault.reason)
+        for i, fault in faults[:MAX_DETAILS]
+    ]
+    return Unprocessable(f"{what}: see errors{some}.", details, logged=logged)
 
 
 Handler = Callable[[Scope, Receive, Send], Awaitable[Any]]

@@ -14,7 +14,7 @@ from hinged_service.appender import Appender
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.host import Host
 from hinged_service.routes.bodies import parse_position, read_json_body
-from hinged_service.routes.problems import Problem, refused
+from hinged_service.routes.problems import refused
 from hinged_service.settings import Settings
 from hinged_service.spec import NAME_PATTERN, ModelSpec
 
@@ -46,23 +46,40 @@ class ModelInfo(ModelListed):
     hinge_loss: float = Field(description="Sum of max(0, 1 - margin), each before its update.")
     overflows: int = Field(description="Updates left out because a weight would be infinite.")
     rejected: int = Field(description="Events of the stream that this model cannot take.")
-    ignored_features: int = Field(description="Features left out beyond max_features.")
+    perceptron_loss: float = Field(description="Sum of max(0, -margin), likewise.")
+    radius: float = Field(description="The largest norm of an event, its constant included.")
+    ignored_features: int = Field(description="Features of updates left out at max_features.")
     features: int = Field(description="Feature names that have a weight.")
-    classes: list[bool | int | str] = Field(description="The labels, the negative one first.")
+    classes: list[bool | int | str] = Field(
+        description="Binary: the labels, the negative one first. Multiclass: those seen, in order."
+    )
     snapshot: str = Field(description="Entry id of the snapshot in Redis, as far as known here.")
     stale_s: float | None = Field(None, description="Its age while Redis does not answer.")
 
 
-class WeightsAnswer(BaseModel):
-    """The weights in use."""
+class LinearWeights(BaseModel):
+    """One linear function."""
 
     weights: dict[str, float] = Field(description="By feature name, largest magnitude first.")
     intercept: float
+
+
+class Expert(LinearWeights):
+    """One expert of a hedge."""
+
+    trust: float = Field(description="Its share of the vote.")
+
+
+class WeightsAnswer(BaseModel):
+    """The weights that predict."""
+
     position: str
-
-
-def _problems(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}
+    weights: dict[str, float] | None = Field(
+        None, description="Binary: by feature name, largest magnitude first."
+    )
+    intercept: float | None = Field(None, description="Binary: the intercept.")
+    classes: dict[str, LinearWeights] | None = Field(None, description="Multiclass: by label.")
+    experts: list[Expert] | None = Field(None, description="Hedge: its experts, in order.")
 
 
 def router(settings: Settings) -> APIRouter:
@@ -138,9 +155,11 @@ def router(settings: Settings) -> APIRouter:
             hinge_loss=account.hinge_loss,
             overflows=account.overflows,
             rejected=fold.rejected,
-            ignored_features=fold.ignored_features,
-            features=len(fold.learner.weights),
-            classes=[fold.labels.negative, fold.labels.positive],
+            perceptron_loss=account.perceptron_loss,
+            radius=account.radius,
+            ignored_features=account.ignored,
+            features=fold.feature_count(),
+            classes=fold.answers.classes(),
             snapshot=replica.stored,
             stale_s=appender.staleness_s(),
         )
@@ -159,7 +178,12 @@ def router(settings: Settings) -> APIRouter:
     async def get_weights(
         request: Request,
         model: Name,
-        top: Annotated[int | None, Query(ge=1, description="Only the largest so many.")] = None,
+        top: Annotated[
+            int | None, Query(ge=1, description="Only the largest so many of each vector.")
+        ] = None,
+        label: Annotated[
+            str | None, Query(alias="class", description="Multiclass: of this class only.")
+        ] = None,
         at_least: AtLeast = None,
     ) -> Response:
         """Return the weights that predictions use, largest magnitude first.
@@ -168,29 +192,38 @@ def router(settings: Settings) -> APIRouter:
         gives the served score.
         """
         appender = await _fresh(request, model, at_least)
-        learner = appender.replica.fold.learner
-        intercept, position = learner.intercept, str(appender.replica.position)
-        weights = dict(learner.weights)
-        if len(weights) > _MANY:
-            body = await asyncio.to_thread(_weights_body, weights, intercept, position, top)
+        position, fold = str(appender.replica.position), appender.replica.fold
+        shown = fold.shown_weights(label)
+        if label is not None and not shown.get("classes"):
+            raise NotFound(f"The model {model!r} knows no class {label!r}.")
+        if fold.feature_count() > _MANY:
+            body = await asyncio.to_thread(_weights_body, shown, position, top)
         else:
-            body = _weights_body(weights, intercept, position, top)
+            body = _weights_body(shown, position, top)
         return Response(body, media_type="application/json")
 
     return routes
 
 
-def _weights_body(
-    weights: dict[Any, float], intercept: float, position: str, top: int | None
-) -> bytes:
+def _weights_body(shown: dict[str, Any], position: str, top: int | None) -> bytes:
     def key(item: tuple[str, float]) -> tuple[float, str]:
         return -abs(item[1]), item[0]
 
-    pairs = weights.items()
-    largest = sorted(pairs, key=key) if top is None else heapq.nsmallest(top, pairs, key=key)
-    return msgspec.json.encode(
-        {"weights": dict(largest), "intercept": intercept, "position": position}
-    )
+    def cut(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return [cut(part) for part in value] if isinstance(value, list) else value
+        parts = {name: cut(part) for name, part in value.items() if name != "weights"}
+        if "weights" not in value:
+            return parts
+        pairs = value["weights"].items()
+        largest = sorted(pairs, key=key) if top is None else heapq.nsmallest(top, pairs, key=key)
+        return {"weights": dict(largest), **parts}
+
+    return msgspec.json.encode({**cut(shown), "position": position})
+
+
+def _problems(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}
 
 
 async def _fresh(request: Request, model: str, at_least: str | None) -> Appender:

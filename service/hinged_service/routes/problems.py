@@ -39,6 +39,9 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    logged: bool = Field(
+        False, description="Whether the events are in the log all the same, their ids used up."
+    )
     errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
 
 
@@ -56,6 +59,8 @@ def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]
     }
     if error.errors:
         document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
+    if error.logged:
+        document["logged"] = True
     headers = [(b"content-type", MEDIA_TYPE.encode())]
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))

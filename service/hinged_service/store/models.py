@@ -14,14 +14,15 @@ from hinged_service.codec import (
     DamagedState,
     Position,
     StoredState,
-    decode_name,
+    decode_field,
     decode_state,
     decode_value,
-    encode_name,
+    encode_field,
     encode_state,
+    place,
 )
 from hinged_service.errors import ModelGone, Unavailable
-from hinged_service.keys import INDEX, VECTORS, ModelKeys, StreamKeys
+from hinged_service.keys import INDEX, ModelKeys, StreamKeys
 from hinged_service.scripts import load
 from hinged_service.spec import IndexEntry
 from hinged_service.store.connection import Connection
@@ -68,7 +69,7 @@ class Snapshot:
     scalars
         All of the state but the vectors.
     vectors
-        Per vector the names to write and their values.
+        Per vector the names to write and their values, `None` for a name to remove.
     sizes
         Per vector how many names it has in all.
     marks
@@ -80,7 +81,7 @@ class Snapshot:
 
     position: Position
     scalars: Mapping[str, Any]
-    vectors: Mapping[str, Mapping[Any, float]]
+    vectors: Mapping[str, Mapping[Any, float | None]]
     sizes: Mapping[str, int]
     marks: list[tuple[str, int]]
     wanted: str
@@ -177,16 +178,32 @@ def _state(snapshot: Snapshot) -> bytes:
     return _PACK.encode([word for pair in fields.items() for word in pair])
 
 
-def _flat(values: Mapping[Any, float]) -> list[str]:
-    return [
-        word for name, value in values.items() for word in (encode_name(name), repr(float(value)))
-    ]
+def _places(snapshot: Snapshot) -> dict[str, list[tuple[Any, Mapping[Any, float | None]]]]:
+    """Return the vectors to write by the kind of hash that they go to, with their tags."""
+    places: dict[str, list[tuple[Any, Mapping[Any, float | None]]]] = {}
+    for name, values in snapshot.vectors.items():
+        kind, tag = place(name, snapshot.scalars["learner"])
+        places.setdefault(kind, []).append((tag, values))
+    return places
 
 
 async def save_changes(
     connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str
 ) -> Saved:
     """Store a snapshot whose vectors hold only the names changed since `base`."""
+    places = _places(snapshot)
+    changes = []
+    for vectors in places.values():
+        written: list[str] = []
+        removed: list[str] = []
+        for tag, values in vectors:
+            for name, value in values.items():
+                field = encode_field(tag, name)
+                if value is None:
+                    removed.append(field)
+                else:
+                    written += (field, repr(float(value)))
+        changes.append(_PACK.encode((written, removed)))
     reply = await connection.run(
         _CHANGES,
         [
@@ -194,7 +211,7 @@ async def save_changes(
             keys.on.log,
             keys.on.followers,
             keys.state,
-            *(keys.vector(name) for name in snapshot.vectors),
+            *(keys.vector(kind) for kind in places),
         ],
         keys.uid,
         base,
@@ -202,7 +219,7 @@ async def save_changes(
         snapshot.position.chain,
         _state(snapshot),
         snapshot.wanted,
-        *(_PACK.encode(_flat(values)) for values in snapshot.vectors.values()),
+        *changes,
     )
     return reply[0].decode()  # type: ignore[no-any-return]
 
@@ -213,14 +230,21 @@ async def save_full(
     """Store a whole snapshot, in chunks of `chunk` names and then all at once."""
     nonce = secrets.token_hex(8)
     both: list[str] = []
-    for vector, values in snapshot.vectors.items():
-        temporary = keys.temporary(vector, nonce)
-        both += [keys.vector(vector), temporary]
-        names = list(values)
-        for start in range(0, len(names), chunk):
-            part = {name: values[name] for name in names[start : start + chunk]}
-            await connection.run(_GATHER, [temporary], _PACK.encode(_flat(part)), _GATHER_MS)
-            await asyncio.sleep(0)
+    counts: list[int] = []
+    for kind, vectors in _places(snapshot).items():
+        temporary = keys.temporary(kind, nonce)
+        both += [keys.vector(kind), temporary]
+        counts.append(sum(len(values) for _, values in vectors))
+        for tag, values in vectors:
+            names = list(values)
+            for start in range(0, len(names), chunk):
+                flat = [
+                    word
+                    for name in names[start : start + chunk]
+                    for word in (encode_field(tag, name), repr(values[name]))
+                ]
+                await connection.run(_GATHER, [temporary], _PACK.encode(flat), _GATHER_MS)
+                await asyncio.sleep(0)
     reply = await connection.run(
         _FULL,
         [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
@@ -229,7 +253,7 @@ async def save_full(
         snapshot.position.chain,
         _state(snapshot),
         snapshot.wanted,
-        *(len(values) for values in snapshot.vectors.values()),
+        *counts,
     )
     return reply[0].decode()  # type: ignore[no-any-return]
 
@@ -264,8 +288,7 @@ async def load_snapshot(
         try:
             fields = await connection.hgetall(keys.state)
             state = decode_state(fields) if fields else None
-            for name in VECTORS:
-                vectors[name] = await _vector(connection, keys.vector(name), chunk)
+            vectors = await _vectors(connection, keys, state, chunk)
         except DamagedState as error:
             damage = error
         if await connection.hget(keys.on.followers, keys.uid) != before:
@@ -277,26 +300,39 @@ async def load_snapshot(
     raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
 
 
-async def _vector(connection: Connection, key: str, chunk: int) -> dict[Any, float]:
-    values: dict[Any, float] = {}
-    async for pairs in connection.hscan(key, chunk):
-        for name, value in pairs:
-            values[decode_name(name)] = decode_value(value)
-        await asyncio.sleep(0)
-    return values
+async def _vectors(
+    connection: Connection, keys: ModelKeys, state: StoredState | None, chunk: int
+) -> dict[str, dict[Any, float]]:
+    """Read the vectors that the state names, and nothing else."""
+    if state is None:
+        return {}
+    learner = state.scalars["learner"]
+    vectors: dict[str, dict[Any, float]] = {name: {} for name in state.sizes}
+    places = {place(name, learner): name for name in vectors}
+    for kind in sorted({kind for kind, _ in places}):
+        tagged = (kind, None) not in places
+        async for pairs in connection.hscan(keys.vector(kind), chunk):
+            for field, value in pairs:
+                tag, name = decode_field(field, tagged)
+                vector = places.get((kind, tag))
+                if vector is None:
+                    raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
+                vectors[vector][name] = decode_value(value)
+            await asyncio.sleep(0)
+    return vectors
 
 
 def _check(
     position: Position, state: StoredState | None, vectors: dict[str, dict[Any, float]], base: str
 ) -> None:
     if state is None:
-        if position != Position.parse(base) or any(vectors.values()):
+        if position != Position.parse(base):
             raise DamagedState("the stored state is missing")
         return
     if state.position != position:
         raise DamagedState("the stored state is of another position than the follower")
     sizes = {name: len(values) for name, values in vectors.items()}
-    if {name: state.sizes.get(name, 0) for name in sizes} != sizes:
+    if state.sizes != sizes:
         raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
 
 
