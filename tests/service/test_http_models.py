@@ -356,3 +356,42 @@ def test_no_answer_is_ever_infinite(client: httpx.Client, new_model: NewModel) -
         "null"
         not in client.get(f"{path}/weights").text + client.get(f"{overflowing}").json()["position"]
     )
+
+
+def test_models_on_one_stream_learn_the_same_events_once_through_any_door(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    one = new_model(stream="shared")
+    first = [{"x": {"a": 1}, "y": True, "id": "e1"}, {"x": {"a": 2}, "y": False, "id": "e2"}]
+    client.post(f"{one}/learn", json=first)
+    two = new_model(stream="shared", learner={**PERCEPTRON, "learning_rate": 0.5})
+    assert client.get(two).json()["events"] == 0
+    answer = client.post(f"{two}/learn", json={"x": {"a": 1}, "y": True, "id": "e3"}).json()
+    assert (answer["duplicate"], answer["score"]) == (False, 0.0)
+    again = client.post(f"{one}/learn", json={"x": {"a": 1}, "y": True, "id": "e3"}).json()
+    assert again["duplicate"] is True
+    assert client.post(f"{two}/learn", json=first[0]).json()["duplicate"] is True
+    # One: (a 1, b 1), then 2a scores 3 against false: (-1, 0), then a scores -1: (0, 1).
+    at_least = {"at_least": answer["position"]}
+    weights = client.get(f"{one}/weights", params=at_least).json()
+    assert (weights["weights"], weights["intercept"]) == ({"a": 0.0}, 1.0)
+    weights = client.get(f"{two}/weights", params=at_least).json()
+    assert (weights["weights"], weights["intercept"]) == ({"a": 0.5}, 0.5)
+    assert client.delete(one).status_code == 204
+    assert client.post(f"{two}/learn", json=first[0]).json()["duplicate"] is True
+    assert client.get(two).json()["events"] == 1
+
+
+def test_a_model_counts_and_skips_what_its_stream_holds_for_others(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    truth, spam = new_model(stream="mixed"), new_model(stream="mixed", labels=["ham", "spam"])
+    client.post(f"{truth}/learn", json=[{"x": {"a": 1}, "y": True}, {"x": {"a": 1}, "y": 0}])
+    last = client.post(f"{spam}/learn", json={"x": {"b": 1}, "y": "spam"}).json()["position"]
+    for path, events, rejected, weights in (
+        (truth, 2, 1, {"a": 0.0}),
+        (spam, 1, 2, {"b": 1.0}),
+    ):
+        info = client.get(path, params={"at_least": last}).json()
+        assert (info["events"], info["rejected"]) == (events, rejected)
+        assert client.get(f"{path}/weights").json()["weights"] == weights

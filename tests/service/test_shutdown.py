@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import signal
+import threading
+import time
 
+import httpx
 import pytest
+from tests.support.plain_fold import fold_log, model_uid, read_snapshot
+from tests.support.redis_server import RedisServer
+from tests.support.worker import Worker
 
+import hinged
 from hinged_service import host as host_module
 from hinged_service.host import Host
 from hinged_service.settings import Settings
@@ -50,3 +58,62 @@ def test_a_host_stops_twice_and_without_having_started(redis_url: str) -> None:
         await connection.aclose()
 
     asyncio.run(stop())
+
+
+def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
+    own_server: RedisServer,
+) -> None:
+    worker = Worker(own_server.url)
+    worker.start()
+    acknowledged: set[str] = set()
+    stopping = threading.Event()
+
+    def send(client: httpx.Client, sender: int) -> None:
+        for n in itertools.count():
+            name = f"{sender}-{n}"
+            event = {"x": {"a": n % 5 - 2}, "y": n % 2 == 0, "id": name}
+            try:
+                answer = client.post("/v1/models/m/learn", json=event)
+            except httpx.TransportError:
+                assert stopping.is_set()
+                return
+            assert answer.status_code == 200, answer.text
+            acknowledged.add(name)
+
+    with httpx.Client(base_url=worker.url) as client:
+        client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
+        senders = [threading.Thread(target=send, args=(client, n)) for n in range(8)]
+        for sender in senders:
+            sender.start()
+        deadline = time.monotonic() + 20
+        while len(acknowledged) < 200 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        stopping.set()
+        assert worker.stop() in (0, -15)
+        for sender in senders:
+            sender.join()
+    with own_server.client() as store:
+        folded = fold_log(store, "m", hinged.Perceptron())
+        snapshot = read_snapshot(store, "m", model_uid(store, "m"))
+    assert len(acknowledged) >= 200
+    assert acknowledged <= set(folded.counted_ids)
+    assert len(folded.counted_ids) == len(set(folded.counted_ids))
+    assert snapshot is not None
+    assert snapshot.position == folded.position
+    assert snapshot.weights == folded.weights
+    assert snapshot.accounts == folded.accounts
+
+
+def test_a_worker_stops_while_redis_stands_still(own_server: RedisServer) -> None:
+    worker = Worker(own_server.url)
+    worker.start()
+    with httpx.Client(base_url=worker.url) as client:
+        client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
+        assert client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True}).is_success
+    own_server.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    assert worker.stop() in (0, -15)
+    assert time.monotonic() - began < 10
+    own_server.signal(signal.SIGCONT)
+    with own_server.client() as store:
+        assert fold_log(store, "m", hinged.Perceptron()).learner.accounting.events == 1
