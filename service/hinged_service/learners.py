@@ -18,8 +18,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-Positive = Annotated[float, Field(gt=0, le=1e100, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Schedule(Strict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     ConfigDict,
@@ -70,21 +70,16 @@ class ModelSpec(Strict):
 
     @field_validator("labels")
     @classmethod
-    def _distinct(cls, labels: Any) -> Any:
+    def _fitting(cls, labels: Any, info: ValidationInfo) -> Any:
+        learner = info.data.get("learner")
+        cap = getattr(learner, "max_classes", None)
         if isinstance(labels, tuple) and len(set(labels)) < len(labels):
             raise ValueError("labels must be different values")
+        if learner is not None and cap is None and labels is not None and len(labels) != 2:
+            raise ValueError("a binary learner has two labels")
+        if cap is not None and isinstance(labels, tuple) and len(labels) > cap:
+            raise ValueError(f"there are {len(labels)} labels, but max_classes is {cap}")
         return labels
-
-    @model_validator(mode="after")
-    def _as_many_as_classes(self) -> Self:
-        binary = not self.multiclass
-        if binary and not (self.labels is None or len(self.labels) == 2):
-            raise ValueError("labels must be the two labels of a binary learner")
-        if not binary and isinstance(self.labels, tuple):
-            cap: int = getattr(self.learner, "max_classes", 0)
-            if len(self.labels) > cap:
-                raise ValueError(f"labels are {len(self.labels)}, but max_classes is {cap}")
-        return self
 
     @property
     def multiclass(self) -> bool:

@@ -21,6 +21,7 @@ from tests.support.engine import (
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
+from hinged import Outcome
 from hinged_service.errors import Conflict, ServiceError
 
 
@@ -90,7 +91,9 @@ def test_four_workers_lose_no_update(redis_url: str, shared_server: RedisServer)
                         if n + 1 < first + 500
                     ]
                     for answer in await asyncio.gather(*many):
-                        mistakes += sum(o.mistake for o in answer.outcomes if o is not None)
+                        mistakes += sum(
+                            o.mistake for o in answer.outcomes if isinstance(o, Outcome)
+                        )
                 return mistakes
 
             said = await asyncio.gather(*(client(w, 500 * i) for i, w in enumerate(workers)))

@@ -9,6 +9,7 @@ import pytest
 from tests.support.engine import Event, Script, connected, event, fold_of, worker
 from tests.support.redis_server import RedisServer
 
+from hinged import Outcome
 from hinged_service.store import logs
 
 
@@ -33,8 +34,8 @@ def test_a_worker_that_gets_small_replies_loses_and_doubles_nothing(
                 with shared_server.client() as client:
                     assert await slow.state("m") == fold_of(client)
                     first, _, last = learned.outcomes
-                    assert first is not None
-                    assert last is not None
+                    assert isinstance(first, Outcome)
+                    assert isinstance(last, Outcome)
                     # what it was told is what the fold did at that place
                     before = fold_of(client, upto=_before(client, learned.position.id))
                     assert fold_of(client)["mistakes"] == (

@@ -18,8 +18,9 @@ from tests.support.worker import Worker
 import hinged
 from hinged_service import host as host_module
 from hinged_service.host import Host
+from hinged_service.learners import PerceptronSpec
 from hinged_service.settings import Settings
-from hinged_service.spec import ModelSpec, PerceptronSpec
+from hinged_service.spec import ModelSpec
 from hinged_service.store.connection import Connection
 
 

@@ -23,15 +23,7 @@ Fields = dict[str, str]
 
 def accounts(learner: Learner) -> dict[str, int | float]:
     """Return the intercept and every counter of a learner."""
-    account = learner.accounting
-    return {
-        "intercept": learner.intercept,
-        "events": account.events,
-        "mistakes": account.mistakes,
-        "updates": account.updates,
-        "hinge_loss": account.hinge_loss,
-        "overflows": account.overflows,
-    }
+    return dict(learner.get_state()["scalars"])
 
 
 @dataclass

@@ -14,7 +14,7 @@ from hinged_service.appender import Appender
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.host import Host
 from hinged_service.routes.bodies import parse_position, read_json_body
-from hinged_service.routes.problems import refused
+from hinged_service.routes.problems import Problem, refused
 from hinged_service.settings import Settings
 from hinged_service.spec import NAME_PATTERN, ModelSpec
 
@@ -127,7 +127,7 @@ def router(settings: Settings) -> APIRouter:
         try:
             spec = ModelSpec.model_validate_json(body)
         except ValidationError as error:
-            raise refused(error) from None
+            raise refused(error, body) from None
         entry, new = await _host(request).create(model, spec)
         response.status_code = 201 if new else 200
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")

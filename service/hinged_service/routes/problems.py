@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -73,19 +74,43 @@ def internal_error(path: str) -> ServiceError:
     return _Internal("The service failed; its log says why.")
 
 
-def refused(error: ValidationError | RequestValidationError) -> ServiceError:
-    """Return pydantic's findings as an error of ours, values shortened."""
+def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:
+    """Return pydantic's findings as an error of ours, values shortened.
+
+    Parameters
+    ----------
+    error
+        What pydantic found.
+    body
+        The JSON that it read, to name fields as they stand there.
+
+    """
     found = error.errors()
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
         return Malformed("The body is not valid JSON.")
-    details = [
-        Detail(
-            ".".join(_shortened(str(part), _PART_CHARS) for part in e["loc"]) or "body", _reason(e)
-        )
-        for e in found
-    ]
+    value = json.loads(body) if body else None
+    reasons: dict[str, list[str]] = {}
+    for e in found:
+        reasons.setdefault(_field(e, value), []).append(_reason(e))
+    details = [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
     some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
     return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def _field(found: Any, value: Any) -> str:
+    """Return where a fault is, without pydantic's names for the variants it tried."""
+    parts: list[str] = []
+    for part in found["loc"]:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        elif value is not None and found["type"] != "missing":
+            continue
+        parts.append(_shortened(str(part), _PART_CHARS))
+    if found["type"].startswith("union_tag"):
+        parts.append("type")
+    return ".".join(parts) or "body"
 
 
 def _shortened(text: str, chars: int) -> str:
