@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,7 +58,3 @@ class Accounting:
     updates: int = 0
     hinge_loss: float = 0.0
     overflows: int = 0
-
-    def add_loss(self, loss: float) -> None:
-        """Add one finite, non-negative hinge loss to the sum."""
-        self.hinge_loss = min(self.hinge_loss + loss, sys.float_info.max)

@@ -21,6 +21,7 @@ from hinged.vector import Features, WeightVector
 __all__ = ["BinaryLinearClassifier"]
 
 STATE_VERSION = 1
+_LARGEST = sys.float_info.max
 
 
 class BinaryLinearClassifier(base.MiniBatchClassifier):
@@ -118,7 +119,7 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
         )
 
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> tuple[float, bool, float, bool]:
-        target = binary_target(y)
+        target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = checked_weight(w)
         try:
@@ -135,7 +136,8 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
             return score, False, target, False
         margin = target * score
         if margin < 1.0:
-            account.add_loss(1.0 - margin)
+            loss = account.hinge_loss + (1.0 - margin)
+            account.hinge_loss = loss if loss < _LARGEST else _LARGEST
         if (score > 0.0) is not (target > 0.0):
             account.mistakes += 1
         if margin > self._update_margin:
@@ -182,6 +184,12 @@ class BinaryLinearClassifier(base.MiniBatchClassifier):
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
+        try:
+            score = self._weights.dot(x) + self.intercept
+        except TypeError:
+            score = math.nan
+        if -math.inf < score < math.inf:
+            return score > 0.0
         return self.score_one(x) > 0.0
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +30,14 @@ class WeightVector:
     values
         Initial weights by feature name. Taken over, not copied.
 
+    Attributes
+    ----------
+    dot
+        `dot(x)` returns `w . x` for a `dict` of real numbers. A value that is
+        not finite makes the result so, whether or not its weight is known.
+        Raises `TypeError` if `x` is no `dict` or holds something that is not a
+        real number. (It is `VectorDict.dot` itself: a call saved per event.)
+
     Examples
     --------
     >>> w = WeightVector()
@@ -43,7 +51,9 @@ class WeightVector:
 
     """
 
-    __slots__ = ("_bound", "_changed", "_values", "_vector")
+    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot")
+
+    dot: Callable[[Any], float]
 
     def __init__(self, values: Features | None = None) -> None:
         self._values: Features = {} if values is None else values
@@ -53,6 +63,7 @@ class WeightVector:
     def _link(self) -> None:
         values = self._values
         self._vector: VectorDict[Hashable, float] = VectorDict(values)
+        self.dot = self._vector.dot
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
 
     def __getstate__(self) -> tuple[Features, set[Hashable] | None]:
@@ -75,24 +86,6 @@ class WeightVector:
     def view(self) -> Mapping[Hashable, float]:
         """Return a live read-only view of the stored weights."""
         return MappingProxyType(self._values)
-
-    def dot(self, x: Mapping[Any, Any]) -> float:
-        """Return `w . x`.
-
-        Parameters
-        ----------
-        x
-            A `dict` of real numbers. A value that is not finite makes the
-            result so, whether or not its weight is known.
-
-        Raises
-        ------
-        TypeError
-            If `x` is no `dict` or holds something that is not a real number.
-
-        """
-        result: float = self._vector.dot(x)  # type: ignore[arg-type]
-        return result
 
     def saturated_dot(self, x: Mapping[Any, float]) -> float:
         """Return `w . x` for finite `x`, cut at the largest float instead of overflowing."""
