@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hinged_service.errors import NotFound, ServiceError, SetAside, Unavailable
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
 from tests.support.aof import Past, read_past
 from tests.support.engine import (
     Event,
@@ -31,6 +31,7 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 STREAM = "m"
+REFUSALS = (Unavailable, NotFound, ModelGone, TimeoutError)
 MODELS = ("m", "other")
 WORKERS = 3
 CLIENTS = 6
@@ -145,7 +146,7 @@ class Chaos:
             await asyncio.wait_for(one.learn(name, *events), PATIENCE_S)
         except SetAside as error:
             raise AssertionError("a model that nobody damaged is set aside") from error
-        except (Unavailable, NotFound, TimeoutError, asyncio.CancelledError) as error:
+        except (*REFUSALS, asyncio.CancelledError) as error:
             # a worker that is killed answers nobody, or cancels what was being opened
             self.happened[f"learn: {type(error).__name__}"] += 1
             return
