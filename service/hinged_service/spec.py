@@ -12,7 +12,6 @@ from pydantic import (
     StrictInt,
     StrictStr,
     field_validator,
-    model_validator,
 )
 
 from hinged_service.learners import Learner, Strict

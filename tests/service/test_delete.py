@@ -123,7 +123,7 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                 nonlocal number
                 while not done:
                     number += 1
-                    with contextlib.suppress(NotFound):
+                    with contextlib.suppress(NotFound, ModelGone):
                         await one.learn("m", event(number))
                     await asyncio.sleep(0)
 

@@ -150,9 +150,9 @@ def test_names_beyond_the_models_cap_are_left_out_and_counted(
     ("limit", "least"), [({"max_queued_events": 10}, 11), ({"max_queued_bytes": 200}, 5)]
 )
 def test_a_full_queue_takes_nothing_more_and_everything_it_took_is_learned_once(
-    own_server: RedisServer, limit: dict[str, int], least: int
+    own_server: RedisServer, limit: dict[str, Any], least: int
 ) -> None:
-    patient = {"append_timeout_ms": 20_000, "redis_timeout_ms": 20_000}
+    patient: dict[str, Any] = {"append_timeout_ms": 20_000, "redis_timeout_ms": 20_000}
     with (
         Service(own_server.url, **limit, **patient) as service,
         service.client() as client,

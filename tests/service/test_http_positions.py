@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -98,7 +99,11 @@ def test_a_position_is_waited_for_told_apart_or_taken_as_reached(
 
 
 def test_a_position_older_than_a_trimmed_log_counts_as_reached(own_server: RedisServer) -> None:
-    settings = {"retention_bytes": 0, "snapshot_every_events": 1, "housekeeping_ms": 10}
+    settings: dict[str, Any] = {
+        "retention_bytes": 0,
+        "snapshot_every_events": 1,
+        "housekeeping_ms": 10,
+    }
     with Service(own_server.url, **settings) as service, service.client() as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         first = client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True}).json()
@@ -117,7 +122,7 @@ def _holds(entries: object, learned: dict[str, str]) -> bool:
 
 @pytest.fixture
 def two(own_server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    settings = {"max_staleness_ms": 60_000}
+    settings: dict[str, Any] = {"max_staleness_ms": 60_000}
     with (
         Service(own_server.url, **settings) as a,
         Service(own_server.url, **settings) as b,

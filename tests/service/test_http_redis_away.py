@@ -199,7 +199,11 @@ def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(
 def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None:
     proxy = Proxy(own_server.port)
     proxy.start()
-    settings = {"redis_connections": 2, "append_timeout_ms": 60, "max_staleness_ms": 0}
+    settings: dict[str, Any] = {
+        "redis_connections": 2,
+        "append_timeout_ms": 60,
+        "max_staleness_ms": 0,
+    }
     with Service(proxy.url, **settings, read_wait_ms=20) as service, service.client() as client:
         for name, sign in (("a", 1.0), ("b", -1.0)):
             client.put(f"/v1/models/{name}", json=PERCEPTRON)

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hinged_service.errors import NotFound, ServiceError, Unavailable
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
 from tests.support.aof import Past, read_past
 from tests.support.engine import (
     Event,
@@ -31,12 +31,13 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 STREAM = "m"
+REFUSALS = (Unavailable, NotFound, ModelGone, TimeoutError)
 MODELS = ("m", "other")
 WORKERS = 3
 CLIENTS = 6
 PATIENCE_S = 2.0
 TROUBLES = {"drop": 6, "cut": 2, "slow": 2, "kill": 3, "save one": 6, "flush": 1}
-TROUBLES |= {"copy data": 3, "set back": 2, "crash": 1, "delete": 1}
+TROUBLES |= {"copy data": 3, "set back": 2, "set back in a pause": 1, "crash": 1, "delete": 1}
 """What may happen, and how often compared to the others."""
 
 
@@ -48,7 +49,10 @@ def _numbered(number: int) -> Event:
 class Chaos:
     """One run; whatever it decides comes from `seed`, timing apart."""
 
-    def __init__(self, server: RedisServer, copies: Path, seed: int) -> None:
+    def __init__(
+        self, server: RedisServer, copies: Path, seed: int, troubles: dict[str, int] = TROUBLES
+    ) -> None:
+        self.troubles = troubles
         self.random = random.Random(seed)
         self.server = server
         self.copies = copies
@@ -61,6 +65,8 @@ class Chaos:
         self.happened: Counter[str] = Counter()
         self._epoch = 0
         self._over = False
+        self._going = asyncio.Event()
+        self._going.set()
         self._copy: tuple[Path, set[str]] | None = None
 
     def new_worker(self, number: int) -> Worker:
@@ -118,6 +124,7 @@ class Chaos:
                 if not events or self._over:
                     break
             await asyncio.sleep(0)
+            await self._going.wait()
 
     def _event(self) -> Event:
         if self.sent and self.random.random() < 0.3:
@@ -137,7 +144,9 @@ class Chaos:
         name = MODELS[0] if self.random.random() < 0.8 else MODELS[1]
         try:
             await asyncio.wait_for(one.learn(name, *events), PATIENCE_S)
-        except (Unavailable, NotFound, TimeoutError, asyncio.CancelledError) as error:
+        except SetAside as error:
+            raise AssertionError("a model that nobody damaged is set aside") from error
+        except (*REFUSALS, asyncio.CancelledError) as error:
             # a worker that is killed answers nobody, or cancels what was being opened
             self.happened[f"learn: {type(error).__name__}"] += 1
             return
@@ -146,8 +155,7 @@ class Chaos:
             self.acknowledged |= {e["id"] for e in events if e.get("id") is not None}
 
     async def _trouble(self) -> None:
-        kinds = list(TROUBLES)
-        kind = self.random.choices(kinds, [TROUBLES[k] for k in kinds])[0]
+        kind = self.random.choices(list(self.troubles), list(self.troubles.values()))[0]
         if kind == "set back" and self._copy is None:
             return
         await getattr(self, "_" + kind.replace(" ", "_"))(self.random.randrange(WORKERS))
@@ -177,6 +185,20 @@ class Chaos:
         self._epoch += 1
         self.server.set_back(self._copy[0])
         self.acknowledged = set(self._copy[1])
+
+    async def _set_back_in_a_pause(self, number: int) -> None:
+        """Lose a snapshot without losing any entry."""
+        self._going.clear()
+        for one in self.workers:
+            for name in MODELS:
+                await self._try(self._ask(one, name))
+        await self._copy_data(number)
+        for name in MODELS:
+            await self._try(self.workers[number].save(name))
+        for one in self.workers:
+            await self._try(self._ask(one, self.random.choice(MODELS)))
+        await self._set_back(number)
+        self._going.set()
 
     async def _crash(self, number: int) -> None:
         self.server.kill()
@@ -221,6 +243,8 @@ class Chaos:
     async def _try(self, step: Any) -> bool:
         try:
             await asyncio.wait_for(step, 5)
+        except SetAside as error:
+            raise AssertionError("a model that nobody damaged is set aside") from error
         except (ServiceError, TimeoutError):
             return False
         return True

@@ -6,11 +6,13 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 
 from hinged_service.app import create_app
 from hinged_service.settings import Settings
@@ -18,14 +20,22 @@ from tests.support.redis_server import free_port
 
 
 class Service:
-    """The app under a real uvicorn; `settings` as the app takes them."""
+    """The app under a real uvicorn; `settings` as the app takes them.
 
-    def __init__(self, redis_url: str, **settings: Any) -> None:
+    `wrap` may add to the app, or return another one around it.
+    """
+
+    def __init__(
+        self,
+        redis_url: str,
+        wrap: Callable[[FastAPI], FastAPI] = lambda app: app,
+        **settings: Any,
+    ) -> None:
         self.port = free_port()
         self.settings = Settings(redis_url=redis_url, **settings)
-        self.app = create_app(self.settings)
+        app = wrap(create_app(self.settings))
         config = uvicorn.Config(
-            self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
+            app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

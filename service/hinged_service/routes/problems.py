@@ -103,7 +103,7 @@ def _field(found: Any, value: Any) -> str:
     for part in found["loc"]:
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):  # noqa: SIM114
             value = value[part]
         elif value is not None and found["type"] != "missing":
             continue

@@ -10,6 +10,7 @@ from typing import Any
 
 import redis.asyncio as aioredis
 from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -61,6 +62,9 @@ class Connection:
         except ValueError as error:
             raise StartupError(f"The Redis URL is wrong: {error}") from error
         self._redis = aioredis.Redis(connection_pool=pool)
+        self._pool = pool
+        self._spare: list[AbstractConnection] = []
+        self._max_spare = settings.redis_connections // 2
         self._checked = False
 
     async def aclose(self) -> None:
@@ -77,11 +81,32 @@ class Connection:
             time; then the script may or may not have run.
 
         """
-        async with _bounded(self._timeout_s):
+        rest = (len(keys), *keys, *args)
+        async with _bounded(self._timeout_s), self._connection() as connection:
             try:
-                return await self._redis.evalsha(script.sha, len(keys), *keys, *args)
+                return await _asked(connection, "EVALSHA", script.sha, *rest)
             except exceptions.NoScriptError:
-                return await self._redis.eval(script.source, len(keys), *keys, *args)
+                return await _asked(connection, "EVAL", script.source, *rest)
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AbstractConnection]:
+        """Lend a connection, one that an earlier script used if possible.
+
+        To take one from redis-py's pool and give it back costs as much as the
+        whole exchange with Redis. Half of the pool stays with the other commands.
+        """
+        if self._spare:
+            connection = self._spare.pop()
+        else:
+            connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            await _revive(connection)
+            yield connection
+        finally:
+            if len(self._spare) < self._max_spare:
+                self._spare.append(connection)
+            else:
+                await self._pool.release(connection)
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole."""
@@ -164,6 +189,22 @@ class Connection:
                 "stops. Set appendonly yes.",
                 name,
             )
+
+
+async def _asked(connection: AbstractConnection, *command: str | bytes | int) -> Any:
+    await connection.send_command(*command)
+    return await connection.read_response()
+
+
+async def _revive(connection: AbstractConnection) -> None:
+    """Connect anew if the connection was cut while nobody used it."""
+    try:
+        cut = connection.is_connected and await connection.can_read()
+    except (OSError, exceptions.ConnectionError):
+        cut = True
+    if cut:
+        await connection.disconnect(nowait=True)
+    await connection.connect()  # type: ignore[no-untyped-call]
 
 
 @contextlib.asynccontextmanager
