@@ -22,6 +22,7 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 import hinged
+from hinged import Outcome
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.scripts import Script as LuaScript
 
@@ -58,7 +59,7 @@ def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
             assert [len(a.outcomes) for a in answers] == list(range(1, 9))
             with shared_server.client() as client:
                 plain = fold_of(client)
-            outcomes = [o for a in answers for o in a.outcomes if o is not None]
+            outcomes = [o for a in answers for o in a.outcomes if isinstance(o, Outcome)]
             assert plain["mistakes"] == sum(o.mistake for o in outcomes)
             assert plain["updates"] == sum(o.updated for o in outcomes)
             assert replica_state(await one.host.open("m")) == plain

@@ -21,6 +21,7 @@ __all__ = ["Problem", "install", "problem", "refused"]
 
 logger = logging.getLogger(__name__)
 
+_NO_BODY = object()
 MEDIA_TYPE = "application/problem+json"
 _DETAIL_CHARS = 1_000
 _PART_CHARS = 40
@@ -88,7 +89,7 @@ def refused(error: ValidationError | RequestValidationError, body: bytes = b"") 
     found = error.errors()
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
         return Malformed("The body is not valid JSON.")
-    value = json.loads(body) if body else None
+    value = json.loads(body) if body else _NO_BODY
     reasons: dict[str, list[str]] = {}
     for e in found:
         reasons.setdefault(_field(e, value), []).append(_reason(e))
@@ -101,11 +102,11 @@ def _field(found: Any, value: Any) -> str:
     """Return where a fault is, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
-        if isinstance(value, dict) and part in value:
+        if (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        ):
             value = value[part]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):  # noqa: SIM114
-            value = value[part]
-        elif value is not None and found["type"] != "missing":
+        elif value is not _NO_BODY and found["type"] != "missing":
             continue
         parts.append(_shortened(str(part), _PART_CHARS))
     if found["type"].startswith("union_tag"):
