@@ -129,7 +129,7 @@ class Unavailable(ServiceError):
 
 
 class SetAside(Unavailable):
-    """This one model cannot be folded here; the reason is in the detail."""
+    """One model cannot be folded here; the reason is in the detail."""
 
     title = "Model set aside"
 

@@ -31,9 +31,11 @@ class Settings(BaseSettings):
 
     max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
-    max_features_per_event: int = Field(10_000, ge=1, le=10_000)
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
+    )
+    max_queued_bytes: int = Field(
+        32 * 2**20, ge=1, description="The same in bytes of their JSON; whichever comes first."
     )
     max_batch_events: int = Field(
         2_000, ge=1, description="Events that one append may gather from waiting callers."
@@ -86,8 +88,10 @@ class Settings(BaseSettings):
     seen_ids: int = Field(
         1_000_000,
         ge=1,
-        description="Event ids a new stream remembers at least, if it has had them.",
+        description="Event ids a new stream remembers before it may forget any.",
     )
     seen_s: int = Field(
-        86_400, ge=1, description="How long a new stream remembers an event id, at most seen_ids."
+        86_400,
+        ge=1,
+        description="How long a new stream remembers an event id at least, unless seen_ids came.",
     )

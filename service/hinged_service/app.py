@@ -1,0 +1,123 @@
+"""The application: settings in, an ASGI app out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import hinged
+from hinged_service.errors import Unavailable
+from hinged_service.host import Host
+from hinged_service.routes import health, hot, models, openapi, problems
+from hinged_service.settings import Settings
+from hinged_service.store.connection import Connection
+from hinged_service.store.embedded import EmbeddedServer
+
+__all__ = ["create_app"]
+
+logger = logging.getLogger(__name__)
+
+_ABOUT = """Online perceptrons that learn from labelled events as they arrive: each event once,
+in one order for all workers, durable in Redis."""
+
+
+class _Service(FastAPI):
+    """FastAPI, but for a short cut: the hot calls go straight to their endpoints.
+
+    The layers that FastAPI puts before every route cost more than a prediction.
+    With middleware added, or mounted under another app, the hot calls take the
+    ordinary way through the router.
+    """
+
+    hot: dict[str, ASGIApp]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and not self.user_middleware:
+            parts = scope["path"].split("/")
+            if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models":
+                call = self.hot.get(parts[4])
+                if call is not None:
+                    scope["path_params"] = {"model": parts[3]}
+                    await call(scope, receive, send)
+                    return
+        await super().__call__(scope, receive, send)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Return the service as an ASGI application.
+
+    Parameters
+    ----------
+    settings
+        The settings; from `HINGED_…` environment variables if left out.
+
+    Raises
+    ------
+    StartupError
+        When the app starts: there is no usable Redis; the message says what to do.
+
+    """
+    settings = settings or Settings()
+    predicting, learning = hot.Predicting(settings), hot.Learning(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with _redis(settings) as connection:
+            host = Host(connection, settings)
+            predicting.host = learning.host = app.state.host = host
+            host.start()
+            try:
+                yield
+            finally:
+                await host.aclose()
+
+    app = _Service(
+        title="hinged",
+        version=hinged.__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    problems.install(app)
+    app.hot = {"predict": predicting, "learn": learning}
+    for path, call in app.hot.items():
+        app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
+    app.include_router(models.router(settings))
+    app.include_router(health.router)
+    openapi.install(app)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _redis(settings: Settings) -> AsyncIterator[Connection]:
+    """Connect to the configured Redis, or to the embedded one that is started if need be."""
+    if settings.redis_url is not None:
+        async with _connected(settings.redis_url, settings) as connection:
+            yield connection
+        return
+    embedded = EmbeddedServer(settings.data_dir)
+    url = await asyncio.to_thread(embedded.acquire)
+    try:
+        async with _connected(url, settings) as connection:
+            yield connection
+    finally:
+        await asyncio.to_thread(embedded.release)
+
+
+@contextlib.asynccontextmanager
+async def _connected(url: str, settings: Settings) -> AsyncIterator[Connection]:
+    connection = Connection(url, settings)
+    try:
+        try:
+            await connection.check_server()
+        except Unavailable as error:
+            logger.warning("%s Starting all the same; calls answer 503 until it does.", error)
+        yield connection
+    finally:
+        await connection.aclose()

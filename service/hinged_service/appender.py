@@ -1,0 +1,588 @@
+"""All traffic between one model's replica and its log, one request at a time.
+
+Whatever waits when a request comes back goes out together with the next one
+(group commit). The work runs in a task of its own: a caller that hangs up
+cancels its waiting, never the append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import hinged
+from hinged_service.codec import FOLD_TAG, DamagedState, Position
+from hinged_service.errors import (
+    Busy,
+    Conflict,
+    Detail,
+    ModelGone,
+    ServiceError,
+    SetAside,
+    Unavailable,
+)
+from hinged_service.events import Event, digest
+from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.replica import Replica
+from hinged_service.settings import Settings
+from hinged_service.spec import IndexEntry
+from hinged_service.store import logs, models
+from hinged_service.store.connection import Connection
+
+__all__ = ["Appender", "Learned"]
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.02
+_SAVE_PAUSE_S = 0.1
+_GATHER_BYTES = 2**20
+_REBUILDS = 3
+_NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What became of one caller's events.
+
+    Parameters
+    ----------
+    position
+        The position at which all of them are in the model.
+    outcomes
+        Per event its outcome; `None` for one that had counted before (or whose
+        outcome is not known any more).
+
+    """
+
+    position: Position
+    outcomes: Sequence[hinged.Outcome | None]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    events: list[Event]
+    payload: bytes
+    marks: list[tuple[int, str, str]]
+    deadline_s: float
+    answer: asyncio.Future[Learned]
+
+    def fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # whoever waits gets it; nobody waiting is no news
+
+
+class Appender:
+    """A live model: its replica, and the queue of what wants to be learned or read.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    entry
+        The model's index entry; registered, not deleting.
+    replica
+        The model's state as loaded.
+    producer
+        A name for this worker that nobody else uses.
+    sequence
+        The worker's counter of batches.
+
+    Attributes
+    ----------
+    replica
+        The current replica; another one after a rebuild.
+    fresh_at_s
+        When the log was last asked, on the loop's clock.
+    gone
+        Whether this object is of no use any more: the model was deleted or set aside.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        entry: IndexEntry,
+        replica: Replica,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> None:
+        self.entry = entry
+        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.replica = replica
+        self.fresh_at_s = -1e9
+        self.gone = False
+        self._connection = connection
+        self._settings = settings
+        self._producer = f"{producer}.{entry.uid}"
+        self._sequence = sequence
+        self._queue: deque[_Waiting] = deque()
+        self._queued_events = 0
+        self._queued_bytes = 0
+        self._readers: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._saving: asyncio.Task[None] | None = None
+        self._save_after_s = 0.0
+        self._reading: asyncio.Future[None] | None = None
+        self._failing = False
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = settings.append_timeout_ms / 1000
+        self._staleness_s = settings.max_staleness_ms / 1000
+
+    @classmethod
+    async def open(
+        cls,
+        connection: Connection,
+        settings: Settings,
+        entry: IndexEntry,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> Appender:
+        """Load a model's snapshot and catch up with its log.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            If there is nothing to load, it cannot be used here, or Redis does
+            not answer.
+
+        """
+        replica = await _load(connection, settings, entry)
+        appender = cls(connection, settings, entry, replica, producer, sequence)
+        await appender.read()
+        return appender
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is waiting or under way."""
+        return self._task is None and self._saving is None
+
+    def age_s(self) -> float:
+        """Return how old the replica's knowledge of the log is, in seconds."""
+        return self._loop.time() - self.fresh_at_s
+
+    async def learn(self, events: list[Event], payload: bytes) -> Learned:
+        """Append the events to the log and return what they did.
+
+        Parameters
+        ----------
+        events
+            At least one validated event.
+        payload
+            Their JSON as accepted, joined by commas.
+
+        Raises
+        ------
+        Busy
+            The queue is full; nothing was taken.
+        Conflict
+            An event id came before with other content; nothing was taken.
+        ModelGone
+            The model was deleted; nothing was taken.
+        Unavailable
+            Redis did not answer in time. The events may have been taken; the
+            same ones with ids may be sent again.
+
+        """
+        if self._queue and self._is_full(len(events), len(payload)):
+            raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
+        marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
+        loop = self._loop
+        waiting = _Waiting(
+            events, payload, marks, loop.time() + self._timeout_s, loop.create_future()
+        )
+        self._queue.append(waiting)
+        self._queued_events += len(events)
+        self._queued_bytes += len(payload)
+        self._wake()
+        return await waiting.answer
+
+    def _is_full(self, events: int, size: int) -> bool:
+        settings = self._settings
+        return (
+            self._queued_events + events > settings.max_queued_events
+            or self._queued_bytes + size > settings.max_queued_bytes
+        )
+
+    async def read(self) -> None:
+        """Bring the replica up to the log's present end.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            The replica stays where it is.
+
+        """
+        reader: asyncio.Future[None] = self._loop.create_future()
+        self._readers.append(reader)
+        self._wake()
+        await reader
+
+    async def freshen(self) -> None:
+        """Read the log if the replica is older than allowed; if Redis is slow or away, go on.
+
+        Raises
+        ------
+        ModelGone
+            The model was deleted.
+
+        """
+        if self.age_s() <= self._staleness_s:
+            return
+        reader = self._reading
+        if reader is None:
+            reader = self._reading = asyncio.ensure_future(self.read())
+            reader.add_done_callback(self._done_reading)
+        wait_s = 0.0 if self._failing else self._settings.read_wait_ms / 1000
+        await asyncio.wait([reader], timeout=wait_s)
+        if self.gone:
+            raise ModelGone("The model was deleted.")
+
+    def _done_reading(self, reader: asyncio.Future[None]) -> None:
+        self._reading = None
+        _ignore(reader)
+
+    def staleness_s(self) -> float | None:
+        """Return the replica's age in seconds if it is older than allowed, else `None`."""
+        age_s = self.age_s()
+        return age_s if age_s > self._staleness_s else None
+
+    async def reach(self, position: Position) -> None:
+        """Wait until the replica is at `position` or later.
+
+        Raises
+        ------
+        Conflict
+            The log holds another history than the one that led to `position`.
+        Unavailable
+            The log did not get there in time.
+
+        """
+        deadline_s = self._loop.time() + self._settings.at_least_timeout_ms / 1000
+        while self.replica.position.order < position.order:
+            if self._loop.time() >= deadline_s:
+                raise Unavailable(
+                    "The log has not reached that position. After a failover it may never: "
+                    "then read without at_least.",
+                    retry_after_s=1,
+                )
+            await self.read()
+            await asyncio.sleep(_RETRY_S)
+        if not await self._is_past(position):
+            raise Conflict("The log's history contradicts that position.")
+
+    async def _is_past(self, position: Position) -> bool:
+        """Tell whether `position` is in the log's past, as far as the log still tells."""
+        if position == self.replica.position:
+            return True
+        log = self.keys.on.log
+        entry = await self._connection.entry(log, position.id)
+        if entry is not None:
+            return entry[b"chain"].decode() == position.chain
+        first = await self._connection.first_id(log)
+        return first is not None and Position(first, "").order > position.order
+
+    def _wake(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._queue or self._readers:
+            if self._queue:
+                taken = self._take()
+                await self._guarded(self._commit(taken), [w.fail for w in taken])
+            else:
+                readers, self._readers = self._readers, []
+                if await self._guarded(self._read_all(), [_failer(r) for r in readers]):
+                    for reader in readers:
+                        if not reader.done():
+                            reader.set_result(None)
+            self.save_if_due()
+        self._task = None
+
+    async def _guarded(
+        self, step: asyncio.Future[None] | object, fails: Sequence[Callable[[BaseException], None]]
+    ) -> bool:
+        try:
+            await step  # type: ignore[misc]
+        except ServiceError as error:
+            self._note_failing(type(error) is Unavailable)
+            if isinstance(error, (ModelGone, SetAside)):
+                self.gone = True
+            for fail in fails:
+                fail(error)
+            return False
+        except Exception as error:
+            logger.exception("model %s: set aside", self.entry.uid)
+            self.gone = True  # the replica may have moved by halves: never use or save it again
+            aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
+            for fail in fails:
+                fail(aside)
+            return False
+        self._note_failing(False)
+        return True
+
+    def _note_failing(self, failing: bool) -> None:
+        if failing is not self._failing:
+            self._failing = failing
+            logger.warning(
+                "model %s: %s",
+                self.entry.uid,
+                "no answer from Redis" if failing else "Redis is back",
+            )
+
+    def _take(self) -> list[_Waiting]:
+        taken = [self._queue.popleft()]
+        events, size = len(taken[0].events), len(taken[0].payload)
+        while self._queue:
+            first = self._queue[0]
+            events += len(first.events)
+            size += len(first.payload)
+            if events > self._settings.max_batch_events or size > _GATHER_BYTES:
+                break
+            taken.append(self._queue.popleft())
+        self._queued_events -= sum(len(w.events) for w in taken)
+        self._queued_bytes -= sum(len(w.payload) for w in taken)
+        return taken
+
+    async def _commit(self, taken: list[_Waiting]) -> None:
+        batch = logs.Batch(
+            self._producer,
+            next(self._sequence),
+            b"[" + b",".join([w.payload for w in taken]) + b"]",
+            [logs.Caller(len(w.events), w.marks) for w in taken],
+        )
+        reply = await self._send(batch, min(w.deadline_s for w in taken))
+        own = reply.position
+        if own is None:
+            raise Unavailable("The append came too late.", retry_after_s=1)
+        self._fold(reply.entries)
+        outcomes: list[hinged.Outcome | None] | None = None
+        if reply.kind == "replay" or reply.more:
+            outcomes = await self._fold_through(own)
+            if outcomes is None and not await self._is_past(own):
+                raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
+            if not reply.appended:
+                outcomes = None  # the entry there is somebody else's
+        elif reply.appended:
+            events = [event for w in taken for event in w.events]
+            entry = self.replica.own_entry(own, batch.payload, reply.skip)
+            outcomes = self.replica.fold_entry(entry, events)
+        if reply.stored is not None:
+            self.replica.note_stored(reply.stored, self._loop.time())
+        self._answer(taken, own, outcomes, reply.refused)
+
+    async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
+        rebuilds = 0
+        while True:
+            sent_at_s = self._loop.time()
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    reply = await logs.append(
+                        self._connection,
+                        self.keys.on,
+                        self.entry.uid,
+                        self.replica.position,
+                        batch,
+                        self._settings.reply_bytes,
+                    )
+            except TimeoutError:
+                raise Unavailable("Redis did not answer in time.", retry_after_s=1) from None
+            except Unavailable:
+                if self._loop.time() + _RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if reply.kind == "gone":
+                raise ModelGone("The model was deleted.")
+            if reply.kind != "lost":
+                if reply.kind == "ok" and not reply.more:
+                    self.fresh_at_s = sent_at_s
+                return reply
+            rebuilds += 1
+            await self._rebuild(rebuilds)
+            deadline_s = max(deadline_s, self._loop.time() + self._timeout_s)
+
+    @staticmethod
+    def _answer(
+        taken: list[_Waiting],
+        own: Position,
+        outcomes: list[hinged.Outcome | None] | None,
+        refused: dict[int, int],
+    ) -> None:
+        first = 0
+        for number, waiting in enumerate(taken):
+            count = len(waiting.events)
+            if number in refused:
+                index = refused[number]
+                waiting.fail(
+                    Conflict(
+                        "Nothing was taken: an event id was used before for another event.",
+                        [Detail(f"[{index}].id", "names another event already")],
+                    )
+                )
+            elif not waiting.answer.done():
+                mine = [None] * count if outcomes is None else outcomes[first : first + count]
+                waiting.answer.set_result(Learned(own, mine))
+            first += count
+
+    async def _read_all(self) -> None:
+        await self._fold_through(None)
+
+    async def _fold_through(self, own: Position | None) -> list[hinged.Outcome | None] | None:
+        """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
+        rebuilds = 0
+        outcomes: list[hinged.Outcome | None] | None = None
+        while own is None or self.replica.position.order < own.order:
+            sent_at_s = self._loop.time()
+            reply = await logs.catch_up(
+                self._connection,
+                self.keys.on,
+                self.entry.uid,
+                self.replica.position,
+                self._settings.reply_bytes,
+            )
+            if reply.kind == "gone":
+                raise ModelGone("The model was deleted.")
+            if reply.kind == "lost":
+                rebuilds += 1
+                await self._rebuild(rebuilds)
+                continue
+            outcomes = self._fold(reply.entries, own) or outcomes
+            if reply.stored is not None:
+                self.replica.note_stored(reply.stored, self._loop.time())
+            if not reply.more:
+                self.fresh_at_s = sent_at_s
+                break
+            self.save_if_due()
+        return outcomes
+
+    def _fold(
+        self, entries: Sequence[logs.Entry], own: Position | None = None
+    ) -> list[hinged.Outcome | None] | None:
+        found = None
+        for entry in entries:
+            outcomes = self.replica.fold_entry(entry)
+            if entry.position == own:
+                found = outcomes
+        return found
+
+    async def _rebuild(self, times: int) -> None:
+        if times > _REBUILDS:
+            raise SetAside(
+                "The log does not hold the position of the model's snapshot: it was trimmed or "
+                "restored from elsewhere. Delete the model and create it again.",
+                retry_after_s=60,
+            )
+        logger.warning("model %s: the log has another past; loading the snapshot", self.entry.uid)
+        self.replica = await _load(self._connection, self._settings, self.entry)
+
+    def save_if_due(self) -> None:
+        """Start saving a snapshot if one is due and none is being saved."""
+        settings = self._settings
+        now_s = self._loop.time()
+        if self.gone or self._saving is not None or now_s < self._save_after_s:
+            return
+        if self.replica.is_due(
+            now_s,
+            settings.snapshot_every_events,
+            settings.snapshot_every_names,
+            settings.snapshot_every_ms / 1000,
+        ):
+            self._saving = self._loop.create_task(self._save())
+
+    async def save(self) -> None:
+        """Save a snapshot of what is not saved yet, after the one under way."""
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+        if not self.replica.is_saved():
+            self._saving = self._loop.create_task(self._save())
+            await asyncio.wait([self._saving])
+
+    async def _save(self) -> None:
+        try:
+            replica = self.replica
+            whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
+            saved = await self._save_once(replica, full=whole)
+            if saved == "full" and not self.gone:
+                saved = await self._save_once(replica, full=True)
+            if saved in ("later", "incomplete"):
+                self._save_after_s = self._loop.time() + _SAVE_PAUSE_S
+            if saved == "lost" and replica is self.replica:
+                self.fresh_at_s = -1e9
+                reader: asyncio.Future[None] = self._loop.create_future()
+                reader.add_done_callback(_ignore)
+                self._readers.append(reader)
+                self._wake()
+        except ServiceError:  # the names stay marked; the next append or read tells the log
+            self._save_after_s = self._loop.time() + _SAVE_PAUSE_S
+        except Exception:
+            logger.exception("model %s: a snapshot failed", self.entry.uid)
+        finally:
+            self._saving = None
+
+    async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
+        snapshot = replica.take_snapshot(self._settings.retention_bytes, full)
+        saved: models.Saved | None = None
+        try:
+            if full:
+                saved = await models.save_full(
+                    self._connection, self.keys, snapshot, self._settings.snapshot_chunk
+                )
+            else:
+                saved = await models.save_changes(
+                    self._connection, self.keys, snapshot, replica.base
+                )
+        finally:
+            replica.settle(snapshot, saved, full, self._loop.time())
+        return saved
+
+    async def aclose(self) -> None:
+        """Finish what was accepted and save; Redis being away is no obstacle."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+        if not self.gone:
+            await self.save()
+
+
+async def _load(connection: Connection, settings: Settings, entry: IndexEntry) -> Replica:
+    if entry.base is None:
+        raise ModelGone("The model was not registered.")
+    keys = StreamKeys(entry.stream).model(entry.uid)
+    now_s = asyncio.get_running_loop().time()
+    try:
+        loaded = await models.load_snapshot(
+            connection, keys, entry.base, settings.snapshot_chunk, settings.hold_ms
+        )
+        if loaded.state is not None and loaded.state.fold != FOLD_TAG:
+            raise SetAside(
+                f"The model was last folded by {loaded.state.fold}, this worker is {FOLD_TAG}: "
+                "they may not agree. Serve it with the version that made it.",
+                retry_after_s=60,
+            )
+        return Replica(entry.spec, loaded, now_s)
+    except (DamagedState, hinged.InvalidState) as error:
+        logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
+            "model %s: %s; folding the log from the model's base instead", entry.uid, error
+        )
+        fresh = models.Loaded(Position.parse(entry.base), None, {})
+        return Replica(entry.spec, fresh, now_s, complete=False)
+
+
+def _failer(reader: asyncio.Future[None]) -> Callable[[BaseException], None]:
+    def fail(error: BaseException) -> None:
+        if not reader.done():
+            reader.set_exception(error)
+            reader.exception()
+
+    return fail
+
+
+def _ignore(future: asyncio.Future[None]) -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,302 @@
+"""The command `hinged`: serve models over HTTP, or watch a demonstration."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import logging.config
+import multiprocessing
+import os
+import platform
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+import typer
+import uvicorn
+from pydantic import ValidationError
+from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from hinged import __version__
+from hinged_service.errors import StartupError
+from hinged_service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["ShortStartupErrors", "main", "worker_app"]
+
+_CANNOT_START: Final = 1
+_BAD_USAGE: Final = 2
+_SHUTDOWN_GRACE_S: Final = 10
+
+cli = typer.Typer(
+    name="hinged",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Online classifiers over HTTP: send labelled events, and the next prediction comes from "
+    "a model that has already learned from them.\n\n"
+    "Start with `hinged demo`; run a service of your own with `hinged serve`.",
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hinged {__version__} (Python {platform.python_version()})")
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before the command."""
+
+
+@cli.command(
+    epilog="Every other setting is an environment variable `HINGED_…`; the README lists them."
+)
+def serve(
+    context: typer.Context,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Processes that serve; every one serves every model. One per core is right."
+        ),
+    ] = 1,
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen on. 0.0.0.0 lets other machines in, unauthenticated."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 8000,
+    redis_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HINGED_REDIS_URL",
+            show_envvar=True,
+            help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss:// or "
+            "unix://. Without it an embedded Valkey keeps them in the data directory.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="HINGED_DATA_DIR",
+            show_envvar=True,
+            file_okay=False,
+            help="Directory of the embedded Valkey. Services that share it share their models.",
+        ),
+    ] = None,
+    stop_with_stdin: Annotated[
+        bool, typer.Option(hidden=True, help="Stop when standard input closes.")
+    ] = False,
+) -> None:
+    r"""Serve models over HTTP until Ctrl-C or SIGTERM.
+
+    With nothing configured, everything is kept in an append-only file under your home
+    directory by a Valkey server that starts and stops with the service. Try it:
+
+        hinged serve --workers 2
+
+        curl -X PUT --json '{"learner": {"type": "perceptron"}}' \
+          http://127.0.0.1:8000/v1/models/spam
+    """
+    source = context.get_parameter_source("data_dir")
+    if redis_url and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(
+            "is for the embedded Valkey, but a Redis is given (--redis-url or HINGED_REDIS_URL). "
+            "Leave one of the two out.",
+            param_hint="--data-dir",
+        )
+    # Workers are processes of their own and read their settings from the environment.
+    if redis_url:
+        os.environ["HINGED_REDIS_URL"] = redis_url
+    if data_dir is not None:
+        os.environ["HINGED_DATA_DIR"] = str(data_dir.absolute())
+    settings = _settings()
+    with _bind(host, port) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        typer.echo(f"hinged starts on http://{shown}:{listener.getsockname()[1]} (docs: /docs)")
+        typer.echo(f"Models are kept by {_whereabouts(settings)}. Ctrl-C stops.")
+        sys.stdout.flush()
+        if stop_with_stdin:
+            threading.Thread(target=_stop_when_stdin_closes, daemon=True).start()
+        _serve(
+            uvicorn.Config(
+                "hinged_service.cli:worker_app",
+                factory=True,
+                workers=workers,
+                log_config=_log_config(),
+                access_log=False,
+                lifespan="on",
+                ws="none",
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
+            ),
+            listener,
+        )
+
+
+@cli.command()
+def demo(
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Leave the service and its docs page up until Ctrl-C."),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port of the service; 0 takes a free one.")
+    ] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False,
+            help="Keep the data here instead of a temporary directory. A second run finds the "
+            "model again, and every event counts once.",
+        ),
+    ] = None,
+) -> None:
+    """Watch a perceptron learn to tell phishing pages, over HTTP, event by event.
+
+    Starts a service of its own on an embedded Valkey, streams the 1,250 events of River's
+    Phishing data through it and shows what it learned. Nothing is left behind.
+    """
+    from hinged_service.demo import run_demo
+
+    raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port))
+
+
+def worker_app() -> FastAPI:
+    """Make the application of one worker, which ends when its supervisor does."""
+    from hinged_service.app import create_app
+
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        _on_hangup(signal.SIG_IGN)  # a closed terminal reaches the supervisor, which sees to us
+
+        def follow() -> None:
+            supervisor.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=follow, daemon=True).start()
+    return create_app()
+
+
+class ShortStartupErrors(logging.Filter):
+    """Shortens the traceback of a `StartupError` to its message, which says what to do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, such tracebacks shortened."""
+        text = record.getMessage()
+        _, name, message = text.rpartition(f"{StartupError.__module__}.{StartupError.__name__}: ")
+        if name and text.startswith("Traceback"):
+            record.msg, record.args = message.strip(), None
+        return True
+
+
+class _Supervisor(Multiprocess):
+    """The parent of several workers; a closed terminal ends it instead of restarting them."""
+
+    def handle_hup(self) -> None:
+        self.handle_term()
+
+
+def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
+    if config.workers > 1:
+        supervisor = _Supervisor(config, sockets=[listener])
+        supervisor.run()
+        failed = any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes)
+        raise typer.Exit(_CANNOT_START if failed else 0)
+    server = uvicorn.Server(config)
+    # Having stopped for a signal, uvicorn raises it again: but a clean stop is no failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _on_hangup(lambda number, frame: server.handle_exit(signal.SIGTERM, frame))
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    except SystemExit as ended:
+        raise typer.Exit(_CANNOT_START if ended.code == STARTUP_FAILURE else 0) from None
+    raise typer.Exit(0 if server.started else _CANNOT_START)
+
+
+def _on_hangup(handler: Any) -> None:
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, handler)
+
+
+def _stop_when_stdin_closes() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _settings() -> Settings:
+    try:
+        return Settings()
+    except ValidationError as error:
+        for fault in error.errors():
+            name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
+            typer.echo(f"{name}={fault['input']!r}: {fault['msg']}", err=True)
+        raise typer.Exit(_BAD_USAGE) from None
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except BaseException:
+            listener.close()
+            raise
+    except OSError as error:
+        typer.echo(
+            f"Cannot listen on {host}, port {port}: {error.strerror}. "
+            "Choose another with --host and --port; --port 0 takes a free one.",
+            err=True,
+        )
+        raise typer.Exit(_CANNOT_START) from None
+    return listener
+
+
+def _whereabouts(settings: Settings) -> str:
+    if not settings.redis_url:
+        return f"an embedded Valkey in {settings.data_dir}"
+    address = urlsplit(settings.redis_url)
+    return f"the Redis at {address.hostname or address.path}"  # without its password
+
+
+def _log_config() -> dict[str, Any]:
+    config = copy.deepcopy(LOGGING_CONFIG)
+    config["filters"] = {"short": {"()": "hinged_service.cli.ShortStartupErrors"}}
+    config["handlers"]["default"]["filters"] = ["short"]
+    for name in ("hinged", "hinged_service"):
+        config["loggers"][name] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    return config
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Positions, feature names and learner states as text in Redis, and back. Never code.
+
+A weight is stored under its feature's name as the shortest decimal that reads
+back as the same float. A name that is not text (learners in Python may use
+numbers or tuples) is stored as JSON behind a marker that no plain name starts
+with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import hinged
+
+__all__ = [
+    "FOLD_TAG",
+    "DamagedState",
+    "Position",
+    "decode_name",
+    "decode_state",
+    "decode_value",
+    "encode_name",
+    "encode_pairs",
+    "encode_state",
+]
+
+SCHEMA = 1
+FOLD_TAG = f"hinged-{hinged.FOLD_VERSION}"
+"""The versions that decide the arithmetic. The learners of hinged use only operations that
+IEEE 754 fixes, so neither the Python version nor the platform is part of it."""
+
+_MARKER = "\x00json:"
+_ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+_CHAIN = re.compile(r"[0-9a-f]{40}")
+
+
+class DamagedState(ValueError):
+    """Stored state that cannot be what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a log: the id of an entry and the chain that leads to it.
+
+    Parameters
+    ----------
+    id
+        Redis's entry id, `"ms-seq"`.
+    chain
+        40 hex digits over everything up to and including the entry.
+
+    """
+
+    id: str
+    chain: str
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The entry id as numbers, in the log's order."""
+        ms, _, seq = self.id.partition("-")
+        return int(ms), int(seq)
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.chain}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read a position from its text.
+
+        Raises
+        ------
+        ValueError
+            If `text` is not a position.
+
+        """
+        entry_id, _, chain = text.partition(".")
+        parts = _ENTRY_ID.fullmatch(entry_id)
+        if not (parts and _CHAIN.fullmatch(chain) and all(int(n) < 2**64 for n in parts.groups())):
+            raise ValueError("not a position of this service")
+        return cls(entry_id, chain)
+
+
+def encode_name(name: Hashable) -> str:
+    """Return a feature name as the text of a Redis field; different names stay different.
+
+    Raises
+    ------
+    TypeError
+        For a name that is not text, a number, a bool, `None` or a tuple of these.
+
+    """
+    if isinstance(name, str) and not name.startswith(_MARKER):
+        return name
+    return _MARKER + json.dumps(_tagged(name))
+
+
+def _tagged(name: Hashable) -> Any:
+    if name is None or type(name) in (str, int, bool):
+        return name
+    if type(name) is float and math.isfinite(name):
+        return name
+    if isinstance(name, tuple):
+        return [_tagged(part) for part in name]
+    raise TypeError(f"a feature name of type {type(name).__name__} cannot be stored")
+
+
+def decode_name(field: str) -> Hashable:
+    """Return the feature name that `encode_name` stored as `field`.
+
+    Raises
+    ------
+    DamagedState
+        If the text behind the marker is not what `encode_name` writes.
+
+    """
+    if not field.startswith(_MARKER):
+        return field
+    try:
+        return _untagged(json.loads(field[len(_MARKER) :]))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedState("a stored feature name is damaged") from error
+
+
+def _untagged(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_untagged(part) for part in value)
+    if isinstance(value, dict):
+        raise TypeError("no name is an object")
+    return value  # type: ignore[no-any-return]
+
+
+def decode_value(text: str) -> float:
+    """Return a stored weight.
+
+    Raises
+    ------
+    DamagedState
+        If it is not a finite number.
+
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DamagedState("a stored weight is not a finite number")
+    return value
+
+
+def encode_pairs(names: Iterable[Hashable], values: Mapping[Any, float]) -> list[str]:
+    """Return a flat list name, value, name, value for the given names."""
+    flat: list[str] = []
+    for name in names:
+        flat.append(encode_name(name))
+        flat.append(repr(float(values[name])))
+    return flat
+
+
+def encode_state(
+    position: Position,
+    scalars: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    marks: Iterable[tuple[str, int]],
+) -> dict[str, str]:
+    """Return the fields of a model's state hash, digest included.
+
+    Parameters
+    ----------
+    position
+        Where in the log the state stands.
+    scalars
+        Counters and intercept: names to JSON-like values with finite numbers.
+    sizes
+        Number of entries of each vector, checked when it is read.
+    marks
+        Entry ids with the log's byte count at them, for trimming.
+
+    """
+    fields = {
+        "schema": str(SCHEMA),
+        "fold": FOLD_TAG,
+        "position": position.id,
+        "chain": position.chain,
+        "scalars": json.dumps(scalars, allow_nan=False, sort_keys=True),
+        "sizes": json.dumps(sizes, sort_keys=True),
+        "marks": json.dumps(list(marks)),
+    }
+    return fields | {"digest": _digest(fields)}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """A decoded state hash; the parameters of `encode_state` and the fold tag."""
+
+    fold: str
+    position: Position
+    scalars: dict[str, Any]
+    sizes: dict[str, int]
+    marks: list[tuple[str, int]]
+
+
+def decode_state(fields: Mapping[str, str]) -> StoredState:
+    """Return what `encode_state` wrote.
+
+    Raises
+    ------
+    DamagedState
+        If the digest or the form is wrong.
+
+    """
+    rest = {name: value for name, value in fields.items() if name != "digest"}
+    if fields.get("digest") != _digest(rest):
+        raise DamagedState("the stored state does not match its digest")
+    if rest.get("schema") != str(SCHEMA):
+        raise DamagedState(f"the stored state has schema {rest.get('schema')}, not {SCHEMA}")
+    try:
+        return StoredState(
+            fold=rest["fold"],
+            position=Position.parse(f"{rest['position']}.{rest['chain']}"),
+            scalars=dict(json.loads(rest["scalars"])),
+            sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},
+            marks=[(str(i), int(b)) for i, b in json.loads(rest["marks"])],
+        )
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedState(f"the stored state is damaged: {error}") from error
+
+
+def _digest(fields: Mapping[str, str]) -> str:
+    text = json.dumps(sorted(fields.items()))
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,310 @@
+"""The demonstration: a service of its own, a stream of real events, and what it learned."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import httpx
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["run_demo"]
+
+_MODEL: Final = "phishing"
+_START_TIMEOUT_S: Final = 150.0
+_STOP_TIMEOUT_S: Final = 90.0
+_POLL_S: Final = 0.05
+_PLAIN_LINE_EVERY: Final = 250
+_BAR_CELLS: Final = 16
+
+
+class _ServiceFailed(Exception):
+    """The service did not start or ended; the message holds the end of its log."""
+
+
+class _Tally:
+    """What has been learned so far, from the answers of the service."""
+
+    def __init__(self) -> None:
+        self.sent = self.learned = self.mistakes = self.updates = self.duplicates = 0
+        self.hinge_loss = 0.0
+
+    def add(self, outcome: dict[str, Any]) -> None:
+        self.sent += 1
+        if outcome["duplicate"]:
+            self.duplicates += 1
+            return
+        self.learned += 1
+        self.mistakes += outcome["mistake"]
+        self.updates += outcome["updated"]
+        self.hinge_loss += outcome["hinge_loss"]
+
+    def row(self) -> dict[str, str]:
+        learned = self.learned or 1
+        row = {
+            "events": f"{self.learned:,}",
+            "accuracy": f"{1 - self.mistakes / learned:.1%}" if self.learned else "-",
+            "mistakes": f"{self.mistakes:,}",
+            "updates": f"{self.updates:,}",
+            "mean hinge loss": f"{self.hinge_loss / learned:.3f}" if self.learned else "-",
+        }
+        if self.duplicates:
+            row["known already"] = f"{self.duplicates:,}"
+        return row
+
+
+def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
+    """Run the demonstration on a service of its own, which ends with it.
+
+    Parameters
+    ----------
+    data_dir
+        Where the embedded Valkey keeps its data; a temporary directory if `None`.
+    keep
+        Whether the service stays up until Ctrl-C when the stream has been learned.
+    port
+        The port of the service; 0 takes a free one.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done, 1 the service failed, 130 interrupted.
+
+    """
+    console = Console(highlight=False)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_signals_as_exits())
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hinged-demo-"))
+            log = Path(folder) / "service.log"
+            console.print("Starting a service with an embedded Valkey.")
+            process, url = stack.enter_context(
+                _service(log, data_dir or Path(folder) / "data", port)
+            )
+            console.print(f"It listens on [bold]{url}[/] and keeps every event in a durable log.\n")
+            with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+                _stream(console, client)
+                _show_model(console, client)
+            if not keep:
+                _print(console, _next_steps("http://127.0.0.1:8000", running=False))
+                return 0
+            _print(console, _next_steps(url, running=True))
+            return _wait(process, log)
+        except KeyboardInterrupt:
+            console.print("Interrupted; stopping the service.")
+            return 130
+        except (httpx.HTTPError, _ServiceFailed) as error:
+            detail = _read_tail(log) if isinstance(error, httpx.HTTPError) else ""
+            Console(stderr=True, highlight=False).print(
+                f"The demonstration failed: {error}\n{detail}".rstrip(), markup=False
+            )
+            return 1
+
+
+@contextlib.contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    numbers = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "hinged_service.cli", "serve", "--port", str(port)]
+    command += ["--data-dir", str(data_dir), "--stop-with-stdin"]
+    environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(  # noqa: S603 - our own module and arguments, no shell
+            command,
+            stdin=subprocess.PIPE,  # its end tells the service when we are gone, even killed
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us; we stop the service in order
+        ) as process,
+    ):
+        try:
+            address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+            if address is None:
+                process.wait(_STOP_TIMEOUT_S)
+                raise _ServiceFailed(f"the service did not start.\n{_read_tail(log)}")
+            _await_ready(process, address[0], log)
+            yield process, address[0]
+        finally:
+            _stop(process)
+
+
+_NOT_INHERITED: Final = {"HINGED_REDIS_URL", "HINGED_DATA_DIR"}
+
+
+def _await_ready(process: subprocess.Popen[str], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    with httpx.Client(base_url=url, timeout=5, trust_env=False) as client:
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise _ServiceFailed(f"the service ended at once.\n{_read_tail(log)}")
+            with contextlib.suppress(httpx.TransportError):
+                if client.get("/readyz").is_success:
+                    return
+            time.sleep(_POLL_S)
+    raise _ServiceFailed(f"not ready after {_START_TIMEOUT_S:g} s.\n{_read_tail(log)}")
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    # Impatience must not orphan the service: it ends in order, within a second as a rule.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _wait(process: subprocess.Popen[str], log: Path) -> int:
+    try:
+        process.wait()
+    except KeyboardInterrupt:
+        return 0
+    raise _ServiceFailed(f"the service ended by itself.\n{_read_tail(log)}")
+
+
+def _read_tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+
+
+def _stream(console: Console, client: httpx.Client) -> None:
+    from river.datasets import Phishing  # takes a second: not before the service has started
+
+    spec = {"learner": {"type": "perceptron"}}
+    _checked(client.put(f"/v1/models/{_MODEL}", json=spec))
+    _print(console, f"PUT /v1/models/{_MODEL}  {json.dumps(spec)}")
+    _print(
+        console,
+        f"POST /v1/models/{_MODEL}/learn, one web page at a time: predicted, scored, then learned.",
+    )
+    data = Phishing()
+    tally = _Tally()
+    with _progress(console, data.n_samples) as advance:
+        for number, (x, y) in enumerate(data):
+            event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
+            tally.add(_checked(client.post(f"/v1/models/{_MODEL}/learn", json=event)))
+            advance(tally)
+    if tally.duplicates:
+        console.print(
+            f"{tally.duplicates:,} events were in the log already: each counts once.",
+            style="yellow",
+        )
+    console.print()
+
+
+@contextlib.contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[_Tally], None]]:
+    if not console.is_terminal:
+
+        def print_line(tally: _Tally) -> None:
+            if tally.sent % _PLAIN_LINE_EVERY == 0 or tally.sent == total:
+                figures = "   ".join(f"{name} {value}" for name, value in tally.row().items())
+                console.print(f"{tally.sent:>5,}/{total:,}   {figures}", soft_wrap=True)
+
+        yield print_line
+        return
+    progress = Progress(
+        TextColumn("learning"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )
+    task = progress.add_task("", total=total)
+
+    def picture(tally: _Tally) -> RenderableType:
+        table = Table(box=None, pad_edge=False)
+        row = tally.row()
+        for name in row:
+            table.add_column(name, justify="right", min_width=10)
+        table.add_row(*row.values(), style="bold")
+        return Group(progress, table)
+
+    with Live(picture(_Tally()), console=console, refresh_per_second=12) as live:
+
+        def advance(tally: _Tally) -> None:
+            progress.update(task, completed=tally.sent)
+            live.update(picture(tally))
+
+        yield advance
+
+
+def _show_model(console: Console, client: httpx.Client) -> None:
+    answer = _checked(client.get(f"/v1/models/{_MODEL}/weights", params={"top": 10}))
+    weights: dict[str, float] = answer["weights"]
+    largest = max((abs(weight) for weight in weights.values()), default=0.0) or 1.0
+    block = "█" if console.encoding.lower().startswith("utf") else "#"
+    table = Table(title="The largest weights", title_justify="left", box=None, pad_edge=False)
+    table.add_column("feature")
+    table.add_column("weight", justify="right")
+    table.add_column("says honest", justify="right", width=_BAR_CELLS)
+    table.add_column("says phishing", width=_BAR_CELLS)
+    for name, weight in weights.items():
+        bar = block * round(abs(weight) / largest * _BAR_CELLS)
+        left, right = (bar, "") if weight < 0 else ("", bar)
+        table.add_row(Text(name), f"{weight:g}", Text(left, "green"), Text(right, "red"))
+    table.add_row("(intercept)", f"{answer['intercept']:g}", style="dim")
+    console.print(table)
+
+    model = _checked(client.get(f"/v1/models/{_MODEL}"))
+    console.print("\nThe model as the service tells it:")
+    for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
+        console.print(f"  {name:<11}{model[name]}")
+    console.print()
+
+
+def _next_steps(url: str, *, running: bool) -> str:
+    model = f"{url}/v1/models/mine"
+    lines = [
+        "Next:",
+        *([] if running else ["  hinged serve"]),
+        f'  curl -X PUT --json \'{{"learner": {{"type": "perceptron"}}}}\' {model}',
+        f'  curl --json \'{{"x": {{"heat": 1.5}}, "y": true, "id": "1"}}\' {model}/learn',
+        f'  curl --json \'{{"x": {{"heat": 2.0}}}}\' {model}/predict',
+        f"  the whole interface: {url}/docs",
+    ]
+    if running:
+        lines += ["", "The service stays up. Ctrl-C stops it."]
+    return "\n".join(lines)
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _checked(response: httpx.Response) -> Any:
+    if response.is_error:
+        raise httpx.HTTPStatusError(
+            f"{response.request.method} {response.request.url} answered {response.text}",
+            request=response.request,
+            response=response,
+        )
+    return response.json()

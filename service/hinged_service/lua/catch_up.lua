@@ -1,0 +1,15 @@
+#!lua flags=no-writes
+-- The entries of a log after a position.
+--
+-- KEYS 1 meta  2 log  3 followers
+-- ARGV 1 model uid  2 position id  3 position chain  4 byte limit of the reply
+--
+-- Replies: gone | lost | ok, snapshot position, more (0/1), entries
+--#include common
+
+local stored = redis.call('HGET', KEYS[3], ARGV[1])
+if not stored then return {'gone'} end
+local m = redis.call('HMGET', KEYS[1], 'last', 'chain')
+if not holds(KEYS[2], m[1], m[2], ARGV[2], ARGV[3]) then return {'lost'} end
+local found, more = entries_after(KEYS[2], m[1], ARGV[2], tonumber(ARGV[4]))
+return {'ok', (words(stored)), more, found}

@@ -1,0 +1,33 @@
+-- Shared by the two snapshot scripts: may (new, new_chain) become the model's snapshot?
+-- Returns nothing if it may, else the script's reply; second result: the stored position.
+
+local function refusal(meta, log, followers, uid, new, new_chain)
+  local stored = redis.call('HGET', followers, uid)
+  if not stored then return {'gone'} end
+  stored = words(stored)
+  local m = redis.call('HMGET', meta, 'last', 'chain', 'hold:' .. uid)
+  if not holds(log, m[1], m[2], new, new_chain) then return {'lost'} end
+  if compare(stored, new) >= 0 then return {'stored', stored} end
+  if m[3] then
+    local held, till = words(m[3])
+    local now = redis.call('TIME')
+    if held == stored and now[1] * 1000 + now[2] / 1000 < (tonumber(till) or 0) then return {'later'} end
+  end
+  return nil, stored
+end
+
+-- Write the state, move the follower, and trim what neither a follower nor retention wants.
+local function commit(meta, log, followers, state, uid, new, new_chain, fields, wanted)
+  redis.call('DEL', state)
+  redis.call('HSET', state, unpack(cmsgpack.unpack(fields)))
+  redis.call('HSET', followers, uid, new .. ' ' .. new_chain)
+  redis.call('HDEL', meta, 'hold:' .. uid, 'aside:' .. uid)
+  local all = redis.call('HGETALL', followers)
+  for i = 1, #all, 2 do
+    local position = words(all[i + 1])
+    if compare(position, wanted) < 0 and redis.call('HEXISTS', meta, 'aside:' .. all[i]) == 0 then
+      wanted = position
+    end
+  end
+  return {'ok', redis.call('XTRIM', log, 'MINID', wanted)}
+end

@@ -1,0 +1,1 @@
+"""The HTTP face: routes parse, call and map; they hold no logic."""

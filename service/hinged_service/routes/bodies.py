@@ -1,0 +1,98 @@
+"""Reading request bodies within bounds, and the query parameters of the hot calls."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope
+
+from hinged_service.codec import Position
+from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable, WrongMediaType
+
+__all__ = ["at_least", "parse_position", "read_json_body"]
+
+
+async def read_json_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    """Return the body of a JSON request.
+
+    Raises
+    ------
+    WrongMediaType
+        If its type is given and is not JSON.
+    TooLarge
+        As soon as more than `max_bytes` have come.
+    Malformed
+        If the client hung up before the end.
+
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            if value != b"application/json":
+                _check_type(value)
+        elif name == b"content-encoding" and value.lower() != b"identity":
+            raise WrongMediaType("Send the body without content-encoding.")
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        body: bytes = message.get("body", b"")
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        return body
+    parts: list[bytes] = []
+    size = 0
+    while message["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+    raise Malformed("The connection closed in the middle of the body.")
+
+
+def _check_type(value: bytes) -> None:
+    essence, _, parameters = value.decode("latin-1").lower().partition(";")
+    essence, parameters = essence.strip(), parameters.replace(" ", "").replace('"', "")
+    json = essence == "application/json" or (
+        essence.startswith("application/") and essence.endswith("+json")
+    )
+    if not json or parameters not in ("", "charset=utf-8", "charset=utf8"):
+        raise WrongMediaType("Send JSON in UTF-8, with content-type application/json.")
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"The body is larger than {max_bytes} bytes; send it in parts.")
+
+
+def at_least(scope: Scope) -> Position | None:
+    """Return the position that the query asks to wait for, if any.
+
+    Raises
+    ------
+    Unprocessable
+        If it is not a position.
+
+    """
+    query: bytes = scope["query_string"]
+    if not query:
+        return None
+    values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("at_least")
+    return parse_position(values[-1]) if values else None
+
+
+def parse_position(text: str) -> Position:
+    """Read a position given by a client.
+
+    Raises
+    ------
+    Unprocessable
+        If it is not one.
+
+    """
+    try:
+        return Position.parse(text)
+    except ValueError:
+        raise Unprocessable(
+            "at_least must be a position as an earlier answer gave it.",
+            [Detail("at_least", "must be a position")],
+        ) from None

@@ -1,0 +1,231 @@
+"""Predict and learn: plain ASGI, so that little stands between the socket and the model.
+
+FastAPI's per-request machinery would take several times the time of the work
+itself. The calls still are in the OpenAPI, with the very types that validate
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from starlette.types import Receive, Scope, Send
+
+import hinged
+from hinged.base import probabilities
+from hinged_service.appender import Appender
+from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
+from hinged_service.events import MAX_DETAILS, Event, parse_events, parse_questions
+from hinged_service.fold import Labels
+from hinged_service.host import Host
+from hinged_service.routes.bodies import at_least, read_json_body
+from hinged_service.routes.problems import internal_error, problem
+from hinged_service.settings import Settings
+
+__all__ = ["Duplicate", "Learned", "Learning", "Predicted", "Predicting"]
+
+Label = bool | int | str
+
+
+class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
+    """A prediction.
+
+    Parameters
+    ----------
+    y
+        The predicted label.
+    score
+        `w . x + b`.
+    proba
+        Per label, by its text: the logistic function of the score, uncalibrated.
+    position
+        The place in the log up to which the model had learned.
+    stale_s
+        Only while Redis does not answer: the model's age in seconds.
+
+    """
+
+    y: Label
+    score: float
+    proba: dict[str, float]
+    position: str
+    stale_s: float | None = None
+
+
+class Learned(msgspec.Struct, gc=False):
+    """What an event did, predicted and scored before it was learned.
+
+    Parameters
+    ----------
+    y_pred
+        The label predicted before learning.
+    score
+        `w . x + b` before learning.
+    mistake
+        Whether the predicted label was wrong.
+    updated
+        Whether the weights moved.
+    hinge_loss
+        `max(0, 1 - margin)` before learning.
+    position
+        The place in the log after which the event is in the model.
+    duplicate
+        False.
+
+    """
+
+    y_pred: Label
+    score: float
+    mistake: bool
+    updated: bool
+    hinge_loss: float
+    position: str
+    duplicate: bool = False
+
+
+class Duplicate(msgspec.Struct, gc=False):
+    """The answer for an event that had counted before: it has no second outcome.
+
+    Parameters
+    ----------
+    position
+        A place in the log at which the event is in the model.
+    duplicate
+        True.
+
+    """
+
+    position: str
+    duplicate: Annotated[bool, Meta(examples=[True])] = True
+
+
+_encode = msgspec.json.Encoder().encode
+_JSON = [(b"content-type", b"application/json")]
+
+
+class _Call:
+    """The common course of a hot call, errors included.
+
+    Parameters
+    ----------
+    settings
+        The worker's.
+
+    Attributes
+    ----------
+    host
+        The worker's models; set when the app starts.
+
+    """
+
+    host: Host
+
+    def __init__(self, settings: Settings) -> None:
+        self._max_body_bytes = settings.max_body_bytes
+        self._max_events = settings.max_events_per_call
+
+    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        raise NotImplementedError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            name: str = scope["path_params"]["model"]
+            body = await read_json_body(scope, receive, self._max_body_bytes)
+            status, headers, answer = 200, _JSON, await self._on_model(name, body, scope)
+        except ServiceError as error:
+            status, headers, answer = problem(error)
+        except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
+            status, headers, answer = problem(internal_error(scope["path"]))
+        length = (b"content-length", b"%d" % len(answer))
+        await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+        await send({"type": "http.response.body", "body": answer})
+
+    async def _on_model(self, name: str, body: bytes, scope: Scope) -> bytes:
+        appender = self.host.live(name) or await self.host.open(name)
+        try:
+            return await self._answer(appender, body, scope)
+        except ModelGone:
+            self.host.forget(name, appender)
+        appender = await self.host.open(name)
+        return await self._answer(appender, body, scope)
+
+
+class Predicting(_Call):
+    """`POST /v1/models/{model}/predict`."""
+
+    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        questions, many = parse_questions(body, self._max_events)
+        await appender.freshen()
+        position = at_least(scope)
+        if position is not None:
+            await appender.reach(position)
+        replica = appender.replica
+        learner, labels = replica.fold.learner, replica.fold.labels
+        at, stale_s = str(replica.position), appender.staleness_s()
+        answers = [
+            _predicted(learner.score_one(question.x), labels, at, stale_s) for question in questions
+        ]
+        return _encode(answers if many else answers[0])
+
+
+def _predicted(score: float, labels: Labels, position: str, stale_s: float | None) -> Predicted:
+    proba = probabilities(score)
+    negative, positive = labels.texts
+    return Predicted(
+        labels.positive if score > 0.0 else labels.negative,
+        score,
+        {negative: proba[False], positive: proba[True]},
+        position,
+        stale_s,
+    )
+
+
+class Learning(_Call):
+    """`POST /v1/models/{model}/learn`."""
+
+    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        events, payload, many = parse_events(body, self._max_events)
+        labels = appender.replica.fold.labels
+        if not labels.take_all(events):
+            raise _wrong_labels(events, labels, many)
+        if not events:
+            return b"[]"
+        try:
+            learned = await appender.learn(events, payload)
+        except Conflict as conflict:
+            if not many:  # the path of a lone event has no index
+                conflict.errors = [Detail("id", fault.reason) for fault in conflict.errors]
+            raise
+        at = str(learned.position)
+        answers = [_learned(outcome, labels, at) for outcome in learned.outcomes]
+        return _encode(answers if many else answers[0])
+
+
+def _learned(outcome: hinged.Outcome | None, labels: Labels, position: str) -> Learned | Duplicate:
+    if outcome is None:
+        return Duplicate(position)
+    positive, score, mistake, updated, hinge_loss = outcome
+    return Learned(
+        labels.positive if positive else labels.negative,
+        score,
+        mistake,
+        updated,
+        hinge_loss,
+        position,
+    )
+
+
+def _wrong_labels(events: list[Event], labels: Labels, many: bool) -> Unprocessable:
+    wrong = [i for i, event in enumerate(events) if labels.target(event.y) is None]
+    some = "" if len(wrong) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(wrong)} shown)"
+    return Unprocessable(
+        f"Nothing was taken: see errors{some}.",
+        [Detail(f"[{i}].y" if many else "y", labels.expected()) for i in wrong[:MAX_DETAILS]],
+    )
+
+
+Handler = Callable[[Scope, Receive, Send], Awaitable[Any]]

@@ -1,0 +1,122 @@
+"""The OpenAPI document: FastAPI's own, and the hot calls that FastAPI does not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from hinged_service.events import Event, Question
+from hinged_service.routes import hot
+from hinged_service.spec import ModelSpec
+
+__all__ = ["install"]
+
+_TEMPLATE = "#/components/schemas/{}"
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
+_REASONS = {
+    "400": "The body is not JSON.",
+    "404": "There is no such model.",
+    "409": "An event id was used for another event, or the log contradicts at_least.",
+    "413": "The body is too large.",
+    "415": "The body is not application/json.",
+    "422": "An event is wrong; errors names the field. Nothing was taken.",
+    "429": "The queue is full. Nothing was taken.",
+    "503": "Redis does not answer; sending the same ids again is safe.",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Make the app describe all of its calls."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    shapes = (Event, Question, hot.Predicted, hot.Learned, hot.Duplicate)
+    _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
+    spec = ModelSpec.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
+    known = document.setdefault("components", {}).setdefault("schemas", {})
+    known |= schemas | spec.pop("$defs", {}) | {"ModelSpec": spec}
+    document["paths"] |= {
+        "/v1/models/{model}/predict": _hot_path(
+            "Predict", "Question", ["Predicted"], {"x": {"clicks": 3, "age": 0.4}}
+        ),
+        "/v1/models/{model}/learn": _hot_path(
+            "Learn",
+            "Event",
+            ["Learned", "Duplicate"],
+            {"id": "e1", "x": {"clicks": 3, "age": 0.4}, "y": True},
+        ),
+    }
+    _errors_as_they_are(document)
+    return document
+
+
+def _errors_as_they_are(document: dict[str, Any]) -> None:
+    """Describe every error as a problem document; FastAPI knows only its own form."""
+    for calls in document["paths"].values():
+        for call in calls.values():
+            for code, answer in call["responses"].items():
+                if code >= "400":
+                    answer["content"] = _PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
+
+
+def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[str, Any]:
+    one_or_many: list[dict[str, Any]] = [_ref(body), {"type": "array", "items": _ref(body)}]
+    answer = {"anyOf": [_ref(name) for name in answers]}
+    parameters: list[dict[str, Any]] = [
+        {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
+    ]
+    if verb == "Predict":
+        parameters.append({"name": "at_least", "in": "query", "schema": {"type": "string"}})
+    return {
+        "post": {
+            "tags": ["events"],
+            "summary": f"{verb} one event or an array of them",
+            "operationId": verb.lower(),
+            "parameters": parameters,
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {
+                        "schema": {"anyOf": one_or_many},
+                        "examples": {
+                            "one": {"value": example},
+                            "array": {"value": [example]},
+                        },
+                    }
+                },
+            },
+            "responses": {
+                "200": {
+                    "description": "The answer, or an array of them in the order of the events.",
+                    "content": {
+                        "application/json": {
+                            "schema": {"anyOf": [answer, {"type": "array", "items": answer}]}
+                        }
+                    },
+                },
+                **{
+                    code: {"description": text, "content": _PROBLEM}
+                    for code, text in _REASONS.items()
+                },
+            },
+        }
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": _TEMPLATE.format(name)}

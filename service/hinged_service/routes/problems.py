@@ -1,0 +1,139 @@
+"""Problem documents (RFC 9457): the one form of every error answer."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+from hinged_service.errors import Detail, Malformed, ServiceError, Unprocessable
+from hinged_service.events import MAX_DETAILS, shown
+
+__all__ = ["Problem", "install", "problem", "refused"]
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+_SHOWN_CHARS = 40
+
+
+class Fault(BaseModel):
+    """One fault of a request."""
+
+    field: str = Field(description="Where, as in `[3].x['age']`.")
+    reason: str = Field(description="What must hold there.")
+
+
+class Problem(BaseModel):
+    """What went wrong and what to do next."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
+
+
+class _Internal(ServiceError):
+    pass
+
+
+def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, headers and body of the answer for an error."""
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+    }
+    if error.errors:
+        document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
+    headers = [(b"content-type", MEDIA_TYPE.encode())]
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % error.retry_after_s))
+    return error.status, headers, msgspec.json.encode(document)
+
+
+def internal_error(path: str) -> ServiceError:
+    """Log the exception being handled and return what the client may know of it."""
+    logger.exception("unexpected error at %s", path)
+    return _Internal("The service failed; its log says why.")
+
+
+def refused(error: ValidationError | RequestValidationError) -> ServiceError:
+    """Return pydantic's findings as an error of ours, values shortened."""
+    found = error.errors()
+    if any(e["type"] in ("json_invalid", "json_type") for e in found):
+        return Malformed("The body is not valid JSON.")
+    details = [
+        Detail(".".join(_part(part) for part in e["loc"]) or "body", _reason(e)) for e in found
+    ]
+    some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
+    return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def _part(part: int | str) -> str:
+    text = str(part)
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
+
+
+def _reason(found: Any) -> str:
+    value = found.get("input")
+    what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
+    return f"{found['msg']}{what}"
+
+
+def _response(error: ServiceError) -> Response:
+    status, headers, body = problem(error)
+    response = Response(body, status)
+    response.raw_headers = [(b"content-length", b"%d" % len(body)), *headers]
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that some route takes at the request's path."""
+    routes = request.app.routes
+    return [
+        method
+        for method in ("DELETE", "GET", "HEAD", "POST", "PUT")
+        if any(r.matches({**request.scope, "method": method})[0] is Match.FULL for r in routes)
+    ]
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of the app a problem document."""
+
+    async def on_service_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ServiceError)  # noqa: S101 - what the handler is registered for
+        return _response(error)
+
+    async def on_invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
+        return _response(refused(error))
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101
+        made = ServiceError(str(error.detail))
+        made.__dict__.update(status=error.status_code, title=str(error.detail))
+        response = _response(made)
+        for name, value in (error.headers or {}).items():
+            response.headers[name] = value
+        if error.status_code == 405:
+            response.headers["allow"] = ", ".join(_methods(request))
+        return response
+
+    async def on_anything(request: Request, _: Exception) -> Response:
+        return _response(internal_error(request.url.path))
+
+    app.add_exception_handler(ServiceError, on_service_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(ValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(Exception, on_anything)

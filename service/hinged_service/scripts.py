@@ -1,0 +1,42 @@
+"""The Lua scripts, as Redis gets them: read from `lua/`, their includes put in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+__all__ = ["Script", "load"]
+
+_INCLUDE = re.compile(r"^--#include (\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One script.
+
+    Parameters
+    ----------
+    name
+        The name of its file, without `.lua`.
+    source
+        Its whole text.
+    sha
+        The name under which Redis caches it.
+
+    """
+
+    name: str
+    source: str
+    sha: str
+
+
+def load(name: str) -> Script:
+    """Return the script `lua/<name>.lua`."""
+    source = _INCLUDE.sub(lambda match: _text(match[1]), _text(name))
+    return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+def _text(name: str) -> str:
+    return resources.files("hinged_service").joinpath("lua", f"{name}.lua").read_text("utf-8")

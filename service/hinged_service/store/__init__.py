@@ -1,0 +1,1 @@
+"""Redis as the service sees it. Nothing outside this package imports redis."""

@@ -1,0 +1,238 @@
+"""Reading and appending to a stream's log: one function per script, typed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from hinged_service.codec import Position
+from hinged_service.keys import StreamKeys
+from hinged_service.scripts import load
+from hinged_service.store.connection import Connection
+
+__all__ = ["Appended", "Batch", "Caller", "CaughtUp", "Entry", "append", "catch_up"]
+
+_APPEND = load("append")
+_CATCH_UP = load("catch_up")
+_PACK = msgspec.msgpack.Encoder()
+
+EVENT_KIND = 0
+"""The kind of a mark: an ordinary labelled event that carries its own features."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One log entry.
+
+    Parameters
+    ----------
+    position
+        Its id and chain.
+    payload
+        JSON array of events; `None` for an entry that holds none.
+    skip
+        Indices of the events that do not count.
+    bytes_so_far
+        Payload bytes that the log ever took up to and including this entry.
+
+    """
+
+    position: Position
+    payload: bytes | None
+    skip: frozenset[int]
+    bytes_so_far: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller's share of a batch: taken whole or refused whole.
+
+    Parameters
+    ----------
+    count
+        Its number of events.
+    marks
+        For events with an id: index within the caller's events, event id,
+        digest of the content.
+
+    """
+
+    count: int
+    marks: Sequence[tuple[int, str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An immutable batch of events under its name; may be sent again as it is.
+
+    Parameters
+    ----------
+    producer, sequence
+        The name: sequences of one producer only grow.
+    payload
+        JSON array of all callers' events.
+    callers
+        Who sent how many of them.
+
+    """
+
+    producer: str
+    sequence: int
+    payload: bytes
+    callers: Sequence[Caller]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The answer to an append.
+
+    Parameters
+    ----------
+    kind
+        `ok`; `replay`: this batch was taken before, here is its first answer;
+        `lost`: the log does not hold the caller's position, nothing was
+        written; `stale`: a later batch of the producer came first, nothing was
+        written; `gone`: the model does not follow the stream (any more).
+    position
+        Of the batch's own entry; the log's end if nothing of it counted.
+    skip
+        Indices in the payload that do not count.
+    refused
+        (caller, index within its events) of each event id that came before
+        with other content; that caller's events do not count.
+    appended
+        Whether there is an entry of the batch's own in the log.
+    stored
+        Entry id of the stored snapshot.
+    entries, more
+        What came before the own entry since the caller's position; whether the
+        reply was too small for all of it.
+
+    """
+
+    kind: Literal["ok", "replay", "lost", "stale", "gone"]
+    position: Position | None = None
+    skip: frozenset[int] = frozenset()
+    refused: dict[int, int] = field(default_factory=dict)
+    appended: bool = False
+    stored: str | None = None
+    entries: Sequence[Entry] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The answer to a catch-up; fields as in `Appended`."""
+
+    kind: Literal["ok", "lost", "gone"]
+    stored: str | None = None
+    entries: Sequence[Entry] = ()
+    more: bool = False
+
+
+async def append(
+    connection: Connection,
+    keys: StreamKeys,
+    uid: str,
+    position: Position,
+    batch: Batch,
+    reply_bytes: int,
+) -> Appended:
+    """Append a batch for the model `uid`, whose replica stands at `position`.
+
+    Raises
+    ------
+    Unavailable
+        Redis did not answer; the batch may or may not have been taken. Send
+        the same batch again, or never again.
+
+    """
+    callers = [
+        (
+            caller.count,
+            [part for index, name, sha in caller.marks for part in (index, EVENT_KIND, name, sha)],
+        )
+        if caller.marks
+        else (caller.count,)
+        for caller in batch.callers
+    ]
+    reply = await connection.run(
+        _APPEND,
+        [keys.meta, keys.log, keys.followers, keys.producers, *keys.seen],
+        uid,
+        batch.producer,
+        batch.sequence,
+        position.id,
+        position.chain,
+        batch.payload,
+        hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
+        _PACK.encode(callers),
+        reply_bytes,
+    )
+    kind = reply[0].decode()
+    if kind not in ("ok", "replay"):
+        return Appended(kind)
+    own = Position(reply[1].decode(), reply[2].decode())
+    skip = _indices(reply[3])
+    refused = dict(zip(reply[4][::2], reply[4][1::2], strict=True))
+    if kind == "replay":
+        appended = len(skip) < sum(caller.count for caller in batch.callers)
+        return Appended("replay", own, skip, refused, appended)
+    return Appended(
+        "ok",
+        own,
+        skip,
+        refused,
+        bool(reply[5]),
+        reply[6].decode(),
+        _entries(reply[8]),
+        bool(reply[7]),
+    )
+
+
+async def catch_up(
+    connection: Connection, keys: StreamKeys, uid: str, position: Position, reply_bytes: int
+) -> CaughtUp:
+    """Return the entries after `position`, up to about `reply_bytes` of them.
+
+    Raises
+    ------
+    Unavailable
+        Redis did not answer.
+
+    """
+    reply = await connection.run(
+        _CATCH_UP,
+        [keys.meta, keys.log, keys.followers],
+        uid,
+        position.id,
+        position.chain,
+        reply_bytes,
+    )
+    kind = reply[0].decode()
+    if kind != "ok":
+        return CaughtUp(kind)
+    return CaughtUp("ok", reply[1].decode(), _entries(reply[3]), bool(reply[2]))
+
+
+def _indices(text: bytes) -> frozenset[int]:
+    return frozenset(msgspec.json.decode(text, type=list[int])) if text != b"[]" else frozenset()
+
+
+def _entries(found: list[Any]) -> list[Entry]:
+    entries: list[Entry] = []
+    for entry_id, flat in found:
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        entries.append(
+            Entry(
+                Position(entry_id.decode(), fields[b"chain"].decode()),
+                fields.get(b"events"),
+                _indices(fields.get(b"skip", b"[]")),
+                int(fields[b"bytes"]),
+            )
+        )
+    return entries

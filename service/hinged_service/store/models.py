@@ -1,0 +1,315 @@
+"""Models in Redis: their place in the index, their snapshots, their end."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from hinged_service.codec import (
+    DamagedState,
+    Position,
+    StoredState,
+    decode_name,
+    decode_state,
+    decode_value,
+    encode_name,
+    encode_state,
+)
+from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.keys import INDEX, VECTORS, ModelKeys, StreamKeys
+from hinged_service.scripts import load
+from hinged_service.spec import IndexEntry
+from hinged_service.store.connection import Connection
+
+__all__ = [
+    "Loaded",
+    "Saved",
+    "Snapshot",
+    "all_entries",
+    "delete",
+    "find",
+    "followers",
+    "lag_bytes",
+    "load_snapshot",
+    "register",
+    "save_changes",
+    "save_full",
+    "set_aside",
+    "swap",
+]
+
+_SWAP = load("swap")
+_REGISTER = load("register")
+_DELETE = load("delete_model")
+_HOLD = load("hold")
+_CHANGES = load("snapshot_changes")
+_FULL = load("snapshot_full")
+_GATHER = load("gather")
+_SET_ASIDE = load("set_aside")
+_PACK = msgspec.msgpack.Encoder()
+
+_GATHER_MS = 60_000
+_LOAD_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A model's state at a position, as it goes to Redis.
+
+    Parameters
+    ----------
+    position
+        Where in the log it stands.
+    scalars
+        All of the state but the vectors.
+    vectors
+        Per vector the names to write and their values.
+    sizes
+        Per vector how many names it has in all.
+    marks
+        Entry ids and the log's byte count at them.
+    wanted
+        The oldest entry id that retention wants kept.
+
+    """
+
+    position: Position
+    scalars: Mapping[str, Any]
+    vectors: Mapping[str, Mapping[Any, float]]
+    sizes: Mapping[str, int]
+    marks: list[tuple[str, int]]
+    wanted: str
+
+
+Saved = Literal["ok", "stored", "later", "full", "incomplete", "lost", "gone"]
+"""What became of a snapshot: stored; not needed any more (a later one is stored); held back for a
+reader; needed in full; a chunk got lost; not the log's own past; the model is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A stored snapshot.
+
+    Parameters
+    ----------
+    position
+        Where in the log it stands.
+    state
+        The decoded state hash; `None` for a model that was never saved.
+    vectors
+        The values of each vector.
+
+    """
+
+    position: Position
+    state: StoredState | None
+    vectors: dict[str, dict[Any, float]]
+
+
+async def swap(
+    connection: Connection, name: str, expected: IndexEntry | None, new: IndexEntry | None
+) -> bool:
+    """Set the index entry of `name` if it is still the expected one; `None` means absent."""
+    reply = await connection.run(
+        _SWAP,
+        [INDEX],
+        name,
+        "" if expected is None else expected.dumps(),
+        "" if new is None else new.dumps(),
+    )
+    return bool(reply[0])
+
+
+async def find(connection: Connection, name: str) -> IndexEntry | None:
+    """Return the index entry of a model."""
+    text = await connection.hget(INDEX, name)
+    return None if text is None else IndexEntry.loads(text)
+
+
+async def all_entries(connection: Connection) -> dict[str, IndexEntry]:
+    """Return the whole index, by model name."""
+    return {
+        name: IndexEntry.loads(text) for name, text in (await connection.hgetall(INDEX)).items()
+    }
+
+
+async def register(
+    connection: Connection, keys: StreamKeys, uid: str, seen_ms: int, seen_ids: int
+) -> Position:
+    """Make `uid` a follower of the stream, from its end; return its snapshot's position."""
+    reply = await connection.run(
+        _REGISTER,
+        [keys.meta, keys.log, keys.followers],
+        uid,
+        secrets.token_hex(16),
+        seen_ms,
+        seen_ids,
+    )
+    return Position(reply[0].decode(), reply[1].decode())
+
+
+async def delete(connection: Connection, keys: ModelKeys) -> None:
+    """Remove a follower and its keys; with the last one the stream goes too."""
+    own = keys.all()
+    await connection.run(_DELETE, [*keys.on.all(), *own], keys.uid, len(own))
+
+
+async def followers(connection: Connection, keys: StreamKeys) -> dict[str, Position]:
+    """Return the followers of a stream: model uid to the position of its snapshot."""
+    found = await connection.hgetall(keys.followers)
+    return {uid: _position(value) for uid, value in found.items()}
+
+
+def _position(value: str) -> Position:
+    try:
+        return Position.parse(value.replace(" ", "."))
+    except ValueError:  # damaged: before all entries, as the scripts read it
+        return Position("0-0", "0" * 40)
+
+
+def _state(snapshot: Snapshot) -> bytes:
+    fields = encode_state(snapshot.position, snapshot.scalars, snapshot.sizes, snapshot.marks)
+    return _PACK.encode([word for pair in fields.items() for word in pair])
+
+
+def _flat(values: Mapping[Any, float]) -> list[str]:
+    return [
+        word for name, value in values.items() for word in (encode_name(name), repr(float(value)))
+    ]
+
+
+async def save_changes(
+    connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str
+) -> Saved:
+    """Store a snapshot whose vectors hold only the names changed since `base`."""
+    reply = await connection.run(
+        _CHANGES,
+        [
+            keys.on.meta,
+            keys.on.log,
+            keys.on.followers,
+            keys.state,
+            *(keys.vector(name) for name in snapshot.vectors),
+        ],
+        keys.uid,
+        base,
+        snapshot.position.id,
+        snapshot.position.chain,
+        _state(snapshot),
+        snapshot.wanted,
+        *(_PACK.encode(_flat(values)) for values in snapshot.vectors.values()),
+    )
+    return reply[0].decode()  # type: ignore[no-any-return]
+
+
+async def save_full(
+    connection: Connection, keys: ModelKeys, snapshot: Snapshot, chunk: int
+) -> Saved:
+    """Store a whole snapshot, in chunks of `chunk` names and then all at once."""
+    nonce = secrets.token_hex(8)
+    both: list[str] = []
+    for vector, values in snapshot.vectors.items():
+        temporary = keys.temporary(vector, nonce)
+        both += [keys.vector(vector), temporary]
+        names = list(values)
+        for start in range(0, len(names), chunk):
+            part = {name: values[name] for name in names[start : start + chunk]}
+            await connection.run(_GATHER, [temporary], _PACK.encode(_flat(part)), _GATHER_MS)
+            await asyncio.sleep(0)
+    reply = await connection.run(
+        _FULL,
+        [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
+        keys.uid,
+        snapshot.position.id,
+        snapshot.position.chain,
+        _state(snapshot),
+        snapshot.wanted,
+        *(len(values) for values in snapshot.vectors.values()),
+    )
+    return reply[0].decode()  # type: ignore[no-any-return]
+
+
+async def load_snapshot(
+    connection: Connection, keys: ModelKeys, base: str, chunk: int, hold_ms: int
+) -> Loaded:
+    """Read a model's snapshot, whole and of one moment.
+
+    If the snapshot moves while it is read, it is held still for a while.
+
+    Raises
+    ------
+    ModelGone
+        If the model does not follow the stream.
+    DamagedState
+        If what is stored cannot be what was written.
+    Unavailable
+        If Redis does not answer, or the snapshot moved at every attempt.
+
+    """
+    for attempt in range(_LOAD_ATTEMPTS):
+        if attempt:
+            await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
+        before = await connection.hget(keys.on.followers, keys.uid)
+        if before is None:
+            raise ModelGone("The model was deleted.")
+        position = _position(before)
+        vectors: dict[str, dict[Any, float]] = {}
+        damage: DamagedState | None = None
+        state = None
+        try:
+            fields = await connection.hgetall(keys.state)
+            state = decode_state(fields) if fields else None
+            for name in VECTORS:
+                vectors[name] = await _vector(connection, keys.vector(name), chunk)
+        except DamagedState as error:
+            damage = error
+        if await connection.hget(keys.on.followers, keys.uid) != before:
+            continue
+        if damage is not None:
+            raise damage
+        _check(position, state, vectors, base)
+        return Loaded(position, state, vectors)
+    raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
+
+
+async def _vector(connection: Connection, key: str, chunk: int) -> dict[Any, float]:
+    values: dict[Any, float] = {}
+    async for pairs in connection.hscan(key, chunk):
+        for name, value in pairs:
+            values[decode_name(name)] = decode_value(value)
+        await asyncio.sleep(0)
+    return values
+
+
+def _check(
+    position: Position, state: StoredState | None, vectors: dict[str, dict[Any, float]], base: str
+) -> None:
+    if state is None:
+        if position != Position.parse(base) or any(vectors.values()):
+            raise DamagedState("the stored state is missing")
+        return
+    if state.position != position:
+        raise DamagedState("the stored state is of another position than the follower")
+    sizes = {name: len(values) for name, values in vectors.items()}
+    if {name: state.sizes.get(name, 0) for name in sizes} != sizes:
+        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
+
+
+async def lag_bytes(connection: Connection, keys: StreamKeys) -> dict[str, int]:
+    """Return per follower how many payload bytes of log its snapshot is behind."""
+    total = int(await connection.hget(keys.meta, "bytes") or 0)
+    lags: dict[str, int] = {}
+    for uid, position in (await followers(connection, keys)).items():
+        entry = await connection.entry(keys.log, position.id)
+        lags[uid] = total - int(entry[b"bytes"]) if entry is not None else total
+    return lags
+
+
+async def set_aside(connection: Connection, keys: StreamKeys, uid: str) -> None:
+    """Let the log be trimmed past a follower that cannot advance, until it does."""
+    await connection.run(_SET_ASIDE, [keys.meta, keys.followers], uid)

@@ -1,0 +1,1 @@
+"""Measurements of speed as ratios, each pair taken in one go on one machine."""

@@ -1,0 +1,99 @@
+"""`python -m tests.bench`: measure, print the table, and write it to RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.bench import arrays, http_calls, learners, restart
+from tests.bench.load import generator
+from tests.bench.table import Row, table
+from tests.support.redis_server import server_binaries
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+PACKAGES = (
+    *("hinged", "river", "fastapi", "starlette", "uvicorn", "uvloop", "httptools"),
+    *("pydantic", "msgspec", "orjson", "redis", "hiredis"),
+)
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parts = {
+        "http": ("Single calls, 16 connections", _http),
+        "arrays": ("Arrays of 500", _arrays),
+        "learners": ("In process, 30 random features of 20,000", _learners),
+        "restart": ("Restart", _restart),
+    }
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - parts.keys():
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    sections = ["# Measured by `python -m tests.bench`", _machine()]
+    for name, (title, measure) in parts.items():
+        if given.parts and name not in given.parts:
+            continue
+        print(f"… {title}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            text = table(measure(Path(folder), given.quick))
+        print(text, flush=True)
+        sections.append(f"## {title}\n\n{text}")
+    print(_machine())
+    if not given.quick and not given.parts:
+        RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+
+
+def _http(folder: Path, quick: bool) -> list[Row]:
+    return http_calls.measure(folder, 3, 1) if quick else http_calls.measure(folder, 9, 3)
+
+
+def _arrays(folder: Path, quick: bool) -> list[Row]:
+    return arrays.measure(folder, 3, 30) if quick else arrays.measure(folder, 9, 60)
+
+
+def _learners(_: Path, quick: bool) -> list[Row]:
+    return learners.measure(3, 10_000) if quick else learners.measure(9, 20_000)
+
+
+def _restart(folder: Path, quick: bool) -> list[Row]:
+    return restart.measure(folder, 3, 100_000) if quick else restart.measure(folder, 5, 1_000_000)
+
+
+def _machine() -> str:
+    """Return what the numbers depend on besides the code."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    servers = "; ".join(_server_version(path) for path in server_binaries().values())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; "
+        f"{platform.system()}; load average {os.getloadavg()[0]:.1f}.\n"
+        f"{platform.python_implementation()} {platform.python_version()}; {versions}.\n"
+        f"{servers}. Load: {generator()}. One uvicorn worker each. Per row the median and the "
+        "range over repeated rounds; a ratio's two sides come from the same round."
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _server_version(path: str) -> str:
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    words = [word for word in said.split() if not word.startswith(("sha=", "build=", "malloc="))]
+    return " ".join(words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Single predict and learn calls over 16 connections, against the peers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from pathlib import Path
+
+from tests.bench.events import bodies, made_events
+from tests.bench.load import Caller, requests_per_s
+from tests.bench.servers import BARE, RIVER_MEMORY, RIVER_REDIS, SERVICE, Server, running
+from tests.bench.table import Row, ratios
+from tests.support.redis_server import RedisServer
+
+CONNECTIONS = 16
+MODEL = "/v1/models/m"
+SPEC = b'{"learner":{"type":"perceptron"}}'
+
+
+def create_model(service: Server) -> None:
+    """Create the model that is measured."""
+    with Caller(service.port, MODEL) as caller:
+        caller.put(SPEC)
+
+
+def one_answer(service: Server, call: str, body: bytes) -> bytes:
+    """Return what the service answers to a body."""
+    with Caller(service.port, f"{MODEL}/{call}") as caller:
+        return caller.post(body)
+
+
+def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
+    """Return the rows; every round loads all servers, one after the other.
+
+    Parameters
+    ----------
+    folder
+        For Redis's files.
+    rounds
+        How often.
+    seconds
+        How long each server is loaded in a round.
+
+    """
+    events = made_events(1_000)
+    sent = {"predict": bodies(events, labelled=False), "learn": bodies(events, labelled=True)}
+    with contextlib.ExitStack() as stack:
+        redis = {}
+        for fsync in ("everysec", "always"):
+            redis[fsync] = RedisServer(folder / fsync, fsync=fsync)
+            redis[fsync].start()
+            stack.callback(redis[fsync].kill)
+        services = {f: Server(SERVICE, HINGED_REDIS_URL=r.url) for f, r in redis.items()}
+        stack.enter_context(running(*services.values()))
+        for service in services.values():
+            create_model(service)
+        answers = {
+            call: one_answer(services["everysec"], call, sent[call][0]).decode() for call in sent
+        }
+        bare = {call: Server(BARE, BENCH_ANSWER=answer) for call, answer in answers.items()}
+        river = Server(RIVER_MEMORY)
+        river_redis = Server(RIVER_REDIS, BENCH_REDIS_URL=redis["everysec"].url)
+        stack.enter_context(running(*bare.values(), river, river_redis))
+
+        loads = [
+            ("bare predict", bare["predict"], "/", "predict"),
+            ("predict", services["everysec"], f"{MODEL}/predict", "predict"),
+            ("river predict", river, "/predict", "predict"),
+            ("bare learn", bare["learn"], "/", "learn"),
+            ("learn everysec", services["everysec"], f"{MODEL}/learn", "learn"),
+            ("learn always", services["always"], f"{MODEL}/learn", "learn"),
+            ("river learn", river, "/learn", "learn"),
+            ("river redis learn", river_redis, "/learn", "learn"),
+        ]
+        rate: dict[str, list[float]] = defaultdict(list)
+        cpu: dict[str, list[float]] = defaultdict(list)
+        for number in range(rounds + 1):
+            for name, server, path, call in loads:
+                used_s = server.cpu_s()
+                measured = requests_per_s(server.port, path, sent[call], CONNECTIONS, seconds)
+                used_s = server.cpu_s() - used_s
+                if number > 0:  # the first round warms up
+                    rate[name].append(measured)
+                    cpu[name].append(used_s / (measured * seconds) * 1e6)
+    return [
+        *_rows(rate),
+        *(Row(name, values, "requests/s") for name, values in rate.items()),
+        *(Row(f"{name}: processor of the worker", v, "µs/request") for name, v in cpu.items()),
+    ]
+
+
+def _rows(rate: dict[str, list[float]]) -> list[Row]:
+    rows = [
+        Row(
+            "predict / bare ASGI",
+            ratios(rate["predict"], rate["bare predict"]),
+            target=0.45,
+            aim=0.7,
+        ),
+        Row("predict / FastAPI + River", ratios(rate["predict"], rate["river predict"])),
+    ]
+    for fsync in ("everysec", "always"):
+        learn, name = rate[f"learn {fsync}"], f"learn, fsync {fsync}"
+        rows += [
+            Row(f"{name} / bare ASGI", ratios(learn, rate["bare learn"]), target=0.4, aim=0.6),
+            Row(
+                f"{name} / FastAPI + River in memory", ratios(learn, rate["river learn"]), target=2
+            ),
+            Row(
+                f"{name} / FastAPI + River pickled in Redis",
+                ratios(learn, rate["river redis learn"]),
+                target=50,
+            ),
+        ]
+    return rows

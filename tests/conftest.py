@@ -1,0 +1,81 @@
+"""Servers that the tests share, and data sets that are too large to ship."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.redis_server import RedisServer, server_binaries
+
+Event = tuple[dict[str, float], bool]
+
+
+def data_file(name: str) -> Path:
+    root = Path(__file__).parents[1]
+    folder = Path(os.environ.get("HINGED_TEST_DATA", root / ".." / "shared" / "data"))
+    if not (folder / name).exists():
+        pytest.skip(f"{name} is not there: point HINGED_TEST_DATA at the folder that holds it")
+    return folder / name
+
+
+@pytest.fixture(scope="session")
+def elec() -> list[Event]:
+    """Electricity (Harries 1999): six numbers and whether the price goes up."""
+    with data_file("elec.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    label = list(rows[0])[-1]
+    positive = {"UP", "1", "True", "true"}
+    return [({k: float(v) for k, v in r.items() if k != label}, r[label] in positive) for r in rows]
+
+
+@pytest.fixture(scope="session")
+def sms() -> list[Event]:
+    """SMS Spam Collection (Almeida, Hidalgo): the set of words of each message."""
+    with data_file("sms_spam.tsv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [
+        (dict.fromkeys(sorted(set(r["SMS"].lower().split())), 1.0), r["Label"] == "spam")
+        for r in rows
+    ]
+
+
+@pytest.fixture(scope="session", params=sorted(server_binaries()))
+def shared_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """A server for tests that do not kill it, once per kind of server."""
+    directory: Path = tmp_path_factory.mktemp(request.param)
+    server = RedisServer(directory, server_binaries()[request.param])
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def redis_url(shared_server: RedisServer) -> Iterator[str]:
+    """The address of the shared server, which is empty before and after."""
+    with shared_server.client() as client:
+        client.flushall()
+        yield shared_server.url
+        client.flushall()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Valkey of the test's own, to be killed, stopped or set back."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def letter() -> list[tuple[dict[str, float], str]]:
+    """Letter Recognition (Frey, Slate 1991): sixteen whole numbers and one of 26 letters."""
+    with data_file("letter.csv").open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [({f"x{i}": float(v) for i, v in enumerate(r[1:])}, r[0]) for r in rows]

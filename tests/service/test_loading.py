@@ -1,0 +1,313 @@
+"""A worker loads a stored snapshot whole and of one moment, or refuses it and folds the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from tests.support.engine import (
+    Worker,
+    event,
+    fold_of,
+    stored_position,
+    stored_state,
+    until,
+    worker,
+)
+from tests.support.plain_fold import model_uid
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
+
+from hinged_service import codec
+from hinged_service.errors import SetAside, Unavailable
+from hinged_service.keys import StreamKeys
+from hinged_service.scripts import load
+from hinged_service.store import models
+
+
+async def _grow(one: Worker, names: int) -> None:
+    await one.create("m")
+    await one.learn("m", {"x": {f"w{i}": 1.0 for i in range(names)}, "y": True})
+    await one.save("m")
+
+
+def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """Reading takes far longer than from one snapshot to the next."""
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+    proxy.delay_s = 0.005
+
+    async def run() -> None:
+        async with (
+            worker(redis_url) as busy,
+            worker(proxy.url, snapshot_chunk=10, hold_ms=3_000) as cold,
+        ):
+            await _grow(busy, 1_000)
+            opening = asyncio.ensure_future(cold.open("m"))
+            number, positions = 0, set()
+            with shared_server.client() as client:
+                while not opening.done():
+                    number += 1
+                    await busy.learn("m", event(number))
+                    await busy.save("m")
+                    positions.add(stored_position(client))
+                    await asyncio.sleep(0.002)
+                await opening
+                assert len(positions) > 5, "the model was being saved"
+                assert await cold.state("m") == await busy.state("m") == fold_of(client)
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
+    hold = load("hold")
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await _grow(one, 10)
+            keys = (await one.open("m")).keys
+            held: Any = [keys.on.meta, keys.on.followers]
+            with shared_server.client() as client:
+                await one.connection.run(hold, held, keys.uid, 5_000)
+                first = client.hget(keys.on.meta, f"hold:{keys.uid}")
+                await one.connection.run(hold, held, keys.uid, 50_000)
+                assert client.hget(keys.on.meta, f"hold:{keys.uid}") == first, "never renewed"
+                client.hdel(keys.on.meta, f"hold:{keys.uid}")
+
+                positions, number = {stored_position(client)}, 0
+                end_s = time.monotonic() + 1
+                while time.monotonic() < end_s:
+                    await one.connection.run(hold, held, keys.uid, 100)
+                    number += 1
+                    await one.learn("m", event(number))
+                    await one.save("m")
+                    positions.add(stored_position(client))
+                    await asyncio.sleep(0.005)
+                assert 4 <= len(positions) <= 11
+                await asyncio.sleep(0.1)
+                await one.save("m")
+                assert stored_state(client) == fold_of(client)
+                assert not client.hexists(keys.on.meta, f"hold:{keys.uid}")
+
+    asyncio.run(run())
+
+
+def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: RedisServer) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await _grow(one, 10)
+            appender = await one.open("m")
+            keys = appender.keys
+            await one.learn("m", event(1))
+            with shared_server.client() as client:
+                before = stored_state(client)
+                await one.connection.run(
+                    load("hold"), [keys.on.meta, keys.on.followers], keys.uid, 60_000
+                )
+                changes = appender.replica.take_snapshot(0, full=False)
+                base = appender.replica.base
+                assert await models.save_changes(one.connection, keys, changes, base) == "later"
+                whole = appender.replica.take_snapshot(0, full=True)
+                assert await models.save_full(one.connection, keys, whole, 5) == "later"
+                assert stored_state(client) == before
+
+    asyncio.run(run())
+
+
+Damage = Callable[[redis.Redis, str, str, str], object]
+
+DAMAGES: dict[str, Damage] = {
+    "counters changed": lambda c, state, w, f: c.hset(
+        state, "scalars", str(c.hget(state, "scalars")).replace('"events": 10', '"events": 11')
+    ),
+    "no digest": lambda c, state, w, f: c.hdel(state, "digest"),
+    "a field more": lambda c, state, w, f: c.hset(state, "more", "1"),
+    "state of another type": lambda c, state, w, f: (c.delete(state), c.set(state, "x")),
+    "state not UTF-8": lambda c, state, w, f: c.hset(state, "scalars", b"\xff\xfe"),
+    "state lost": lambda c, state, w, f: c.delete(state),
+    "weight no number": lambda c, state, w, f: c.hset(w, "a", "__import__('os')"),
+    "weight infinite": lambda c, state, w, f: c.hset(w, "a", "inf"),
+    "weight NaN": lambda c, state, w, f: c.hset(w, "a", "nan"),
+    "weight not UTF-8": lambda c, state, w, f: c.hset(w, b"\xff", "1.0"),
+    "weight too many": lambda c, state, w, f: c.hset(w, "one more", "1.0"),
+    "weight too few": lambda c, state, w, f: c.hdel(w, "a"),
+    "weights lost": lambda c, state, w, f: c.delete(w),
+    "weights of another type": lambda c, state, w, f: (c.delete(w), c.set(w, "x")),
+    "name behind the marker": lambda c, state, w, f: (c.hdel(w, "a"), c.hset(w, "\0json:{", "1")),
+    "position no position": lambda c, state, w, f: c.hset(f, _uid(state), "garbage"),
+    "position empty": lambda c, state, w, f: c.hset(f, _uid(state), ""),
+    "position half": lambda c, state, w, f: c.hset(f, _uid(state), "12-x abc"),
+    "position of the past": lambda c, state, w, f: c.hset(f, _uid(state), f"1-1 {'0' * 40}"),
+    "state of another position": lambda c, state, w, f: _move(c, state),
+    "learner of another kind": lambda c, state, w, f: _rewrite(
+        c, state, "scalars", lambda s: s["learner"].update(type="Other")
+    ),
+    "counter no number": lambda c, state, w, f: _rewrite(
+        c, state, "scalars", lambda s: s["learner"]["scalars"].update(events="9")
+    ),
+    "counter negative": lambda c, state, w, f: _rewrite(
+        c, state, "scalars", lambda s: s["learner"]["scalars"].update(events=-1)
+    ),
+    "rejected no number": lambda c, state, w, f: _rewrite(
+        c, state, "scalars", lambda s: s.update(rejected=None)
+    ),
+    "sizes no object": lambda c, state, w, f: _signed(c, state, sizes="[1]"),
+    "scalars no object": lambda c, state, w, f: _signed(c, state, scalars="3"),
+    "marks no pairs": lambda c, state, w, f: _signed(c, state, marks="[1]"),
+    "another schema": lambda c, state, w, f: _signed(c, state, schema="99"),
+}
+
+
+def _uid(state: str) -> str:
+    return state.split(":")[-2]
+
+
+def _signed(client: redis.Redis, state: str, **fields: str) -> None:
+    """Change fields and put the digest right, as a buggy or hostile writer would."""
+    found: Any = client.hgetall(state)
+    rest = {k: v for k, v in (found | fields).items() if k != "digest"}
+    client.hset(state, mapping=rest | {"digest": codec._digest(rest)})
+
+
+def _rewrite(
+    client: redis.Redis, state: str, field: str, change: Callable[[dict[str, Any]], object]
+) -> None:
+    value = json.loads(str(client.hget(state, field)))
+    change(value)
+    _signed(client, state, **{field: json.dumps(value)})
+
+
+def _move(client: redis.Redis, state: str) -> None:
+    _signed(client, state, position="5-5")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_snapshot_is_refused_and_made_anew_from_the_log(
+    redis_url: str, shared_server: RedisServer, damage: str
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as before:
+            await before.create("m")
+            await before.create("neighbour", stream="m")
+            for n in range(10):
+                await before.learn("m", event(n))
+            await before.save("m")
+        with shared_server.client() as client:
+            uid = model_uid(client, "m")
+            keys = StreamKeys("m").model(uid)
+            DAMAGES[damage](client, keys.state, keys.vector("weights"), keys.on.followers)
+            async with worker(redis_url) as after:
+                assert await after.state("m") == fold_of(client)
+                learned = await after.learn("m", event(10))
+                assert learned.outcomes[0] is not None
+                await after.save("neighbour")
+                await after.save("m")
+                assert stored_state(client) == fold_of(client)
+                neighbour = model_uid(client, "neighbour")
+                assert stored_state(client, "m", neighbour) == fold_of(client)
+            async with worker(redis_url) as later:
+                assert not (await later.open("m")).replica.needs_full, "it is sound again"
+                assert await later.state("m") == fold_of(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("damage", ["state lost", "weight NaN", "position no position"])
+def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
+    redis_url: str, shared_server: RedisServer, damage: str
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url, retention_bytes=0) as one:
+            await one.create("m")
+            await one.create("other")
+            for n in range(5):
+                await one.learn("m", event(n))
+            await one.save("m")
+            await one.learn("m", event(5))
+        with shared_server.client() as client:
+            keys = StreamKeys("m").model(model_uid(client, "m"))
+            DAMAGES[damage](client, keys.state, keys.vector("weights"), keys.on.followers)
+            async with worker(redis_url) as after:
+                for _ in range(2):
+                    with pytest.raises(SetAside) as caught:
+                        await after.learn("m", event(6))
+                    assert caught.value.status == 503
+                    assert caught.value.retry_after_s is not None
+                assert (await after.learn("other", event(1))).outcomes[0] is not None
+                await after.host.delete("m")
+                await after.create("m")
+                assert (await after.learn("m", event(1))).outcomes[0] is not None
+                assert (await after.state("m"))["events"] == 1
+
+    asyncio.run(run())
+
+
+def test_a_model_of_another_fold_is_neither_folded_nor_written(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            await one.save("m")
+        with shared_server.client() as client:
+            keys = StreamKeys("m").model(model_uid(client, "m"))
+            _signed(client, keys.state, fold="hinged-of-tomorrow")
+            before = client.hgetall(keys.state)
+            async with worker(redis_url) as after:
+                with pytest.raises(SetAside, match="hinged-of-tomorrow"):
+                    await after.learn("m", event(1))
+                await after.host._sweep()
+            assert client.hgetall(keys.state) == before
+            assert client.xlen(keys.on.log) == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("key", ["meta", "followers", "log", "producers"])
+def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
+    redis_url: str, shared_server: RedisServer, key: str
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.create("other")
+            await one.learn("m", event(0))
+            with shared_server.client() as client:
+                name = f"hinged:{{m}}:{key}"
+                client.delete(name)
+                client.set(name, "x")
+            for _ in range(2):
+                with pytest.raises(Unavailable):
+                    await one.learn("m", event(1))
+            await one.host._sweep()
+            assert (await one.learn("other", event(1))).outcomes[0] is not None
+
+    asyncio.run(run())
+
+
+def test_two_cold_workers_may_load_at_the_same_time(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as busy, worker(redis_url) as one, worker(redis_url) as two:
+            await _grow(busy, 500)
+            states = await asyncio.gather(*(w.state("m") for w in (one, one, two, two)))
+            with shared_server.client() as client:
+                assert all(state == fold_of(client) for state in states)
+            await until(lambda: one.host.live("m") is not None)
+
+    asyncio.run(run())

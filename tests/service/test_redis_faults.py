@@ -1,0 +1,439 @@
+"""Redis restarts, forgets its scripts, is full, is read-only, is slow or does not answer at all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from typing import Any
+
+import pytest
+from tests.support.engine import (
+    event,
+    everything,
+    fold_of,
+    replica_state,
+    stored_state,
+    until,
+    worker,
+)
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
+
+from hinged_service.errors import Unavailable
+
+
+def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
+    """SCRIPT FLUSH before, between and while learning; each event counts once."""
+
+    async def run() -> None:
+        async with worker(own_server.url) as one:
+            await one.create("m")
+            done = False
+
+            async def flush() -> int:
+                flushed = 0
+                with own_server.client() as client:
+                    while not done:
+                        client.script_flush()
+                        flushed += 1
+                        await asyncio.sleep(0.001)
+                return flushed
+
+            flushing = asyncio.ensure_future(flush())
+            for n in range(100):
+                learned = await one.learn("m", event(n), event(n, id=None))
+                assert None not in learned.outcomes
+                if n % 10 == 0:
+                    await one.save("m")
+            done = True
+            assert await flushing > 10
+            with own_server.client() as client:
+                assert fold_of(client)["events"] == 200
+                assert await one.state("m") == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_a_restart_between_two_learns_loses_nothing(own_server: RedisServer) -> None:
+    async def run() -> None:
+        async with worker(own_server.url) as one:
+            await one.create("m")
+            for n in range(3):
+                await one.learn("m", event(n))
+                if n % 2:
+                    await one.save("m")
+                own_server.stop()
+                with pytest.raises(Unavailable):
+                    await one.learn("m", event(100))
+                own_server.start()
+            await one.learn("m", event(100))
+            with own_server.client() as client:
+                assert fold_of(client)["events"] == 4
+                assert await one.state("m") == fold_of(client)
+                await one.save("m")
+                assert stored_state(client) == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
+    own_server: RedisServer,
+) -> None:
+    own_server.kill()
+    own_server.fsync = "always"
+    own_server.start()
+
+    async def run() -> None:
+        async with worker(own_server.url, snapshot_every_events=5) as one:
+            await one.create("m")
+            done, said = False, set[int]()
+
+            async def load(first: int) -> None:
+                number = first
+                while not done:
+                    try:
+                        await one.learn("m", event(number))
+                    except Unavailable:
+                        continue  # the same again
+                    said.add(number)
+                    number += 3
+
+            loads = [asyncio.ensure_future(load(first)) for first in range(3)]
+            for _ in range(3):
+                count = len(said)
+                await until(lambda count=count: len(said) > count + 20)
+                own_server.kill()
+                await asyncio.sleep(0.05)
+                own_server.start()
+            done = True
+            await asyncio.gather(*loads)
+            with own_server.client() as client:
+                plain = fold_of(client)
+                assert plain["events"] == len(said)
+                assert await one.state("m") == plain
+                await one.save("m")
+                assert stored_state(client) == plain
+
+    asyncio.run(run())
+
+
+def test_a_full_redis_takes_nothing_by_halves_and_recovers(own_server: RedisServer) -> None:
+    async def run() -> None:
+        async with worker(own_server.url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            with own_server.client() as client:
+                before = everything(client)
+                client.config_set("maxmemory", 1)
+                with pytest.raises(Unavailable) as caught:
+                    await one.learn("m", event(1))
+                assert caught.value.retry_after_s is not None
+                with pytest.raises(Unavailable):
+                    await one.create("another")
+                with pytest.raises(Unavailable):
+                    await one.connection.check_writable()
+                await one.save("m")
+                assert everything(client) == before
+                assert (await one.state("m"))["events"] == 1, "reading goes on"
+                client.config_set("maxmemory", 0)
+                await one.connection.check_writable()
+                assert (await one.learn("m", event(1))).outcomes[0] is not None
+                await one.save("m")
+                assert stored_state(client) == fold_of(client) == await one.state("m")
+
+    asyncio.run(run())
+
+
+def test_a_redis_that_fills_up_during_learns_keeps_model_and_log_one(
+    own_server: RedisServer,
+) -> None:
+    """Memory runs out somewhere in a row of learns, snapshots and chunks of full snapshots."""
+
+    async def run() -> None:
+        async with worker(
+            own_server.url, snapshot_every_events=3, snapshot_chunk=10, append_timeout_ms=100
+        ) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            with own_server.client() as client:
+                for step in range(12):
+                    used = int(client.info("memory")["used_memory"])
+                    client.config_set("maxmemory", used + 2_000 * step)
+                    for n in range(12):
+                        x = {f"n{i}": 1.0 for i in range(40)}
+                        try:
+                            await one.learn("m", {"x": x, "y": n % 2 == 0, "id": f"{step}-{n}"})
+                        except Unavailable:
+                            break
+                    client.config_set("maxmemory", 0)
+                    assert await one.state("m") == fold_of(client)
+                    await one.save("m")
+                    assert stored_state(client) == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_a_read_only_replica_serves_predictions_and_takes_no_event(
+    own_server: RedisServer, tmp_path: Any
+) -> None:
+    replica = RedisServer(tmp_path / "replica")
+    with own_server.client() as client:
+        client.config_set("repl-diskless-sync-delay", 0)
+    replica.start("--replicaof", "127.0.0.1", str(own_server.port))
+
+    async def run() -> None:
+        async with worker(own_server.url) as one, worker(replica.url) as two:
+            await one.create("m")
+            for n in range(5):
+                await one.learn("m", event(n))
+            await one.save("m")
+            await one.learn("m", event(5))
+            with own_server.client() as client, replica.client() as copy:
+                plain = fold_of(client)
+                await until(lambda: copy.xlen("hinged:{m}:log") == 7)
+            assert await two.state("m") == plain
+            with pytest.raises(Unavailable):
+                await two.learn("m", event(6))
+            with pytest.raises(Unavailable):
+                await two.connection.check_writable()
+            await two.save("m")
+            with replica.client() as client:
+                client.replicaof("NO", "ONE")
+            assert (await two.learn("m", event(6))).outcomes[0] is not None
+
+    try:
+        asyncio.run(run())
+    finally:
+        replica.kill()
+
+
+def test_thirty_learns_at_once_share_two_connections(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url, redis_connections=2) as one:
+            names = [f"m{i}" for i in range(10)]
+            await asyncio.gather(*(one.create(name) for name in names))
+            await asyncio.gather(
+                *(one.learn(names[n % 10], event(n)) for n in range(30)),
+                *(one.save(name) for name in names),
+            )
+            with shared_server.client() as client:
+                for name in names:
+                    assert (await one.state(name))["events"] == 3
+                    assert await one.state(name) == fold_of(client, name)
+                clients: Any = client.client_list()
+                assert len(clients) <= 2 + 2  # the test's own two
+
+    asyncio.run(run())
+
+
+def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
+    shared_server: RedisServer, redis_url: str
+) -> None:
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(proxy.url, redis_connections=2) as one:
+            names = [f"m{i}" for i in range(30)]
+            for name in names:
+                await one.create(name)
+                await one.open(name)
+            proxy.delay_s = 0.15
+            began_s = time.monotonic()
+            answers = await asyncio.gather(
+                *(one.learn(name, event(0)) for name in names), return_exceptions=True
+            )
+            assert time.monotonic() - began_s < 1.2
+            refused = [a for a in answers if isinstance(a, BaseException)]
+            assert all(isinstance(a, Unavailable) for a in refused)
+            assert len(refused) < 30
+            proxy.delay_s = 0.0
+            for name in names:
+                await one.learn(name, event(0))
+                assert (await one.state(name))["events"] == 1
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+def test_cancelled_requests_never_get_each_others_answers(
+    shared_server: RedisServer, redis_url: str
+) -> None:
+    """Answers come late, callers hang up early, two models alternate on two connections."""
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(
+            proxy.url, redis_connections=2, max_replicas=1, append_timeout_ms=2_000
+        ) as one:
+            for name in ("a", "b"):
+                await one.create(name)
+                await one.learn(name, {"x": {f"only-{name}": 1.0}, "y": True})
+                await one.save(name)
+
+            async def weights(name: str) -> set[Any]:
+                appender = await one.open(name)
+                return set(appender.replica.fold.learner.weights)
+
+            proxy.delay_s = 0.02
+            for n in range(60):
+                name = "ab"[n % 2]
+                calls = [
+                    asyncio.ensure_future(weights(name)),
+                    asyncio.ensure_future(one.learn(name, {"x": {f"only-{name}": n}, "y": True})),
+                    asyncio.ensure_future(one.connection.hget("hinged:models", name)),
+                ]
+                await asyncio.sleep(0.002 * (n % 8))
+                for call in calls:
+                    call.cancel()
+                await asyncio.gather(*calls, return_exceptions=True)
+                if n % 10 == 0:
+                    for name in ("a", "b"):
+                        assert await weights(name) == {f"only-{name}"}
+            proxy.delay_s = 0.0
+            for name in ("a", "b"):
+                await until(lambda: one.host.live("a") is None or one.host.live("a").idle)  # type: ignore[union-attr]
+                with shared_server.client() as client:
+                    assert await one.state(name) == fold_of(client, name)
+                    assert client.info("clients")["connected_clients"] <= 4
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+def test_a_caller_that_hangs_up_never_cancels_the_commit(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(proxy.url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            proxy.delay_s = 0.05
+            calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 6)]
+            await asyncio.sleep(0.02)
+            for call in calls[::2]:
+                call.cancel()
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            assert [isinstance(a, asyncio.CancelledError) for a in answers] == [
+                *(True, False, True, False, True)
+            ]
+            proxy.delay_s = 0.0
+            with shared_server.client() as client:
+                assert (await one.state("m"))["events"] == 6
+                assert await one.state("m") == fold_of(client)
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+def test_a_redis_that_stands_still_is_survived(own_server: RedisServer) -> None:
+    """Learn is refused within a second, predictions go on and say how stale they are."""
+
+    async def run() -> None:
+        async with worker(own_server.url, max_staleness_ms=50) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            appender = await one.open("m")
+            assert appender.staleness_s() is None
+            own_server.signal(signal.SIGSTOP)
+            try:
+                began_s = time.monotonic()
+                learns = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 4)]
+                await asyncio.sleep(0.1)
+                learns.append(asyncio.ensure_future(one.learn("m", event(4))))
+                refused = await asyncio.gather(*learns, return_exceptions=True)
+                assert time.monotonic() - began_s < 1.1
+                assert [type(a) for a in refused] == [Unavailable] * 4
+                slowest_s = 0.0
+                for _ in range(50):
+                    asked_s = time.monotonic()
+                    assert (await one.open("m")) is appender
+                    appender.replica.fold.learner.score_one({"a": 1.0})
+                    slowest_s = max(slowest_s, time.monotonic() - asked_s)
+                    stale_s = appender.staleness_s()
+                    assert stale_s is not None
+                    assert 0.5 < stale_s < 10
+                    await asyncio.sleep(0.005)
+                assert slowest_s < 0.35
+            finally:
+                own_server.signal(signal.SIGCONT)
+            back_s = time.monotonic()
+            await until(lambda: _fresh(one), seconds=1)
+            while True:
+                with contextlib.suppress(Unavailable):
+                    await one.learn("m", *(event(n) for n in range(1, 5)))
+                    break
+                assert time.monotonic() - back_s < 1
+            assert time.monotonic() - back_s < 1
+            with own_server.client() as client:
+                assert fold_of(client)["events"] == 5
+                assert await one.state("m") == fold_of(client)
+
+    async def _fresh(one: Any) -> bool:
+        return (await one.open("m")).staleness_s() is None
+
+    asyncio.run(run())
+
+
+def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
+    own_server: RedisServer,
+) -> None:
+    """Given up and sent again by the caller: what the server still runs later is recognised."""
+
+    async def run() -> None:
+        async with worker(own_server.url, append_timeout_ms=150, redis_timeout_ms=100) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            for turn in range(3):
+                own_server.signal(signal.SIGSTOP)
+                for n in range(1, 4):
+                    with pytest.raises(Unavailable):
+                        await one.learn("m", event(10 * turn + n), event(1000 + n, id=None))
+                own_server.signal(signal.SIGCONT)
+                for n in range(1, 4):
+                    await until(lambda n=n, turn=turn: _learned(one, event(10 * turn + n)))
+            with own_server.client() as client:
+                plain = fold_of(client)
+                assert await one.state("m") == plain
+                assert 10 <= plain["events"] <= 10 + 9
+                assert replica_state(await one.open("m")) == plain
+
+    async def _learned(one: Any, *events: Any) -> bool:
+        await one.learn("m", *events)
+        return True
+
+    asyncio.run(run())
+
+
+def test_a_redis_that_comes_back_empty_does_not_get_the_old_model(
+    own_server: RedisServer,
+) -> None:
+    async def run() -> None:
+        async with worker(own_server.url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            with own_server.client() as client:
+                client.flushall()
+                for _ in range(2):
+                    with pytest.raises(Exception, match="no model") as caught:
+                        await one.learn("m", event(1))
+                    assert getattr(caught.value, "status", None) == 404
+                await one.create("m")
+                await one.learn("m", event(1))
+                assert await one.state("m") == fold_of(client)
+
+    asyncio.run(run())

@@ -1,0 +1,317 @@
+"""A stored snapshot equals the fold of the log up to its position, or it is not stored."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import (
+    Worker,
+    event,
+    everything,
+    fold_of,
+    leaked_keys,
+    replica_state,
+    stored_position,
+    stored_state,
+    until,
+    worker,
+)
+from tests.support.plain_fold import model_uid, read_snapshot
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
+
+from hinged_service.codec import Position
+from hinged_service.errors import Unavailable
+from hinged_service.scripts import Script as LuaScript
+from hinged_service.store import models
+from hinged_service.store.connection import Connection
+
+
+def test_workers_that_save_in_turn_write_the_fold(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two, worker(redis_url) as three:
+            await one.create("m")
+            workers = (one, two, three)
+            with shared_server.client() as client:
+                for n in range(60):
+                    await workers[n % 3].learn("m", event(2 * n), event(2 * n + 1))
+                    saver = workers[(n * n) % 3]
+                    if n % 4:
+                        await saver.read("m")
+                    await saver.save("m")
+                    stored = read_snapshot(client, "m", model_uid(client, "m"))
+                    assert stored is not None
+                    assert stored_state(client) == fold_of(client, upto=stored.position)
+
+    asyncio.run(run())
+
+
+def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(proxy.url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            proxy.delay_s = 0.02
+            for n in range(1, 10):
+                saving = asyncio.ensure_future(one.save("m"))
+                await asyncio.sleep(0.005)
+                await one.learn("m", event(n))
+                await saving
+            await one.save("m")
+            with shared_server.client() as client:
+                assert stored_state(client) == fold_of(client)
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+@pytest.mark.parametrize("confirmed_by", ["own save", "another worker's save"])
+def test_after_a_rollback_of_the_snapshot_alone_it_is_written_in_full(
+    own_server: RedisServer, tmp_path: Path, confirmed_by: str
+) -> None:
+    """The log still holds the replica's position, the stored snapshot is older than its base."""
+
+    async def run() -> None:
+        async with worker(own_server.url) as one, worker(own_server.url) as two:
+            await one.create("m")
+            for n in range(10):
+                await one.learn("m", event(n))
+            if confirmed_by == "another worker's save":
+                await two.read("m")
+            own_server.copy_data(tmp_path / "copy")
+            if confirmed_by == "own save":
+                await one.save("m")
+            else:
+                await two.save("m")
+                await one.read("m")
+            replica = (await one.open("m")).replica
+            assert replica.is_saved()
+            assert replica.changed_names() == 0
+            own_server.set_back(tmp_path / "copy")
+            with own_server.client() as client:
+                assert read_snapshot(client, "m", model_uid(client, "m")) is None
+                await until(lambda: _learned(one, event(10)))
+                assert (await one.open("m")).replica is replica, "the log holds its position"
+                assert 0 < replica.changed_names() < 5
+                await one.save("m")
+                assert stored_state(client) == fold_of(client)
+
+    asyncio.run(run())
+
+
+async def _learned(one: Worker, *events: Any) -> bool:
+    await one.learn("m", *events)
+    return True
+
+
+def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServer) -> None:
+    """One that is older than the stored one, one of a lost past, one of a deleted model."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            await one.create("m")
+            await one.learn("m", event(0))
+            appender = await one.open("m")
+            base, old = appender.replica.base, appender.replica.take_snapshot(0, full=True)
+            keys, connection = appender.keys, one.connection
+            await two.learn("m", event(1))
+            await two.save("m")
+            lost = models.Snapshot(
+                Position(f"{old.position.order[0] + 10**7}-0", "0" * 40),
+                *(old.scalars, old.vectors, old.sizes, old.marks, old.wanted),
+            )
+            with shared_server.client() as client:
+                before = everything(client)
+                for snapshot, answer in ((old, "stored"), (lost, "lost")):
+                    saved = await models.save_changes(connection, keys, snapshot, base)
+                    assert saved == answer
+                    assert await models.save_full(connection, keys, snapshot, 1) == answer
+                    assert everything(client) == before
+                await two.host.delete("m")
+                assert await models.save_changes(connection, keys, old, base) == "gone"
+                assert await models.save_full(connection, keys, old, 1) == "gone"
+                assert leaked_keys(client) == []
+
+    asyncio.run(run())
+
+
+def drop_one(connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Let the second run of the script `name` go to nowhere; return the names of all runs."""
+    run, ran = connection.run, list[str]()
+
+    async def sometimes(script: LuaScript, keys: list[str], *args: str | bytes | int) -> Any:
+        ran.append(script.name)
+        if script.name == name and ran.count(name) == 2:
+            return None
+        return await run(script, keys, *args)
+
+    monkeypatch.setattr(connection, "run", sometimes)
+    return ran
+
+
+def test_a_full_snapshot_that_lost_a_chunk_is_refused(
+    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url, snapshot_chunk=3) as one:
+            await one.create("m")
+            for n in range(10):
+                await one.learn("m", event(n))
+            appender = await one.open("m")
+            snapshot = appender.replica.take_snapshot(2**30, full=True)
+            drop_one(one.connection, monkeypatch, "gather")
+            with shared_server.client() as client:
+                before = everything(client)
+                saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
+                assert saved == "incomplete"
+                assert everything(client) == before
+                assert leaked_keys(client, "m") == []
+                monkeypatch.undo()
+                saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
+                assert saved == "ok"
+                assert stored_state(client) == fold_of(client)
+                vector = appender.keys.vector("weights")
+                assert client.ttl(vector) == -1, "what is stored does not expire"
+
+    asyncio.run(run())
+
+
+def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    proxy = Proxy(shared_server.port)
+    proxy.start()
+
+    async def run() -> None:
+        async with worker(proxy.url) as one:
+            await one.create("m")
+            with shared_server.client() as client:
+                for n in range(20):
+                    await one.learn("m", event(n))
+                    proxy.drop_replies = n % 2
+                    await one.save("m")
+                    proxy.drop_replies = 0
+                    assert replica_state(await one.read("m")) == fold_of(client)
+                await one.learn("m", event(20))
+                await one.save("m")
+                assert stored_state(client) == fold_of(client)
+                assert proxy.dropped == 10
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.stop()
+
+
+def test_a_large_set_of_changes_goes_in_chunks(
+    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One script that wrote them all would stall every other client."""
+
+    async def run() -> None:
+        async with worker(redis_url, snapshot_every_names=10**9) as one:
+            await one.create("m")
+            names = {f"n{i}": 1.0 for i in range(9_000)}
+            await one.learn("m", {"x": names, "y": True})
+            ran = drop_one(one.connection, monkeypatch, "nothing")
+            await one.save("m")
+            assert ran == ["snapshot_changes"]
+            await one.learn("m", {"x": names, "y": False})
+            await one.learn("m", {"x": {f"o{i}": 1.0 for i in range(9_000)}, "y": True})
+            ran.clear()
+            await one.save("m")
+            assert set(ran) == {"gather", "snapshot_full"}
+            with shared_server.client() as client:
+                assert stored_state(client) == fold_of(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("due", ["events", "names", "age"])
+def test_snapshots_come_by_number_of_events_changed_names_and_age(
+    redis_url: str, shared_server: RedisServer, due: str
+) -> None:
+    changes: dict[str, Any] = {
+        "events": {"snapshot_every_events": 5},
+        "names": {"snapshot_every_names": 4},
+        "age": {"snapshot_every_ms": 50, "housekeeping_ms": 10},
+    }[due]
+
+    async def run() -> None:
+        async with worker(redis_url, **changes) as one:
+            await one.create("m")
+            one.host.start()
+            for n in range(10):
+                await one.learn("m", event(n))
+            with shared_server.client() as client:
+                base = client.xrange("hinged:{m}:log", count=1)[0][0]
+                await until(lambda: stored_position(client) != base)
+
+    asyncio.run(run())
+
+
+def test_predictions_change_no_state_and_create_no_weight(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            for n in range(20):
+                await one.learn("m", event(n))
+            await one.save("m")
+            with shared_server.client() as client:
+                before, state = everything(client), await one.state("m")
+                for n in range(1_000):
+                    appender = await one.open("m")
+                    learner = appender.replica.fold.learner
+                    learner.score_one({"a": n, f"unknown{n}": 1.0})
+                    learner.predict_proba_one({f"other{n}": 1.0})
+                    assert learner.weights.get(f"unknown{n}") is None
+                assert replica_state(appender) == state
+                assert appender.replica.is_saved()
+                await appender.save()
+                assert everything(client) == before
+
+    asyncio.run(run())
+
+
+def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
+    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replica that may have moved by halves is thrown away; the entry is folded anew."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.learn("m", event(0))
+            fold = (await one.open("m")).replica.fold
+            learn = fold.learn
+            calls = iter(range(100))
+
+            def failing(event: Any) -> Any:
+                if next(calls) == 1:
+                    raise RuntimeError("a part that fails on an event that was checked")
+                return learn(event)
+
+            monkeypatch.setattr(fold, "learn", failing)
+            with pytest.raises(Unavailable):
+                await one.learn("m", event(1), event(2), event(3))
+            assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
+            await one.save("m")
+            with shared_server.client() as client:
+                assert fold_of(client)["events"] == 4
+                assert stored_state(client) == await one.state("m") == fold_of(client)
+
+    asyncio.run(run())

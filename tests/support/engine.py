@@ -1,0 +1,276 @@
+"""The storage engine without HTTP: workers in this process, and streams driven by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import redis
+
+import hinged
+from hinged_service.appender import Appender, Learned
+from hinged_service.codec import Position
+from hinged_service.errors import ModelGone, ServiceError
+from hinged_service.events import parse_events
+from hinged_service.host import Host
+from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.settings import Settings
+from hinged_service.spec import ModelSpec
+from hinged_service.store import logs, models
+from hinged_service.store.connection import Connection
+from tests.support.plain_fold import accounts, fold_log, model_uid, read_snapshot
+
+PERCEPTRON = {"learner": {"type": "perceptron"}}
+NEVER_MS = 10**9
+"""Far beyond the end of any test."""
+
+Event = dict[str, Any]
+
+
+def settings(url: str, **changes: Any) -> Settings:
+    """Return settings for a worker that saves, sweeps and forgets nothing on its own."""
+    quiet: dict[str, Any] = {
+        "snapshot_every_ms": NEVER_MS,
+        "housekeeping_ms": NEVER_MS,
+        "max_staleness_ms": 0,
+    }
+    return Settings(**(quiet | {"redis_url": url} | changes))
+
+
+def spec(**parts: Any) -> ModelSpec:
+    """Return a model's spec, a plain perceptron unless `parts` say otherwise."""
+    return ModelSpec.model_validate_json(json.dumps(PERCEPTRON | parts))
+
+
+def event(number: int, **parts: Any) -> Event:
+    """Return one of an endless row of different events whose order matters to a perceptron."""
+    x = {"a": 0.1 * (number % 7) - 0.3, f"n{number % 11}": 1.0 + number / 3, "b": 1 / (1 + number)}
+    return {"x": x, "y": number % 3 == 0, "id": f"e{number}"} | parts
+
+
+def body(*events: Event) -> bytes:
+    """Return events as a client posts them."""
+    return json.dumps(list(events)).encode()
+
+
+class Worker:
+    """A worker without its HTTP face, in this process and event loop."""
+
+    def __init__(self, url: str, **changes: Any) -> None:
+        self.settings = settings(url, **changes)
+        self.connection = Connection(url, self.settings)
+        self.host = Host(self.connection, self.settings)
+
+    async def create(self, name: str, **parts: Any) -> None:
+        """Create a model."""
+        await self.host.create(name, spec(**parts))
+
+    async def learn(self, name: str, *events: Event, raw: bytes | None = None) -> Learned:
+        """Do what `POST learn` does."""
+        parsed, payload, _ = parse_events(body(*events) if raw is None else raw, 10**6)
+        appender = await self.host.open(name)
+        try:
+            return await appender.learn(parsed, payload)
+        except ModelGone:
+            self.host.forget(name, appender)
+        return await (await self.host.open(name)).learn(parsed, payload)
+
+    async def open(self, name: str) -> Appender:
+        """Do what a prediction does: open the model and look at the log."""
+        appender = await self.host.open(name)
+        try:
+            await appender.freshen()
+        except ModelGone:
+            self.host.forget(name, appender)
+            return await self.host.open(name)
+        return appender
+
+    async def read(self, name: str) -> Appender:
+        """Open the model and bring it to the log's end, or raise."""
+        appender = await self.host.open(name)
+        await appender.read()
+        return appender
+
+    async def state(self, name: str) -> State:
+        """Return the replica's state at the log's end."""
+        return replica_state(await self.read(name))
+
+    async def save(self, name: str) -> None:
+        """Save the replica's snapshot now."""
+        await (await self.host.open(name)).save()
+
+    async def stop(self) -> None:
+        """Stop in order."""
+        await self.host.aclose()
+        await self.connection.aclose()
+
+    async def kill(self) -> None:
+        """Stop where it stands: whatever is under way is cut off, nothing is saved."""
+        tasks: list[asyncio.Future[Any] | None] = [self.host._task, *self.host._opening.values()]
+        for appender in self.host._live.values():
+            appender.gone = True
+            tasks += [appender._task, appender._saving, appender._reading]
+        alive = [task for task in tasks if task is not None and not task.done()]
+        for task in alive:
+            task.cancel()
+        if alive:
+            await asyncio.wait(alive)
+        await self.connection.aclose()
+
+
+@contextlib.asynccontextmanager
+async def worker(url: str, **changes: Any) -> AsyncIterator[Worker]:
+    """Give a worker and kill it in the end."""
+    one = Worker(url, **changes)
+    try:
+        yield one
+    finally:
+        await one.kill()
+
+
+State = dict[str, Any]
+
+
+def exact(weights: Mapping[Any, float], account: Mapping[str, int | float], rejected: int) -> State:
+    """Return all that decides a model's future, such that equal means equal bit for bit."""
+    counts = {k: float(v).hex() if isinstance(v, float) else v for k, v in account.items()}
+    bits = {name: float(value).hex() for name, value in weights.items()}
+    return {"weights": bits, "rejected": rejected} | counts
+
+
+def replica_state(appender: Appender) -> State:
+    """Return the state of a live replica."""
+    fold = appender.replica.fold
+    return exact(fold.learner.weights, accounts(fold.learner), fold.rejected)
+
+
+def fold_of(client: redis.Redis, stream: str = "m", upto: str = "+") -> State:
+    """Return what a plain perceptron is after the stream's whole log, by `hinged` alone."""
+    folded = fold_log(client, stream, hinged.Perceptron(), upto=upto)
+    return exact(folded.weights, folded.accounts, folded.rejected)
+
+
+def stored_state(client: redis.Redis, stream: str = "m", uid: str | None = None) -> State:
+    """Return a stored snapshot, read by hand; the stream's namesake unless `uid` says whose."""
+    stored = read_snapshot(client, stream, uid or model_uid(client, stream))
+    assert stored is not None, "nothing was saved"
+    assert stored.follower == f"{stored.position} {stored.chain}"
+    assert stored.sizes == {"weights": len(stored.weights)}
+    return exact(stored.weights, stored.accounts, stored.rejected)
+
+
+def stored_position(client: redis.Redis, stream: str = "m", uid: str | None = None) -> str:
+    """Return the entry id of a model's stored snapshot."""
+    value: Any = client.hget(StreamKeys(stream).followers, uid or model_uid(client, stream))
+    position: str = value.split()[0]
+    return position
+
+
+class Script:
+    """One stream with one follower, driven through the functions of the store."""
+
+    def __init__(self, connection: Connection, stream: str = "s", uid: str = "m") -> None:
+        self.connection = connection
+        self.keys: StreamKeys = StreamKeys(stream)
+        self.model: ModelKeys = self.keys.model(uid)
+        self.uid = uid
+        self.base = Position("0-0", "0" * 40)
+        self.end = self.base
+
+    async def register(self, seen_ms: int = NEVER_MS, seen_ids: int = 10**6) -> Position:
+        """Make the stream and its follower."""
+        self.base = self.end = await models.register(
+            self.connection, self.keys, self.uid, seen_ms, seen_ids
+        )
+        return self.base
+
+    async def append(
+        self,
+        *callers: Sequence[Event],
+        producer: str = "p",
+        sequence: int,
+        position: Position | None = None,
+        reply_bytes: int = 2**22,
+    ) -> logs.Appended:
+        """Append one batch of arrays, one per caller."""
+        payload = b"[" + b",".join(body(*events)[1:-1] for events in callers) + b"]"
+        batch = logs.Batch(producer, sequence, payload, [_caller(events) for events in callers])
+        reply = await logs.append(
+            self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes
+        )
+        if reply.kind == "ok" and reply.position is not None:
+            self.end = reply.position
+        return reply
+
+
+def _caller(events: Sequence[Event]) -> logs.Caller:
+    return logs.Caller(
+        len(events),
+        [
+            (index, str(one["id"]), hashlib.sha1(repr((one["x"], one["y"])).encode()).hexdigest())
+            for index, one in enumerate(events)
+            if one.get("id") is not None
+        ],
+    )
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, **changes: Any) -> AsyncIterator[Connection]:
+    """Give a connection and close it."""
+    connection = Connection(url, settings(url, **changes))
+    try:
+        yield connection
+    finally:
+        await connection.aclose()
+
+
+async def until(
+    condition: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 10
+) -> None:
+    """Wait until a condition holds, not longer than `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if isinstance(result, bool):
+            holds = result
+        else:
+            try:
+                holds = await result
+            except ServiceError:
+                holds = False
+        if holds:
+            return
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.005)
+
+
+def everything(client: redis.Redis) -> dict[str, Any]:
+    """Return what a server holds, but for what expires: to tell whether anything was written."""
+    content: dict[str, Any] = {}
+    for key in client.scan_iter(count=1000):
+        if client.ttl(key) != -1:
+            continue
+        kind: Any = client.type(key)
+        if kind == "hash":
+            content[key] = client.hgetall(key) if "producers" not in key else client.hlen(key)
+        else:
+            content[key] = client.xrange(key)
+    return content
+
+
+def leaked_keys(client: redis.Redis, *streams: str) -> list[str]:
+    """Return the keys that belong to no stream in `streams` and never expire."""
+    allowed = {"hinged:models"}
+    for stream in streams:
+        keys = StreamKeys(stream)
+        allowed |= set(keys.all())
+        followers: Any = client.hkeys(keys.followers)
+        for uid in followers:
+            allowed |= set(keys.model(uid).all())
+    found: list[str] = list(client.scan_iter(count=1000))
+    return [key for key in found if key not in allowed and client.ttl(key) == -1]

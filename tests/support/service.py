@@ -1,0 +1,107 @@
+"""The service in a thread of this process on a loopback port, and requests no client would send."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import uvicorn
+
+from hinged_service.app import create_app
+from hinged_service.settings import Settings
+from tests.support.redis_server import free_port
+
+
+class Service:
+    """The app under a real uvicorn; `settings` as the app takes them."""
+
+    def __init__(self, redis_url: str, **settings: Any) -> None:
+        self.port = free_port()
+        self.settings = Settings(redis_url=redis_url, **settings)
+        self.app = create_app(self.settings)
+        config = uvicorn.Config(
+            self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The address of the service."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        self._thread.start()
+        deadline = time.monotonic() + 30
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the service did not start")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        self._server.should_exit = True
+        self._thread.join(30)
+
+    def client(self) -> httpx.Client:
+        """Return a client of the service."""
+        return httpx.Client(base_url=self.url, timeout=30)
+
+    def __enter__(self) -> Service:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    """An answer as it came: status, header fields in lower case, body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the decoded body."""
+        return json.loads(self.body)
+
+
+def send_raw(port: int, data: bytes) -> RawAnswer:
+    """Send bytes and read one answer that has a content-length."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(data)
+        return read_answer(connection)
+
+
+def read_answer(connection: socket.socket) -> RawAnswer:
+    """Read one answer that has a content-length."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += _more(connection)
+    head, _, body = got.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += _more(connection)
+    return RawAnswer(int(first.split()[1]), headers, body)
+
+
+def _more(connection: socket.socket) -> bytes:
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionError("the service closed the connection without an answer")
+    return data
+
+
+def post_bytes(path: str, body: bytes, *headers: str) -> bytes:
+    """Return a POST request as it goes over the wire."""
+    lines = [f"POST {path} HTTP/1.1", "Host: test", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
