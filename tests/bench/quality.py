@@ -1,6 +1,6 @@
 """Accuracy of every learner beside fixed peers: predict, then learn, on identical input.
 
-Run `python tests/bench/quality.py`. Phishing and Bananas ship with River; elec.csv
+Run `python -m tests.bench.quality`. Phishing and Bananas ship with River; elec.csv
 and sms_spam.tsv are read from the folder HINGED_TEST_DATA, where it is set. Vowpal
 Wabbit takes part if `vowpalwabbit` is installed.
 """
@@ -8,6 +8,7 @@ Wabbit takes part if `vowpalwabbit` is installed.
 from __future__ import annotations
 
 import csv
+import functools
 import importlib
 import importlib.util
 import os
@@ -127,7 +128,7 @@ def main() -> None:
     peers = dict(PEERS)
     if importlib.util.find_spec("vowpalwabbit") is not None:
         for loss in ("logistic", "hinge"):
-            peers[f"Vowpal Wabbit {loss}"] = lambda loss=loss: VowpalWabbit(loss)
+            peers[f"Vowpal Wabbit {loss}"] = functools.partial(VowpalWabbit, loss)
     for line in table(streams, OURS | peers):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

@@ -7,6 +7,7 @@ imported here: it is the witness against it.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
@@ -22,15 +23,11 @@ Fields = dict[str, str]
 
 
 def accounts(learner: Learner) -> dict[str, int | float]:
-    """Return the intercept and every counter of a learner."""
-    account = learner.accounting
+    """Return the intercept, the clock and every counter of a learner."""
     return {
         "intercept": learner.intercept,
-        "events": account.events,
-        "mistakes": account.mistakes,
-        "updates": account.updates,
-        "hinge_loss": account.hinge_loss,
-        "overflows": account.overflows,
+        "clock": learner.clock,
+        **dataclasses.asdict(learner.accounting),
     }
 
 
