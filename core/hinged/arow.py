@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from hinged.base import BinaryLinearClassifier
+from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
 from hinged.state import SUM, Kind
 from hinged.vector import WeightVector, all_finite
@@ -74,8 +75,7 @@ class AROW(BinaryLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
-        if self.max_features is not None:
-            x = self._room(x)
+        x = as_floats(self._room(x))
         spread, uncertainty = spread_of(self._variance, x)
         constant = self.intercept_variance * self._constant
         total = uncertainty + constant + self.r / w

@@ -10,6 +10,7 @@ from river.optim.base import Scheduler
 
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
+from hinged.events import as_floats
 from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, rate_at
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, Kind
@@ -133,11 +134,12 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     ) -> bool:
         hit = margin <= 1.0
         if self.steps == "adagrad":
-            return hit and self._adagrad(self._room(x), target * w)
+            return hit and self._adagrad(as_floats(self._room(x)), target * w)
         if not self._penalised:
             return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
-        old = self._due(self._room(x)) if hit else {}
+        x = as_floats(self._room(x)) if hit else {}
+        old = self._due(x)
         shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
         self._penalise(shrink, pull)
         step = eta * w * target

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hinged.arow import moved, spread_of
+from hinged.events import as_floats
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
 from hinged.parameters import PositiveNumber
 from hinged.vector import all_finite
@@ -79,7 +80,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
     ) -> bool:
-        x = self._room(x)
+        x = as_floats(self._room(x))
         parts = ((right, 1.0), (rival, -1.0))
         spreads = [spread_of(part.aside, x) for part, _ in parts]
         constants = [part.aside_intercept * self._constant for part, _ in parts]

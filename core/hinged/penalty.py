@@ -162,5 +162,5 @@ def _dot(weights: Mapping[Any, float], x: Mapping[Any, Any]) -> float:
     """Return `w . x`, summed in the event's order."""
     total = 0.0
     for weight, value in zip(weights.values(), x.values(), strict=True):
-        total += weight * value
+        total += weight * float(value)
     return total
