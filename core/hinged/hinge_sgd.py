@@ -143,7 +143,9 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
         self._penalise(shrink, pull)
         step = eta * w * target
-        new = {n: _pulled(shrink * weight + step * x[n], pull) for n, weight in old.items()}
+        new = {name: shrink * weight + step * x[name] for name, weight in old.items()}
+        if pull > 0.0:
+            new = {name: _pulled(weight, pull) for name, weight in new.items()}
         return hit and self._commit(new, step, {})
 
     def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
@@ -186,4 +188,4 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
 def _pulled(weight: float, pull: float) -> float:
     """Return `weight` moved towards 0 by `pull`, never beyond."""
-    return math.copysign(max(0.0, abs(weight) - pull), weight)
+    return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0

@@ -105,6 +105,14 @@ class LazyPenalty:
                 for name in names
             }
         current = {}
+        if self.l2 == 0.0:
+            for name in names:
+                value = weight(name, 0.0)
+                if value != 0.0:
+                    size = abs(value) - (pull - pulls(name, 0.0))
+                    value = 0.0 if size <= 0.0 else size if value > 0.0 else -size
+                current[name] = value
+            return current
         for name in names:
             value = weight(name, 0.0)
             if value != 0.0:
