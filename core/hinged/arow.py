@@ -57,7 +57,7 @@ class AROW(BinaryLinearClassifier):
 
     _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_variance": SUM}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
-    _update_margin = math.nextafter(1.0, 0.0)
+    _update_margin = 1.0
     r = PositiveNumber()
 
     def __init__(

@@ -60,7 +60,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
     _ASIDE = "variance"
     _ASIDE_START = 1.0
-    _update_margin = math.nextafter(1.0, 0.0)
+    _update_margin = 1.0
     r = PositiveNumber()
 
     def __init__(
