@@ -43,14 +43,6 @@ def sms() -> list[Event]:
     ]
 
 
-@pytest.fixture(scope="session")
-def letter() -> list[tuple[dict[str, float], str]]:
-    """Letter Recognition (Frey, Slate 1991): sixteen whole numbers and one of 26 letters."""
-    with data_file("letter.csv").open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
-    return [({f"x{i}": float(v) for i, v in enumerate(r[1:])}, r[0]) for r in rows]
-
-
 @pytest.fixture(scope="session", params=sorted(server_binaries()))
 def shared_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -79,3 +71,11 @@ def own_server(tmp_path: Path) -> Iterator[RedisServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def letter() -> list[tuple[dict[str, float], str]]:
+    """Letter Recognition (Frey, Slate 1991): sixteen whole numbers and one of 26 letters."""
+    with data_file("letter.csv").open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [({f"x{i}": float(v) for i, v in enumerate(r[1:])}, r[0]) for r in rows]

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from hinged.base import BinaryLinearClassifier
+from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
 from hinged.state import SUM, Kind
-from hinged.vector import WeightVector
+from hinged.vector import WeightVector, all_finite
 
 __all__ = ["AROW"]
 
@@ -56,7 +57,7 @@ class AROW(BinaryLinearClassifier):
 
     _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_variance": SUM}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
-    _update_margin = math.nextafter(1.0, 0.0)
+    _update_margin = 1.0
     r = PositiveNumber()
 
     def __init__(
@@ -74,21 +75,20 @@ class AROW(BinaryLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
-        x = self._room(x)
+        x = as_floats(self._room(x))
         spread, uncertainty = spread_of(self._variance, x)
         constant = self.intercept_variance * self._constant
         total = uncertainty + constant + self.r / w
         beta = 1.0 / total if total > 0.0 else math.nan
         step = (1.0 - margin) * beta * target
-        weight = self._weights.get
-        weights = {name: weight(name) + step * value for name, value in spread.items()}
-        intercept = self.intercept + step * constant
-        if not (math.isfinite(uncertainty) and all_finite(weights, intercept)):
-            return self._overflow()
         if step == 0.0:
             return False
+        intercept = self.intercept + step * constant
+        weights, variance = moved(self._weights, self._variance, spread, step, beta)
+        if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
+            return self._overflow()
         self._weights.put(weights)
-        self._variance.put(shrunk(self._variance, spread, beta))
+        self._variance.put(variance)
         self.intercept = intercept
         self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
         self.accounting.updates += 1
@@ -98,19 +98,26 @@ class AROW(BinaryLinearClassifier):
 def spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, float], float]:
     """Return S x by name, and x . S x; a variance never stored is 1."""
     stored = variance.view().get
-    spread = {name: stored(name, 1.0) * value for name, value in x.items()}
+    spread = {}
     uncertainty = 0.0
     for name, value in x.items():
-        uncertainty += spread[name] * value
+        spread[name] = product = stored(name, 1.0) * value
+        uncertainty += product * value
     return spread, uncertainty
 
 
-def shrunk(variance: WeightVector, spread: Mapping[Any, float], beta: float) -> dict[Any, float]:
-    """Return the variances S - beta S^2 x^2, kept at 0 or above, by name."""
-    stored = variance.view().get
-    return {n: max(0.0, stored(n, 1.0) - beta * sx * sx) for n, sx in spread.items()}
-
-
-def all_finite(weights: Mapping[Any, float], intercept: float) -> bool:
-    """Return whether every weight and the intercept are finite."""
-    return math.isfinite(intercept) and all(map(math.isfinite, weights.values()))
+def moved(
+    weights: WeightVector,
+    variance: WeightVector,
+    spread: Mapping[Any, float],
+    step: float,
+    beta: float,
+) -> tuple[dict[Any, float], dict[Any, float]]:
+    """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
+    weight, stored = weights.view().get, variance.view().get
+    new_weights, new_variance = {}, {}
+    for name, product in spread.items():
+        new_weights[name] = weight(name, 0.0) + step * product
+        left = stored(name, 1.0) - beta * product * product
+        new_variance[name] = left if left > 0.0 else 0.0
+    return new_weights, new_variance

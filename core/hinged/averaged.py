@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hinged.base import BinaryLinearClassifier
 from hinged.parameters import LearningRate, rate_at
 from hinged.state import SIGNED, Kind
-from hinged.vector import WeightVector, add_all, saturated
+from hinged.vector import WeightVector, saturated
 
 __all__ = ["AveragedPerceptron"]
 
@@ -92,12 +92,22 @@ class AveragedPerceptron(BinaryLinearClassifier):
         return updated
 
     def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
-        moves = ((self._weights, step), (self._sums, (self.clock - 1) * step))
-        return add_all(moves, x, norm)
+        weights, sums, lag = self._weights, self._sums, (self.clock - 1) * step
+        if not (weights.fits(x, step, norm) and sums.fits(x, lag, norm)):
+            return False
+        weights.add(x, step)
+        sums.add(x, lag)
+        return True
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
-        sums = self._sums.dot(x) + self.intercept_sum
-        return self._raw_score(x) - sums / max(self.clock, 1)
+        return self._mean_score(x, self._raw_score(x))
+
+    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+        score = self._mean_score(x, raw_score)
+        return score if -math.inf < score < math.inf else self.score_one(x)
+
+    def _mean_score(self, x: Mapping[Any, Any], raw_score: float) -> float:
+        return raw_score - (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
 
     def _weight(self, name: Hashable) -> float:
         return saturated(self._weights.get(name) - self._sums.get(name) / max(self.clock, 1))

@@ -119,7 +119,7 @@ class BinaryLinearClassifier(LinearClassifier):
         if not -inf < score < inf:
             x = checked_features(x)
             score = self._saturated_raw_score(x)
-        served = score if self._serves_raw else self.score_one(x)
+        served = score if self._serves_raw else self._served_from(x, score)
         positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
         account.events += 1
@@ -186,6 +186,10 @@ class BinaryLinearClassifier(LinearClassifier):
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
         return self._weights.dot(x) + self.intercept
+
+    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+        """Return the finite score that predicts, given that of the weights that learn."""
+        return self.score_one(x)
 
     def _raw_weight(self, name: Hashable) -> float:
         return self._weights.get(name)

@@ -9,7 +9,9 @@ from typing import Any
 from hinged.errors import InvalidEvent, shown
 from hinged.vector import Features
 
-__all__ = ["binary_target", "checked_features", "checked_weight"]
+_FLOAT = {float}
+
+__all__ = ["as_floats", "binary_target", "checked_features", "checked_weight"]
 
 
 def binary_target(y: object) -> float:
@@ -80,6 +82,11 @@ def checked_features(x: object) -> Features:
             raise InvalidEvent(f"x[{name!r}]", f"must be finite, not {shown(value)}")
         clean[name] = number
     return clean
+
+
+def as_floats(x: Mapping[Any, Any]) -> Mapping[Any, float]:
+    """Return `x`, already known to hold finite real numbers, with floats for all of them."""
+    return x if {*map(type, x.values())} <= _FLOAT else {n: float(v) for n, v in x.items()}
 
 
 def _number(value: Any) -> float | None:

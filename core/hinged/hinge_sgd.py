@@ -10,10 +10,11 @@ from river.optim.base import Scheduler
 
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
+from hinged.events import as_floats
 from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, rate_at
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, Kind
-from hinged.vector import WeightVector
+from hinged.vector import WeightVector, all_finite
 
 __all__ = ["STEPS", "HingeSGD"]
 
@@ -131,34 +132,40 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
+        hit = margin <= 1.0
         if self.steps == "adagrad":
-            return margin <= 1.0 and self._adagrad(self._room(x), target * w)
+            return hit and self._adagrad(as_floats(self._room(x)), target * w)
         if not self._penalised:
-            return margin <= 1.0 and super()._update(x, target, margin, norm, w)
+            return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
-        gradient = dict(self._room(x)) if margin <= 1.0 else {}
-        old = {name: self._raw_weight(name) for name in gradient}
+        x = as_floats(self._room(x)) if hit else {}
+        old = self._due(x)
         shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
         self._penalise(shrink, pull)
         step = eta * w * target
-        moved = {n: _pulled(shrink * old[n] + step * v, pull) for n, v in gradient.items()}
-        return margin <= 1.0 and self._commit(moved, step, {})
+        new = {name: shrink * weight + step * x[name] for name, weight in old.items()}
+        if pull > 0.0:
+            new = {name: _pulled(weight, pull) for name, weight in new.items()}
+        return hit and self._commit(new, step, {})
 
     def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
-        squares = {name: self._squares.get(name) + value * value for name, value in x.items()}
-        moved = {}
+        stored, rate, penalised = self._squares.view().get, self.learning_rate, self._penalised
+        weights, squares = self._due(x), {}
         for name, value in x.items():
-            moved[name] = old = self._adagrad_weight(name, self.clock - 1)
-            if squares[name] > 0.0:
-                eta = self.learning_rate / math.sqrt(squares[name])
-                old *= max(0.0, 1.0 - eta * self.l2)
-                moved[name] = _pulled(old + eta * direction * value, eta * self.l1)
-        step = self.learning_rate / math.sqrt(self.intercept_squares + 1.0) * direction
-        return self._commit(moved, step, squares)
+            squares[name] = square = stored(name, 0.0) + value * value
+            if square > 0.0:
+                eta = rate / math.sqrt(square)
+                if penalised:
+                    weight = max(0.0, 1.0 - eta * self.l2) * weights[name]
+                    weights[name] = _pulled(weight + eta * direction * value, eta * self.l1)
+                else:
+                    weights[name] += eta * direction * value
+        step = rate / math.sqrt(self.intercept_squares + 1.0) * direction
+        return self._commit(weights, step, squares)
 
     def _commit(self, weights: dict[Any, float], step: float, squares: dict[Any, float]) -> bool:
         intercept = self.intercept + step * self._constant
-        if not all(map(math.isfinite, (intercept, *weights.values(), *squares.values()))):
+        if not all(map(all_finite, ((intercept,), weights.values(), squares.values()))):
             return self._overflow()
         self.intercept = intercept
         self._weights.put(weights)
@@ -181,4 +188,4 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
 def _pulled(weight: float, pull: float) -> float:
     """Return `weight` moved towards 0 by `pull`, never beyond."""
-    return math.copysign(max(0.0, abs(weight) - pull), weight)
+    return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0

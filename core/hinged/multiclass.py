@@ -405,7 +405,12 @@ def checked_class(y: Any) -> Any:
         y = y.item()
     if y is None or isinstance(y, (float, complex)):
         raise InvalidEvent("y", f"must be a label, neither missing nor a fraction, not {shown(y)}")
-    if not isinstance(y, Hashable) or type(y).__name__ == "NAType":
+    try:
+        hash(y)
+        same = bool(y == y)  # not so for values that mean "missing"
+    except (TypeError, ValueError):
+        same = False
+    if not same:
         raise InvalidEvent("y", f"must be a label, not {shown(y)}")
     return y
 

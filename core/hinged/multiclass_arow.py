@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hinged.arow import all_finite, shrunk, spread_of
+from hinged.arow import moved, spread_of
+from hinged.events import as_floats
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
 from hinged.parameters import PositiveNumber
+from hinged.vector import all_finite
 
 __all__ = ["MulticlassAROW"]
 
@@ -58,7 +60,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
     _ASIDE = "variance"
     _ASIDE_START = 1.0
-    _update_margin = math.nextafter(1.0, 0.0)
+    _update_margin = 1.0
     r = PositiveNumber()
 
     def __init__(
@@ -78,7 +80,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
     ) -> bool:
-        x = self._room(x)
+        x = as_floats(self._room(x))
         parts = ((right, 1.0), (rival, -1.0))
         spreads = [spread_of(part.aside, x) for part, _ in parts]
         constants = [part.aside_intercept * self._constant for part, _ in parts]
@@ -88,17 +90,16 @@ class MulticlassAROW(MulticlassLinearClassifier):
         step = (1.0 - margin) * beta
         if step == 0.0:
             return False
-        moved = []
+        new = []
         for (part, sign), (spread, _), constant in zip(parts, spreads, constants, strict=True):
-            get = part.weights.get
-            weights = {name: get(name) + sign * step * value for name, value in spread.items()}
-            moved.append((weights, part.intercept + sign * step * constant))
-        if not (math.isfinite(uncertainty) and all(all_finite(*move) for move in moved)):
-            return self._overflow()
-        for number, (part, _) in enumerate(parts):
-            part.weights.put(moved[number][0])
-            part.intercept = moved[number][1]
-            part.aside.put(shrunk(part.aside, spreads[number][0], beta))
-            constant = constants[number]
-            part.aside_intercept = max(0.0, part.aside_intercept - beta * constant * constant)
+            weights, variance = moved(part.weights, part.aside, spread, sign * step, beta)
+            intercept = part.intercept + sign * step * constant
+            if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
+                return self._overflow()
+            left = max(0.0, part.aside_intercept - beta * constant * constant)
+            new.append((part, weights, variance, intercept, left))
+        for part, weights, variance, intercept, left in new:
+            part.weights.put(weights)
+            part.aside.put(variance)
+            part.intercept, part.aside_intercept = intercept, left
         return True

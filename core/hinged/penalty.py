@@ -53,13 +53,15 @@ class LazyPenalty:
         self.pull = 0.0
         self._shrink_marks = WeightVector()
         self._pull_marks = WeightVector()
+        self._ready: dict[Any, float] | None = None
+        """The event's weights, between its score and its update."""
 
     @property
     def weights(self) -> Mapping[Any, float]:
         """The weights, penalties included: a live view, or computed where there are some."""
         if not self._penalised:
             return self._weights.view()
-        return {name: self._raw_weight(name) for name in self._weights.view()}
+        return self._current(self._weights.view())
 
     def _penalise(self, shrink: float, pull: float) -> None:
         """Count one event's factor and pull against every weight."""
@@ -74,31 +76,64 @@ class LazyPenalty:
 
     def _mark(self, names: Iterable[Hashable]) -> None:
         """Note that these weights have paid up to now."""
+        names = tuple(names)
         if self.steps == "adagrad":
             self._pull_marks.put(dict.fromkeys(names, float(self.clock)))
-        else:
-            names = tuple(names)
+            return
+        if self.l2 > 0.0:
             self._shrink_marks.put(dict.fromkeys(names, self.log_shrink))
+        if self.l1 > 0.0:
             self._pull_marks.put(dict.fromkeys(names, self.pull))
 
     def _raw_weight(self, name: Hashable) -> float:
         """Return a weight after all events so far."""
+        return self._current((name,))[name]
+
+    def _current(self, names: Iterable[Any], clock: int | None = None) -> dict[Any, float]:
+        """Return weights after all events so far; with AdaGrad, after those up to `clock`."""
+        weight = self._weights.view().get
+        if not self._penalised:
+            return {name: weight(name, 0.0) for name in names}
         if self.steps == "adagrad":
-            return self._adagrad_weight(name, self.clock)
-        weight = self._weights.get(name)
-        if weight == 0.0 or not self._penalised:
-            return weight
-        shrink, pull = self._shrink_marks.get(name), self._pull_marks.get(name)
-        if shrink == self.log_shrink and pull == self.pull:
-            return weight
-        factor = math.exp(min(0.0, self.log_shrink - shrink))
-        size = factor * abs(weight) - (self.pull - factor * pull)
-        return math.copysign(max(0.0, size), weight)
+            clock = self.clock if clock is None else clock
+            return {name: self._adagrad_weight(name, clock) for name in names}
+        shrinks, pulls = self._shrink_marks.view().get, self._pull_marks.view().get
+        log_shrink, pull = self.log_shrink, self.pull
+        if self.l1 == 0.0:
+            return {
+                name: weight(name, 0.0) * math.exp(min(0.0, log_shrink - shrinks(name, 0.0)))
+                for name in names
+            }
+        current = {}
+        if self.l2 == 0.0:
+            for name in names:
+                value = weight(name, 0.0)
+                if value != 0.0:
+                    size = abs(value) - (pull - pulls(name, 0.0))
+                    value = 0.0 if size <= 0.0 else size if value > 0.0 else -size
+                current[name] = value
+            return current
+        for name in names:
+            value = weight(name, 0.0)
+            if value != 0.0:
+                due, paid = log_shrink - shrinks(name, 0.0), pulls(name, 0.0)
+                if due != 0.0 or paid != pull:
+                    factor = math.exp(due) if due < 0.0 else 1.0
+                    size = factor * abs(value) - (pull - factor * paid)
+                    value = math.copysign(size, value) if size > 0.0 else 0.0
+            current[name] = value
+        return current
+
+    def _due(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+        """Return the weights of the present event before it, as its score found them."""
+        ready, self._ready = self._ready, None
+        if ready is None or len(ready) != len(x):
+            return self._current(x, self.clock - 1)
+        return ready
 
     def _adagrad_weight(self, name: Hashable, clock: int) -> float:
-        """Return a weight after the events up to `clock`."""
         weight, squares = self._weights.get(name), self._squares.get(name)
-        if weight == 0.0 or squares == 0.0 or not self._penalised:
+        if weight == 0.0 or squares == 0.0:
             return weight
         events = max(0.0, clock - self._pull_marks.get(name))
         eta = self.learning_rate / math.sqrt(squares)
@@ -110,18 +145,30 @@ class LazyPenalty:
     def _settle(self) -> None:
         """Pay every weight's penalties now."""
         if self._penalised:
-            paid = {name: self._raw_weight(name) for name in self._weights.view()}
+            paid = self._current(self._weights.view())
             self._weights.put(paid)
             self._mark(paid)
 
     def _raw_score(self, x: Mapping[Any, Any]) -> float:
-        score = self._weights.dot(x)
-        if self._penalised and -math.inf < score < math.inf:
-            weight = self._raw_weight
-            score = 0.0
-            for name, value in x.items():
-                score += weight(name) * value
-        return score + self.intercept
+        self._ready = None
+        if not self._penalised:
+            return self._weights.dot(x) + self.intercept
+        checked = self._weights.dot(x)
+        if not -math.inf < checked < math.inf:
+            return checked
+        self._ready = self._current(x)
+        return _dot(self._ready, x) + self.intercept
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
-        return self._raw_score(x)
+        checked = self._weights.dot(x)
+        if not self._penalised or not -math.inf < checked < math.inf:
+            return checked + self.intercept
+        return _dot(self._current(x), x) + self.intercept
+
+
+def _dot(weights: Mapping[Any, float], x: Mapping[Any, Any]) -> float:
+    """Return `w . x`, summed in the event's order."""
+    total = 0.0
+    for weight, value in zip(weights.values(), x.values(), strict=True):
+        total += weight * float(value)
+    return total

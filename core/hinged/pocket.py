@@ -110,6 +110,9 @@ class PocketPerceptron(BinaryLinearClassifier):
     def _served_score(self, x: Mapping[Any, Any]) -> float:
         return self._served().dot(x) + self._bias()
 
+    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+        return raw_score if self._running() else self.score_one(x)
+
     def _weight(self, name: Hashable) -> float:
         return self._served().get(name)
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from river.utils import VectorDict
 
-__all__ = ["Features", "WeightVector", "add_all", "room", "saturated", "saturated_dot"]
+__all__ = [
+    "Features",
+    "WeightVector",
+    "add_all",
+    "all_finite",
+    "room",
+    "saturated",
+    "saturated_dot",
+]
 
 Features = dict[Hashable, float]
 
@@ -123,11 +131,10 @@ class WeightVector:
 
     def put(self, values: Mapping[Any, float]) -> None:
         """Set the weights of some names, all of them finite floats."""
-        if values:
-            self._values.update(values)
-            self._bound = max(self._bound, *map(abs, values.values()))
-            if self._changed is not None:
-                self._changed.update(values)
+        self._values.update(values)
+        self._bound = math.inf  # not known: the next `fits` looks at all weights
+        if self._changed is not None:
+            self._changed.update(values)
 
     def replace(self, other: WeightVector) -> None:
         """Become a copy of `other`; only names whose weight differs count as changed."""
@@ -250,3 +257,8 @@ def room(
             free -= 1
             kept[name] = value
     return kept
+
+
+def all_finite(values: Collection[float]) -> bool:
+    """Return whether all values are finite; usually by one norm, which is quick."""
+    return math.isfinite(math.hypot(*values)) or all(map(math.isfinite, values))

@@ -1,4 +1,4 @@
-"""Every learner, for the tests of what all of them must do."""
+"""Every learner, for the tests of what all must do."""
 
 from __future__ import annotations
 

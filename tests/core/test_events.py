@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from river import preprocessing
 
-from hinged import HingedError, InvalidEvent, Perceptron
+from hinged import HingedError, InvalidEvent, LinearClassifier, Perceptron
 
 
 def fresh() -> Perceptron:
@@ -124,3 +124,44 @@ def test_nan_from_a_scaler_for_an_unseen_feature_is_refused() -> None:
         with pytest.raises(InvalidEvent, match=r"x\['y'\]"):
             model.learn_one(x, True)
     assert (dict(model.weights), model.intercept) == before
+
+
+def test_every_learner_turns_numbers_of_any_type_into_floats(learner: LinearClassifier) -> None:
+    odd: list[dict[str, Any]] = [
+        {"a": Decimal("0.5"), "b": Fraction(1, 4), "c": np.float32(0.5), "d": True},
+        {"a": np.int64(2), "b": 3, "c": np.float16(-0.5), "d": np.bool_(True)},
+        {"a": 10**300, "b": Decimal(1)},
+        {"b": np.float32(2.0), "c": -1},
+    ]
+    labels = ["A", "B"] * 2 if learner._multiclass else [True, False] * 2
+    one: Any = learner.clone()
+    two: Any = learner.clone()
+    for x, y in zip(odd, labels, strict=True):
+        plain = {name: float(value) for name, value in x.items()}
+        assert one.predict_learn_one(x, y) == two.predict_learn_one(plain, y)
+        assert type(one.score_one(x)) is float
+        assert one.score_one(x) == two.score_one(plain)
+    assert repr(one.get_state()["scalars"]) == repr(two.get_state()["scalars"])
+    for name, vector in one.get_state()["vectors"].items():
+        assert {type(value) for value in vector.view().values()} <= {float}
+        assert dict(vector.view()) == dict(two.get_state()["vectors"][name].view())
+
+
+def test_every_learner_refuses_a_bad_value_whole(learner: LinearClassifier) -> None:
+    model: Any = learner.clone()
+    labels = ["A", "B"] if learner._multiclass else [True, False]
+    for y in labels:
+        model.learn_one({"a": 1.0, "b": 2.0}, y)
+    state = model.get_state()
+    before = repr(state["scalars"]), repr([dict(v.view()) for v in state["vectors"].values()])
+    for value in ("1", None, math.nan, math.inf, 10**400, [1.0], 1j):
+        for name in ("a", "new"):
+            with pytest.raises(InvalidEvent, match=f"x\\['{name}'\\]"):
+                model.learn_one({"b": 1.0, name: value}, labels[0])
+            with pytest.raises(InvalidEvent, match=f"x\\['{name}'\\]"):
+                model.score_one({"b": 1.0, name: value})
+    state = model.get_state()
+    assert before == (
+        repr(state["scalars"]),
+        repr([dict(v.view()) for v in state["vectors"].values()]),
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
 import pytest
 from river import optim
 
@@ -445,7 +446,7 @@ class TestMulticlass:
         assert model.accounting.events == 1
         assert type(model.predict_one({"a": 1.0})) is type(first)
 
-    @pytest.mark.parametrize("y", [None, math.nan, 1.0, 1.5, [1], {}])
+    @pytest.mark.parametrize("y", [None, math.nan, 1.0, 1.5, [1], {}, ("x", [1]), pd.NA, pd.NaT])
     def test_what_names_no_class_is_refused(self, multiclass: Any, y: Any) -> None:
         with pytest.raises(InvalidEvent, match="y must be a label"):
             multiclass.clone().learn_one({"a": 1.0}, y)

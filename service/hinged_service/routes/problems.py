@@ -102,9 +102,8 @@ def _field(found: Any, value: Any) -> str:
     """Return where a fault is, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
-        if (isinstance(value, dict) and part in value) or (
-            isinstance(value, list) and isinstance(part, int) and part < len(value)
-        ):
+        known = range(len(value)) if isinstance(value, list) else value
+        if isinstance(known, (dict, range)) and part in known:
             value = value[part]
         elif value is not _NO_BODY and found["type"] != "missing":
             continue
