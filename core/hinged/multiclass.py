@@ -165,7 +165,11 @@ class MulticlassLinearClassifier(LinearClassifier):
             and margin <= self._update_margin
             and self._update(x, self._parts[y], self._parts[rival], margin, norm, w)
         )
-        account.updates += updated
+        if updated:
+            account.updates += 1
+            if self.max_features is not None:
+                moved = self._parts[y].weights.view()
+                self._names.update((name, None) for name in x if name in moved)
         return y_pred, score, mistake, updated, loss
 
     def _raw_scores(self, x: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[Any, float]]:
@@ -276,7 +280,6 @@ class MulticlassLinearClassifier(LinearClassifier):
             return x
         kept = room(x, self._names, len(self._names), self.max_features)
         self.accounting.ignored += len(x) - len(kept)
-        self._names.update(dict.fromkeys(kept))
         return kept
 
     def _overflow(self) -> bool:

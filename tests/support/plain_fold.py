@@ -7,7 +7,6 @@ imported here: it is the witness against it.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
@@ -23,12 +22,8 @@ Fields = dict[str, str]
 
 
 def accounts(learner: Learner) -> dict[str, int | float]:
-    """Return the intercept, the clock and every counter of a learner."""
-    return {
-        "intercept": learner.intercept,
-        "clock": learner.clock,
-        **dataclasses.asdict(learner.accounting),
-    }
+    """Return the intercept and every counter of a learner."""
+    return dict(learner.get_state()["scalars"])
 
 
 @dataclass
@@ -51,6 +46,11 @@ class Folded:
     def accounts(self) -> dict[str, int | float]:
         """The intercept and the counters."""
         return accounts(self.learner)
+
+    def note(self, entry_id: str, fields: Fields) -> None:
+        """Stand at an entry."""
+        self.position, self.chain = entry_id, fields["chain"]
+        self.chains[entry_id] = fields["chain"]
 
     def reached(self, position: str) -> bool:
         """Tell whether a position that was answered, `id.chain`, is one of this log's."""
@@ -102,11 +102,23 @@ def fold_log(
         if number == 0:
             assert "genesis" in fields, "the log's beginning was trimmed away: raise the retention"
             assert fields["chain"] == _sha1(uid)
+            folded.note(entry_id, fields)
         else:
-            _fold_entry(folded, fields, target)
-        folded.position, folded.chain = entry_id, fields["chain"]
-        folded.chains[entry_id] = fields["chain"]
+            fold_entry(folded, entry_id, fields, target)
     return folded
+
+
+def binary(y: Any) -> bool | None:
+    """Return the target of a model without labels of its own."""
+    return {True: True, False: False}.get(y) if type(y) in (bool, int) else None
+
+
+def fold_entry(
+    folded: Folded, entry_id: str, fields: Fields, target: Callable[[Any], bool | None] = binary
+) -> None:
+    """Learn the next entry, after checking that its chain leads from the one before."""
+    _fold_entry(folded, fields, target)
+    folded.note(entry_id, fields)
 
 
 def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | None]) -> None:
