@@ -15,11 +15,10 @@ Event = tuple[dict[str, float], bool]
 
 
 def data_file(name: str) -> Path:
-    root = Path(__file__).parents[1]
-    folder = Path(os.environ.get("HINGED_TEST_DATA", root / ".." / "shared" / "data"))
-    if not (folder / name).exists():
-        pytest.skip(f"{name} is not there: point HINGED_TEST_DATA at the folder that holds it")
-    return folder / name
+    path = Path(os.environ.get("HINGED_DATA", "")) / name
+    if "HINGED_DATA" not in os.environ or not path.exists():
+        pytest.skip(f"{name} is not there: point HINGED_DATA at the folder that holds it")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 _RETRY_S = 0.02
 _SAVE_PAUSE_S = 0.1
 _GATHER_BYTES = 2**20
+_GATHER_S = 0.002
+_SLOW_S = 0.001
+_SMALL_BYTES = 2**16
 _REBUILDS = 3
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
@@ -296,7 +299,10 @@ class Appender:
         while self._queue or self._readers:
             if self._queue:
                 taken = self._take()
+                started_s = self._loop.time()
                 await self._guarded(self._commit(taken), [w.fail for w in taken])
+                if self._queue:
+                    await self._gather(self._loop.time() - started_s)
             else:
                 readers, self._readers = self._readers, []
                 if await self._guarded(self._read_all(), [_failer(r) for r in readers]):
@@ -305,6 +311,15 @@ class Appender:
                             reader.set_result(None)
             self.save_if_due()
         self._task = None
+
+    async def _gather(self, took_s: float) -> None:
+        """Let the callers just answered come back and join the next batch, if batches take long.
+
+        Without it two halves of the callers take turns; where the disk decides
+        (appendfsync always) each half pays for a write of its own.
+        """
+        if took_s > _SLOW_S and self._queued_bytes < _SMALL_BYTES:
+            await asyncio.sleep(min(took_s / 4, _GATHER_S))
 
     async def _guarded(
         self, step: asyncio.Future[None] | object, fails: Sequence[Callable[[BaseException], None]]

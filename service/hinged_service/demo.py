@@ -97,8 +97,11 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
                 _service(log, data_dir or Path(folder) / "data", port)
             )
             console.print(f"It listens on [bold]{url}[/] and keeps every event in a durable log.\n")
+            from river.datasets import Phishing  # takes a second, in which the service starts
+
+            _await_ready(process, url, log)
             with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
-                _stream(console, client)
+                _stream(console, client, list(Phishing()))
                 _show_model(console, client)
             if not keep:
                 _print(console, _next_steps("http://127.0.0.1:8000", running=False))
@@ -152,7 +155,6 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
             if address is None:
                 process.wait(_STOP_TIMEOUT_S)
                 raise _ServiceFailed(f"the service did not start.\n{_read_tail(log)}")
-            _await_ready(process, address[0], log)
             yield process, address[0]
         finally:
             _stop(process)
@@ -199,9 +201,9 @@ def _read_tail(log: Path) -> str:
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
 
 
-def _stream(console: Console, client: httpx.Client) -> None:
-    from river.datasets import Phishing  # takes a second: not before the service has started
-
+def _stream(
+    console: Console, client: httpx.Client, data: list[tuple[dict[str, float], bool]]
+) -> None:
     spec = {"learner": {"type": "perceptron"}}
     _checked(client.put(f"/v1/models/{_MODEL}", json=spec))
     _print(console, f"PUT /v1/models/{_MODEL}  {json.dumps(spec)}")
@@ -209,9 +211,8 @@ def _stream(console: Console, client: httpx.Client) -> None:
         console,
         f"POST /v1/models/{_MODEL}/learn, one web page at a time: predicted, scored, then learned.",
     )
-    data = Phishing()
     tally = _Tally()
-    with _progress(console, data.n_samples) as advance:
+    with _progress(console, len(data)) as advance:
         for number, (x, y) in enumerate(data):
             event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
             tally.add(_checked(client.post(f"/v1/models/{_MODEL}/learn", json=event)))

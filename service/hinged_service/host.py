@@ -230,7 +230,7 @@ class Host:
 
     async def entries(self) -> dict[str, IndexEntry]:
         """Return the index entries of all models that are neither half made nor half gone."""
-        found = await models.all_entries(self.connection)
+        found, _ = await models.all_entries(self.connection)
         return {n: e for n, e in sorted(found.items()) if e.base is not None and not e.deleting}
 
     async def _look_after(self) -> None:
@@ -251,7 +251,7 @@ class Host:
 
     async def _sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
-        found = await models.all_entries(self.connection)
+        found, unreadable = await models.all_entries(self.connection)
         by_stream: dict[str, dict[str, str]] = defaultdict(dict)
         for name, entry in found.items():
             if entry.deleting:
@@ -266,6 +266,9 @@ class Host:
                 unnamed |= await self._sweep_stream(StreamKeys(stream), named)
             except DamagedState as error:
                 logger.error("stream %s is damaged: %s", stream, error)  # noqa: TRY400 - it says all
+        if unreadable:  # nobody knows which followers are theirs: remove none
+            logger.warning("index entries that cannot be read here: %s", ", ".join(unreadable))
+            unnamed.clear()
         self._orphans = unnamed
 
     async def _sweep_stream(self, keys: StreamKeys, named: dict[str, str]) -> set[str]:

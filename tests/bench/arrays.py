@@ -89,15 +89,16 @@ def _as_multiples(
     with Caller(service.port, PATH) as caller:
         for _ in range(10):
             caller.post(bodies.next())
-        for _ in range(rounds):
-            whole, decode = [], []
+    for _ in range(rounds):
+        whole, decode = [], []
+        with Caller(service.port, PATH) as caller:
             for _ in range(calls):
                 body = bodies.next()
                 decode.append(_decode_s(body))
                 whole.append(caller.timed_post(body)[0])
-            alone.append(median(whole) / median(decode))
-            decoding.append(median(decode) / SIZE * 1e6)
-            busy.append(_seconds_per_call(service, bodies, calls) / median(decode))
+        alone.append(median(whole) / median(decode))
+        decoding.append(median(decode) / SIZE * 1e6)
+        busy.append(_seconds_per_call(service, bodies, calls) / median(decode))
     name = _name(with_ids) + (", 30 of 20,000 names" if sparse else ", 30 names")
     target = TARGETS[with_ids]
     return [

@@ -1,7 +1,7 @@
 """Accuracy of every learner beside fixed peers: predict, then learn, on identical input.
 
 Run `python -m tests.bench.quality`. Phishing and Bananas ship with River; elec.csv
-and sms_spam.tsv are read from the folder HINGED_TEST_DATA, where it is set. Vowpal
+and sms_spam.tsv are read from the folder HINGED_DATA, where it is set. Vowpal
 Wabbit takes part if `vowpalwabbit` is installed.
 """
 
@@ -76,7 +76,7 @@ def bananas() -> Rows:
 
 
 def _open(name: str, **options: Any) -> Iterator[dict[str, str]]:
-    path = Path(os.environ.get("HINGED_TEST_DATA", "")) / name
+    path = Path(os.environ.get("HINGED_DATA", "")) / name
     with path.open(newline="", encoding="utf-8") as file:
         yield from csv.DictReader(file, **options)
 
@@ -123,7 +123,7 @@ def table(streams: dict[str, Rows], models: dict[str, Callable[[], Any]]) -> Ite
 
 def main() -> None:
     streams = {"Phishing": scaled(phishing()), "Bananas": scaled(bananas())}
-    if os.environ.get("HINGED_TEST_DATA"):
+    if os.environ.get("HINGED_DATA"):
         streams |= {"elec": scaled(elec()), "sms_spam": sms()}
     peers = dict(PEERS)
     if importlib.util.find_spec("vowpalwabbit") is not None:

@@ -300,6 +300,24 @@ def resource_trackers(pids: set[int]) -> set[int]:
     return {p for p in pids if b"resource_tracker" in Path(f"/proc/{p}/cmdline").read_bytes()}
 
 
+def test_a_killed_embedded_server_comes_back_by_itself(
+    run: Callable[..., Command], tmp_path: Path
+) -> None:
+    service = run("serve", "--port", "0")
+    with service.ready() as client:
+        client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        event = {"id": "1", "x": {"heat": 2.0}, "y": True}
+        client.post("/v1/models/m/learn", json=event).raise_for_status()
+        (server,) = embedded_servers(tmp_path / "data")
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: gone(server))
+        wait_until(lambda: client.get("/readyz").is_success)
+        assert client.post("/v1/models/m/learn", json=event).json()["duplicate"]
+        assert client.get("/v1/models/m").json()["events"] == 1
+        service.process.terminate()
+        assert service.finish()[0] == 0
+
+
 def test_two_services_share_a_data_directory(run: Callable[..., Command], tmp_path: Path) -> None:
     first, second = (run("serve", "--port", "0") for _ in range(2))
     with first.ready() as one, second.ready() as other:

@@ -23,7 +23,7 @@ from tests.support.plain_fold import fold_log, model_uid
 from tests.support.redis_server import RedisServer
 
 import hinged
-from hinged_service.errors import ModelGone, NotFound, ServiceError
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.spec import IndexEntry
 from hinged_service.store import models
 
@@ -314,5 +314,50 @@ def test_the_index_tells_another_client_what_there_is(
                 entry = json.loads(str(client.hget("hinged:models", "m")))
             assert entry["spec"]["learner"]["type"] == PERCEPTRON["learner"]["type"]
             assert (entry["stream"], entry["deleting"]) == ("m", False)
+
+    asyncio.run(run())
+
+
+def test_an_entry_that_an_older_version_wrote_can_be_used_and_deleted(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """It lacks the fields that came later."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            with shared_server.client() as client:
+                entry = json.loads(str(client.hget("hinged:models", "m")))
+                del entry["spec"]["max_features"], entry["deleting"]
+                client.hset("hinged:models", "m", json.dumps(entry))
+                await one.create("m")
+                await one.learn("m", event(0))
+                await asyncio.wait_for(one.host.delete("m"), 5)
+                assert list(client.scan_iter()) == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"uid":"u","stream":"m","spec":{"learner":9}}'])
+def test_an_entry_that_cannot_be_read_here_harms_no_other_model(
+    redis_url: str, shared_server: RedisServer, text: str
+) -> None:
+    """It may be a newer version's: what could be its follower is left alone."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.create("newer", stream="m")
+            with shared_server.client() as client:
+                uid = model_uid(client, "newer")
+                client.hset("hinged:models", "newer", text.replace('"u"', f'"{uid}"'))
+                for call in (one.learn("newer", event(0)), one.create("newer", stream="m")):
+                    with pytest.raises(SetAside):
+                        await call
+                for _ in range(3):
+                    await one.host._sweep()
+                assert client.hexists("hinged:{m}:followers", uid)
+                assert list(await one.host.entries()) == ["m"]
+                assert (await one.learn("m", event(0))).outcomes[0] is not None
 
     asyncio.run(run())

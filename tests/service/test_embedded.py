@@ -251,21 +251,46 @@ def test_data_survives_a_clean_stop(data_dir: Path) -> None:
     server.release()
 
 
-def test_data_survives_a_killed_server_and_its_socket_file(data_dir: Path) -> None:
-    server = EmbeddedServer(data_dir)
-    url = server.acquire()
+def test_data_survives_the_death_of_everybody(user: Callable[..., User], data_dir: Path) -> None:
+    killed = user()
+    url = killed.acquire()
+    pid = process_id(url)
     with client(url) as connection:
         connection.set("answer", "42")
-        assert connection.execute_command("WAITAOF", 1, 0, 5_000)[0] == 1
-    os.kill(process_id(url), signal.SIGKILL)
-    wait_until(lambda: not embedded_servers(data_dir))
+    killed.end(signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: gone(pid))
     assert Path(unquote(url.removeprefix("unix://"))).exists()
-    other = EmbeddedServer(data_dir)
-    with client(other.acquire()) as connection:
+    server = EmbeddedServer(data_dir)
+    with client(server.acquire()) as connection:
         assert connection.get("answer") == "42"
     server.release()
-    assert embedded_servers(data_dir) == [process_id(url)]
-    other.release()
+
+
+def test_a_killed_server_is_started_again_by_one_of_its_users(
+    user: Callable[..., User], data_dir: Path
+) -> None:
+    users = [user() for _ in range(3)]
+    (url,) = {each.acquire() for each in users}
+    pid = process_id(url)
+    with client(url) as connection:
+        connection.set("answer", "42")
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: gone(pid) and embedded_servers(data_dir) != [])
+    with client(url) as connection:
+        wait_until(lambda: answers(connection))
+        assert connection.get("answer") == "42"
+    assert embedded_servers(data_dir) == [process_id(url)] != [pid]
+    for each in users:
+        each.leave()
+    assert embedded_servers(data_dir) == []
+
+
+def answers(connection: redis.Redis) -> bool:
+    try:
+        return bool(connection.ping())
+    except redis.RedisError:
+        return False
 
 
 @pytest.mark.parametrize("name", ["x" * 120 + "/" + "y" * 120, 'with space, "quotes", \' and é'])

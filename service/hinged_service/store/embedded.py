@@ -8,7 +8,8 @@ process, so no kill can leave a wrong one behind:
   the last one and stops the server; whoever comes meanwhile waits for the end of it.
 - `server.lock` is taken to start a server and then held by the server itself, through
   a descriptor that it inherits: nobody starts a second one, also when the first does
-  not answer, and it is free exactly when no server can write to the directory.
+  not answer, and it is free exactly when no server can write to the directory. A user
+  who finds it free starts the server again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -39,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.01
 _STOP_TIMEOUT_S: Final = 60.0
+_WATCH_S: Final = 0.25
+_WATCH_AGAIN_S: Final = 5.0
 _ANSWER_TIMEOUT_S: Final = 5.0
 _SOCKET_PATH_BYTES: Final = 100
 _LOG_TAIL_BYTES: Final = 2_000
@@ -47,8 +51,9 @@ _LOG_TAIL_BYTES: Final = 2_000
 class EmbeddedServer:
     """A share in the Valkey server that keeps one data directory.
 
-    The first user starts the server, the last one stops it, and a server whose users
-    were all killed is taken over by the next one. It listens on a unix socket only
+    The first user starts the server, the last one stops it. A server whose users were
+    all killed is taken over by the next one; one that is killed itself is started
+    again, from its file, by whichever user sees it first. It listens on a unix socket only
     and fsyncs its append-only file every second.
 
     Parameters
@@ -77,6 +82,8 @@ class EmbeddedServer:
         self._data_dir = data_dir.expanduser().resolve()
         self._start_timeout_s = start_timeout_s
         self._users: _Lock | None = None
+        self._watch: threading.Thread | None = None
+        self._released = threading.Event()
         self._log_start = 0
 
     def acquire(self) -> str:
@@ -116,6 +123,9 @@ class EmbeddedServer:
                 "at a directory of your own, or HINGED_REDIS_URL at a Redis."
             ) from error
         self._users = users
+        self._released.clear()
+        self._watch = threading.Thread(target=self._keep_alive, args=(binary,), daemon=True)
+        self._watch.start()
         return "unix://" + quote(str(path))
 
     def release(self) -> None:
@@ -127,6 +137,9 @@ class EmbeddedServer:
         users, self._users = self._users, None
         if users is None:
             return
+        self._released.set()
+        if self._watch is not None:
+            self._watch.join()
         try:
             self._leave(users)
         except (OSError, StartupError) as error:
@@ -158,6 +171,21 @@ class EmbeddedServer:
                     f"after {self._start_timeout_s:g} s. Its log is {self._log_file}."
                 )
             time.sleep(_POLL_S)
+
+    def _keep_alive(self, binary: Path) -> None:
+        pause_s = _WATCH_S
+        while not self._released.wait(pause_s):
+            pause_s = _WATCH_S
+            try:
+                with _Lock(self._data_dir / "server.lock") as server:
+                    if server.try_lock(exclusive=True):
+                        logger.warning(
+                            "The embedded Valkey of %s has ended; starting it again", self._data_dir
+                        )
+                        self._start(binary, server)
+            except (OSError, StartupError) as error:
+                logger.warning("The embedded Valkey of %s: %s", self._data_dir, error)
+                pause_s = _WATCH_AGAIN_S
 
     def _start(self, binary: Path, server_lock: _Lock) -> None:
         path = self._private_socket()

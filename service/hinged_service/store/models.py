@@ -21,7 +21,7 @@ from hinged_service.codec import (
     encode_state,
     place,
 )
-from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.errors import ModelGone, SetAside, Unavailable
 from hinged_service.keys import INDEX, ModelKeys, StreamKeys
 from hinged_service.scripts import load
 from hinged_service.spec import IndexEntry
@@ -116,27 +116,42 @@ async def swap(
     connection: Connection, name: str, expected: IndexEntry | None, new: IndexEntry | None
 ) -> bool:
     """Set the index entry of `name` if it is still the expected one; `None` means absent."""
-    reply = await connection.run(
-        _SWAP,
-        [INDEX],
-        name,
-        "" if expected is None else expected.dumps(),
-        "" if new is None else new.dumps(),
-    )
-    return bool(reply[0])
+    stage = ("", "", 0)
+    if expected is not None:
+        stage = (expected.uid, expected.base or "", int(expected.deleting))
+    text = "" if new is None else new.dumps()
+    return bool(await connection.run(_SWAP, [INDEX], name, *stage, text))
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | None:
-    """Return the index entry of a model."""
+    """Return the index entry of a model.
+
+    Raises
+    ------
+    SetAside
+        If it cannot be read here.
+
+    """
     text = await connection.hget(INDEX, name)
-    return None if text is None else IndexEntry.loads(text)
+    try:
+        return None if text is None else IndexEntry.loads(text)
+    except ValueError as error:
+        raise SetAside(
+            f"The index entry of {name!r} is damaged, or of a newer version of the service.",
+            retry_after_s=60,
+        ) from error
 
 
-async def all_entries(connection: Connection) -> dict[str, IndexEntry]:
-    """Return the whole index, by model name."""
-    return {
-        name: IndexEntry.loads(text) for name, text in (await connection.hgetall(INDEX)).items()
-    }
+async def all_entries(connection: Connection) -> tuple[dict[str, IndexEntry], list[str]]:
+    """Return the index by model name, and the names whose entry cannot be read here."""
+    entries: dict[str, IndexEntry] = {}
+    unreadable: list[str] = []
+    for name, text in (await connection.hgetall(INDEX)).items():
+        try:
+            entries[name] = IndexEntry.loads(text)
+        except ValueError:
+            unreadable.append(name)
+    return entries, unreadable
 
 
 async def register(
