@@ -171,3 +171,12 @@ def test_what_no_bound_holds_for_is_refused() -> None:
     assert bounds.general(Perceptron(), [], {"a": 1.0}) == 0.0
     assert bounds.minimiser([]).bound == 0.0
     assert bounds.best_multiple([], {"a": 1.0}).bound == 0.0
+
+
+def test_the_general_form_by_hand() -> None:
+    rows: Rows = [({"a": 1.0}, True)]
+    fresh = Perceptron(0.5, margin=1.0, fit_intercept=False)
+    assert bounds.general(fresh, rows, {"a": 1.0}) == 5.0  # Q = 1 + 2 * 1 / 0.5
+    begun = Perceptron(0.5, margin=1.0, fit_intercept=False, initial_weights={"a": 1.0})
+    # Q is 5 again, and u - w / (eta Q) is 1 - 1 / 2.5
+    assert bounds.general(begun, rows, {"a": 1.0}) == pytest.approx(1.8, abs=1e-12)

@@ -211,3 +211,23 @@ def test_exported_weights_give_the_served_scores(learner: LinearClassifier) -> N
             exported = json.loads(json.dumps(list(weights.items())))
             again = math.fsum(value * x.get(name, 0.0) for name, value in exported)
             assert again + intercept == pytest.approx(score, rel=1e-9, abs=1e-9)
+
+
+def test_every_learner_notes_each_name_whose_number_changed(learner: LinearClassifier) -> None:
+    model: Any = learner.clone()
+    rows = rows_for(learner, 80)
+    for x, y in rows[:40]:
+        model.learn_one(x, y)
+    vectors = model.get_state()["vectors"]
+    before = {}
+    for name, vector in vectors.items():
+        vector.track()
+        before[name] = dict(vector.view())
+    known = {y for _, y in rows[:40]}
+    for x, y in rows[40:]:
+        if y in known:
+            model.learn_one({**x, "fresh": 1.0}, y)
+    for name, vector in model.get_state()["vectors"].items():
+        now = vector.view()
+        changed = {key for key in {*now, *before[name]} if now.get(key) != before[name].get(key)}
+        assert changed <= vector.take_changed(), name

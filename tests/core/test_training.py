@@ -221,6 +221,18 @@ def test_mixing_averaged_perceptrons_mixes_both() -> None:
     assert mixed.score_one({}) == pytest.approx((one.score_one({}) + two.score_one({})) / 2)
 
 
+def test_mixing_averages_of_uneven_shards() -> None:
+    one, two = AveragedPerceptron(), AveragedPerceptron()
+    for x, y in datasets.Phishing().take(30):
+        one.learn_one(x, y)
+    for x, y in datasets.Phishing().take(90):
+        two.learn_one(x, y)
+    mixed = mix([one, two], [3.0, 1.0])
+    for name in {*one.weights, *two.weights}:
+        mean = 0.75 * one.weights.get(name, 0.0) + 0.25 * two.weights.get(name, 0.0)
+        assert mixed.weights[name] == pytest.approx(mean, abs=1e-12)
+
+
 def test_mixing_one_learner_gives_it_back() -> None:
     one, _ = halves(Perceptron())
     assert dict(mix([one]).weights) == dict(one.weights)
