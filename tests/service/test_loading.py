@@ -281,6 +281,24 @@ def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
     asyncio.run(run())
 
 
+def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            await one.create("m")
+            with shared_server.client() as client:
+                client.hset("hinged:{m}:meta", "chain", "0" * 40)
+            for _ in range(3):
+                with pytest.raises(SetAside):
+                    await two.learn("m", event(0))
+            await one.host.delete("m")
+            await one.create("m")
+            assert (await two.learn("m", event(0))).outcomes[0] is not None
+
+    asyncio.run(run())
+
+
 def test_a_model_of_another_fold_is_neither_folded_nor_written(
     redis_url: str, shared_server: RedisServer
 ) -> None:
