@@ -51,7 +51,7 @@ class Host:
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, Appender] = OrderedDict()
         self._opening: dict[str, asyncio.Task[Appender]] = {}
-        self._aside: dict[str, tuple[SetAside, float]] = {}
+        self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -91,11 +91,6 @@ class Host:
         appender = self.live(name)
         if appender is not None:
             return appender
-        aside = self._aside.get(name)
-        if aside is not None:
-            if asyncio.get_running_loop().time() < aside[1]:
-                raise aside[0]
-            del self._aside[name]
         task = self._opening.get(name)
         if task is None:
             task = self._opening[name] = asyncio.create_task(self._load(name))
@@ -113,13 +108,16 @@ class Host:
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)
             raise NotFound(f"There is no model {name!r}. Create it with PUT /v1/models/{name}.")
+        now_s = asyncio.get_running_loop().time()
+        self._aside = {uid: why for uid, why in self._aside.items() if now_s < why[1]}
+        if entry.uid in self._aside:
+            raise SetAside(self._aside[entry.uid][0], retry_after_s=60)
         try:
             appender = await Appender.open(
                 self.connection, self._settings, entry, self._producer, self._sequence
             )
         except SetAside as error:
-            until_s = asyncio.get_running_loop().time() + _ASIDE_S
-            self._aside[name] = (error, until_s)
+            self._aside[entry.uid] = (error.detail, now_s + _ASIDE_S)
             raise
         except ModelGone:
             raise NotFound(
@@ -222,7 +220,6 @@ class Host:
                 break
         await self._finish_deletion(name, entry.as_deleting())
         self._live.pop(name, None)
-        self._aside.pop(name, None)
 
     async def _finish_deletion(self, name: str, entry: IndexEntry) -> None:
         await models.delete(self.connection, StreamKeys(entry.stream).model(entry.uid))

@@ -116,8 +116,8 @@ class Replica:
                 self.base = self.position.id
 
     def is_saved(self) -> bool:
-        """Tell whether the stored snapshot is as far as this replica."""
-        return _order(self.stored) >= self.position.order
+        """Tell whether the stored snapshot is as far as this replica, and sound."""
+        return self._complete and _order(self.stored) >= self.position.order
 
     def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
         """Tell whether a snapshot should be taken now."""

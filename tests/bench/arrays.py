@@ -25,7 +25,7 @@ from hinged_service.store import logs
 from tests.bench.events import FEATURES, POOL, made_events
 from tests.bench.http_calls import MODEL, create_model
 from tests.bench.load import Caller
-from tests.bench.servers import BARE, SERVICE, Server, running
+from tests.bench.servers import BARE, SERVICE, Server, cpu_s, running
 from tests.bench.table import Row
 from tests.support.redis_server import RedisServer
 
@@ -67,7 +67,7 @@ def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
             create_model(service)
             rows: list[Row] = []
             for with_ids, sparse in itertools.product((False, True), repeat=2):
-                rows += _as_multiples(service, with_ids, sparse, rounds, calls)
+                rows += _as_multiples(service, server, with_ids, sparse, rounds, calls)
         for with_ids in (False, True):
             rows += _where(server.url, with_ids, calls * rounds // 2)
     finally:
@@ -80,22 +80,27 @@ def _name(with_ids: bool) -> str:
 
 
 def _as_multiples(
-    service: Server, with_ids: bool, sparse: bool, rounds: int, calls: int
+    service: Server, redis: RedisServer, with_ids: bool, sparse: bool, rounds: int, calls: int
 ) -> list[Row]:
     bodies = Bodies(with_ids, sparse)
     alone: list[float] = []
     busy: list[float] = []
+    worker: list[float] = []
+    store: list[float] = []
     decoding: list[float] = []
     with Caller(service.port, PATH) as caller:
         for _ in range(10):
             caller.post(bodies.next())
     for _ in range(rounds):
         whole, decode = [], []
+        worker_s, store_s = service.cpu_s(), cpu_s(redis.pid)
         with Caller(service.port, PATH) as caller:
             for _ in range(calls):
                 body = bodies.next()
                 decode.append(_decode_s(body))
                 whole.append(caller.timed_post(body)[0])
+        worker.append((service.cpu_s() - worker_s) / (calls * SIZE) * 1e6)
+        store.append((cpu_s(redis.pid) - store_s) / (calls * SIZE) * 1e6)
         alone.append(median(whole) / median(decode))
         decoding.append(median(decode) / SIZE * 1e6)
         busy.append(_seconds_per_call(service, bodies, calls) / median(decode))
@@ -105,6 +110,8 @@ def _as_multiples(
         Row(f"{name}, one caller / orjson.loads", alone, target=target, at_most=True),
         Row(f"{name}, two connections / orjson.loads", busy, target=target, at_most=True),
         Row(f"{name}: orjson.loads", decoding, "µs/event"),
+        Row(f"{name}, one caller: processor of the worker", worker, "µs/event"),
+        Row(f"{name}, one caller: processor of Redis", store, "µs/event"),
     ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -27,6 +29,18 @@ def one_answer(service: Server, call: str, body: bytes) -> bytes:
     """Return what the service answers to a body."""
     with Caller(service.port, f"{MODEL}/{call}") as caller:
         return caller.post(body)
+
+
+def fsync_ms(folder: Path, count: int = 50) -> list[float]:
+    """Return how long this disk takes to keep 8 KiB: what appendfsync always waits for."""
+    times: list[float] = []
+    with (folder / "fsync").open("wb", buffering=0) as file:
+        for _ in range(count):
+            started_s = time.perf_counter()
+            file.write(b"x" * 8192)
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - started_s) * 1e3)
+    return times
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
@@ -84,6 +98,7 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
                     cpu[name].append(used_s / (measured * seconds) * 1e6)
     return [
         *_rows(rate),
+        Row("fdatasync of 8 KiB on this disk, nothing else running", fsync_ms(folder), "ms"),
         *(Row(name, values, "requests/s") for name, values in rate.items()),
         *(Row(f"{name}: processor of the worker", v, "µs/request") for name, v in cpu.items()),
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.engine import event, fold_of, leaked_keys, stored_state, until, worker
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, free_port
 
 from hinged_service.scripts import load
 from hinged_service.store import models
@@ -26,7 +26,7 @@ SCRIPTS = sorted(
 def cluster(tmp_path: Path) -> Iterator[RedisServer]:
     """A cluster of one node, which checks slots as any cluster does."""
     server = RedisServer(tmp_path / "redis")
-    server.start("--cluster-enabled", "yes")
+    server.start("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     with server.client() as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
         asyncio.run(until(lambda: "cluster_state:ok" in _info(server)))

@@ -224,6 +224,33 @@ def test_a_damaged_snapshot_is_refused_and_made_anew_from_the_log(
     asyncio.run(run())
 
 
+def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    """Another follower may trim the log meanwhile: what could be rebuilt must be saved soon."""
+
+    async def run() -> None:
+        async with worker(redis_url) as before:
+            await before.create("m")
+            for n in range(10):
+                await before.learn("m", event(n))
+            await before.save("m")
+        with shared_server.client() as client:
+            keys = StreamKeys("m").model(model_uid(client, "m"))
+            client.hset(keys.vector("weights"), "a", "nan")
+            position = stored_position(client)
+            async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
+                after.host.start()
+                await after.open("m")
+                await until(lambda: client.hget(keys.vector("weights"), "a") != "nan")
+                assert stored_position(client) == position
+                assert stored_state(client) == fold_of(client)
+            async with worker(redis_url) as later:
+                assert not (await later.open("m")).replica.needs_full
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("damage", ["state lost", "weight NaN", "position no position"])
 def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
     redis_url: str, shared_server: RedisServer, damage: str
@@ -250,6 +277,24 @@ def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
                 await after.create("m")
                 assert (await after.learn("m", event(1))).outcomes[0] is not None
                 assert (await after.state("m"))["events"] == 1
+
+    asyncio.run(run())
+
+
+def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            await one.create("m")
+            with shared_server.client() as client:
+                client.hset("hinged:{m}:meta", "chain", "0" * 40)
+            for _ in range(3):
+                with pytest.raises(SetAside):
+                    await two.learn("m", event(0))
+            await one.host.delete("m")
+            await one.create("m")
+            assert (await two.learn("m", event(0))).outcomes[0] is not None
 
     asyncio.run(run())
 

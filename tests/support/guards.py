@@ -37,7 +37,7 @@ GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {
     ),
     "a snapshot is newer than the stored one": (
         (CHANGES, FULL),
-        {"if compare(stored, new) >= 0 then return {'stored', stored} end": ""},
+        {"then return {'stored', stored} end": "then end"},
     ),
     "a snapshot is of a follower": (
         (CHANGES, FULL),

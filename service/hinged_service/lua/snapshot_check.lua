@@ -1,13 +1,15 @@
 -- Shared by the two snapshot scripts: may (new, new_chain) become the model's snapshot?
 -- Returns nothing if it may, else the script's reply; second result: the stored position.
+-- `again`: also where the stored one is; a whole snapshot may replace a damaged one in its place.
 
-local function refusal(meta, log, followers, uid, new, new_chain)
+local function refusal(meta, log, followers, uid, new, new_chain, again)
   local stored = redis.call('HGET', followers, uid)
   if not stored then return {'gone'} end
   stored = words(stored)
   local m = redis.call('HMGET', meta, 'last', 'chain', 'hold:' .. uid)
   if not holds(log, m[1], m[2], new, new_chain) then return {'lost'} end
-  if compare(stored, new) >= 0 then return {'stored', stored} end
+  local order = compare(stored, new)
+  if order > 0 or order == 0 and not again then return {'stored', stored} end
   if m[3] then
     local held, till = words(m[3])
     local now = redis.call('TIME')

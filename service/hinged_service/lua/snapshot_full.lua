@@ -11,7 +11,7 @@
 --#include snapshot_check
 
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
-local no = refusal(meta, log, followers, ARGV[1], ARGV[2], ARGV[3])
+local no = refusal(meta, log, followers, ARGV[1], ARGV[2], ARGV[3], true)
 if no then return no end
 for v = 5, #KEYS, 2 do
   if redis.call('HLEN', KEYS[v + 1]) ~= tonumber(ARGV[6 + (v - 5) / 2]) then
