@@ -34,7 +34,6 @@ __all__ = ["ShortStartupErrors", "main", "worker_app"]
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
-_HUNG_AFTER_S: Final = 30  # then uvicorn kills a worker; a busy machine is not a reason
 
 cli = typer.Typer(
     name="hinged",
@@ -153,7 +152,6 @@ def serve(
                 proxy_headers=False,
                 server_header=False,
                 timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
-                timeout_worker_healthcheck=_HUNG_AFTER_S,
             ),
             listener,
         )

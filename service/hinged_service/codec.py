@@ -286,10 +286,16 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
             position=Position.parse(f"{rest['position']}.{rest['chain']}"),
             scalars=dict(json.loads(rest["scalars"])),
             sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},
-            marks=[(str(i), int(b)) for i, b in json.loads(rest["marks"])],
+            marks=[_mark(*mark) for mark in json.loads(rest["marks"])],
         )
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedState(f"the stored state is damaged: {error}") from error
+
+
+def _mark(entry_id: Any, log_bytes: Any) -> tuple[str, int]:
+    if not (_ENTRY_ID.fullmatch(entry_id) and type(log_bytes) is int):
+        raise ValueError("a mark is an entry id and a number of bytes")
+    return entry_id, log_bytes
 
 
 def _digest(fields: Mapping[str, str]) -> str:

@@ -23,6 +23,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from hinged_service.errors import StartupError
+from hinged_service.store.embedded import EmbeddedServer
+
 __all__ = ["run_demo"]
 
 _MODEL: Final = "phishing"
@@ -158,6 +161,12 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
             yield process, address[0]
         finally:
             _stop(process)
+            if process.returncode != 0 and data_dir.exists():
+                # It did not end in order, so its Valkey may have been left to us.
+                server = EmbeddedServer(data_dir)
+                with contextlib.suppress(StartupError):
+                    server.acquire()
+                server.release()
 
 
 _NOT_INHERITED: Final = {"HINGED_REDIS_URL", "HINGED_DATA_DIR"}
@@ -185,6 +194,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
         process.wait(_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.wait()
     finally:
         signal.signal(signal.SIGINT, before)
 

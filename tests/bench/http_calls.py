@@ -98,7 +98,7 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
                     cpu[name].append(used_s / (measured * seconds) * 1e6)
     return [
         *_rows(rate),
-        Row("fdatasync of 8 KiB on this disk, nothing else running", fsync_ms(folder), "ms"),
+        Row("fdatasync of 8 KiB on this disk, without other load of ours", fsync_ms(folder), "ms"),
         *(Row(name, values, "requests/s") for name, values in rate.items()),
         *(Row(f"{name}: processor of the worker", v, "µs/request") for name, v in cpu.items()),
     ]

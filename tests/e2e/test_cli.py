@@ -73,7 +73,14 @@ class Command:
         return self.process.returncode, out, err
 
     def relatives(self) -> list[int]:
-        return with_variable(MARK, self.environment[MARK])
+        """All living processes that come from a command of this test."""
+        return relatives(self.environment)
+
+
+def relatives(environment: dict[str, str]) -> list[int]:
+    # A Valkey server overwrites its environment, so it is known by its directory.
+    folder = Path(environment["TMPDIR"]).parent
+    return [*with_variable(MARK, environment[MARK]), *embedded_servers(folder)]
 
 
 @pytest.fixture
@@ -100,15 +107,15 @@ def run(environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
     yield start
     for command in commands:
         if command.process.poll() is None:
-            command.process.kill()
+            command.process.terminate()
+            command.process.wait(60)
         for pipe in (command.process.stdout, command.process.stderr):
             if pipe is not None:
                 pipe.close()
-        command.process.wait()
     try:
-        wait_until(lambda: not with_variable(MARK, environment[MARK]))
+        wait_until(lambda: not relatives(environment))
     finally:
-        for pid in with_variable(MARK, environment[MARK]):
+        for pid in relatives(environment):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -208,6 +215,7 @@ def test_a_demo_whose_service_dies_fails_and_says_so(run: Callable[..., Command]
     code, _, err = demo.finish()
     assert code == 1
     assert "the service ended by itself" in err
+    assert demo.relatives() == []
 
 
 def test_a_demo_on_a_terminal_draws_a_bar_and_a_table(environment: dict[str, str]) -> None:
@@ -225,7 +233,7 @@ def test_a_demo_on_a_terminal_draws_a_bar_and_a_table(environment: dict[str, str
     assert "1250/1250" in text
     assert "mean hinge loss" in text
     assert "━" in text
-    assert with_variable(MARK, environment[MARK]) == []
+    assert relatives(environment) == []
 
 
 def test_a_demo_in_plain_ascii(run: Callable[..., Command]) -> None:

@@ -166,6 +166,8 @@ DAMAGES: dict[str, Damage] = {
     "sizes no object": lambda c, state, w, f: _signed(c, state, sizes="[1]"),
     "scalars no object": lambda c, state, w, f: _signed(c, state, scalars="3"),
     "marks no pairs": lambda c, state, w, f: _signed(c, state, marks="[1]"),
+    "marks no ids": lambda c, state, w, f: _signed(c, state, marks='[["x", 1]]'),
+    "marks of no bytes": lambda c, state, w, f: _signed(c, state, marks='[["1-0", null]]'),
     "another schema": lambda c, state, w, f: _signed(c, state, schema="99"),
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -37,7 +38,14 @@ WORKERS = 3
 CLIENTS = 6
 PATIENCE_S = 2.0
 TROUBLES = {"drop": 6, "cut": 2, "slow": 2, "kill": 3, "save one": 6, "flush": 1}
-TROUBLES |= {"copy data": 3, "set back": 2, "set back in a pause": 1, "crash": 1, "delete": 1}
+TROUBLES |= {
+    "stand still": 1,
+    "copy data": 3,
+    "set back": 2,
+    "set back in a pause": 1,
+    "crash": 1,
+    "delete": 1,
+}
 """What may happen, and how often compared to the others."""
 
 
@@ -83,6 +91,7 @@ class Chaos:
             reply_bytes=(1024, 2**22, 2**22)[number % 3],
             snapshot_chunk=7,
             hold_ms=200,
+            max_replicas=(1, 1_000, 1_000)[number % 3],
         )
         one.host.start()
         return one
@@ -199,6 +208,11 @@ class Chaos:
             await self._try(self._ask(one, self.random.choice(MODELS)))
         await self._set_back(number)
         self._going.set()
+
+    async def _stand_still(self, number: int) -> None:
+        self.server.signal(signal.SIGSTOP)
+        await asyncio.sleep(self.random.uniform(0.1, 0.6))
+        self.server.signal(signal.SIGCONT)
 
     async def _crash(self, number: int) -> None:
         self.server.kill()
