@@ -56,11 +56,17 @@ class BinaryAnswers:
     learner
         A binary learner, whose label is decided by the sign of its score.
 
+    Attributes
+    ----------
+    label
+        From a label of the learner to the label as JSON has it.
+
     """
 
     def __init__(self, pair: Any, learner: Any) -> None:
         negative, positive = pair if pair is not None else (False, True)
         self._labels: tuple[Label, Label] = (negative, positive)
+        self.label: Callable[[bool], Label] = self._labels.__getitem__
         self._texts = label_text(negative), label_text(positive)
         self._targets: dict[Any, bool] = {negative: False, positive: True}
         self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
@@ -83,10 +89,6 @@ class BinaryAnswers:
         if self._types == (bool, int):
             return "must be true or false (or 1 or 0)"
         return f"must be {shown(self._labels[0])} or {shown(self._labels[1])}"
-
-    def label(self, y_pred: Any) -> Label | None:
-        """Return the label as JSON has it for a label of the learner."""
-        return self._labels[y_pred]
 
     def classes(self) -> list[Label]:
         """Return the labels, the negative one first."""

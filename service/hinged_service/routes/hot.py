@@ -14,11 +14,10 @@ import msgspec
 from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
-import hinged
 from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
 from hinged_service.events import MAX_DETAILS, Event, parse_events, parse_questions
-from hinged_service.fold import Fold, Refused, Result
+from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label
 from hinged_service.routes.bodies import at_least, read_json_body
@@ -187,21 +186,16 @@ class Learning(_Call):
             if not many:  # the path of a lone event has no index
                 conflict.errors = [Detail("id", fault.reason) for fault in conflict.errors]
             raise
-        late = [(i, r) for i, r in enumerate(learned.outcomes) if isinstance(r, Refused)]
+        late = [(i, r) for i, r in enumerate(learned.outcomes) if type(r) is Refused]
         if late:
             raise _refusal(late, many, logged=True)
+        outcomes: Any = learned.outcomes
         at, label = str(learned.position), fold.answers.label
-        answers = [_learned(outcome, label, at) for outcome in learned.outcomes]
+        answers = [
+            Duplicate(at) if o is None else Learned(label(o[0]), o[1], o[2], o[3], o[4], at)
+            for o in outcomes
+        ]
         return _encode(answers if many else answers[0])
-
-
-def _learned(
-    outcome: Result, label: Callable[[Any], Label | None], position: str
-) -> Learned | Duplicate:
-    if not isinstance(outcome, hinged.Outcome):
-        return Duplicate(position)
-    y_pred, score, mistake, updated, hinge_loss = outcome
-    return Learned(label(y_pred), score, mistake, updated, hinge_loss, position)
 
 
 def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
@@ -215,9 +209,11 @@ def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
             for i, event in enumerate(events)
             if answers.target(event.y) is None
         ]
-    for i, event in enumerate(events):
-        if event.w != 1.0 and (refusal := fold.refuses_weight(event.w)) is not None:
-            faults.append((i, Refused("w", refusal)))
+    if {event.w for event in events} - {1.0}:
+        for i, event in enumerate(events):
+            refusal = fold.refuses_weight(event.w)
+            if refusal is not None:
+                faults.append((i, Refused("w", refusal)))
     return faults
 
 
