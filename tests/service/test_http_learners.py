@@ -165,6 +165,8 @@ def check_through_http(
             account = client.get(path).json()
             for field in ("events", "mistakes", "updates", "hinge_loss", "perceptron_loss"):
                 assert account[field] == getattr(learner.accounting, field), field
+            if hasattr(learner, "classes"):  # in the order seen, which decides ties
+                assert account["classes"] == learner.classes
             shown = client.get(f"{path}/weights").json()
             del shown["position"]
             assert shown == weights_of(learner)
@@ -280,6 +282,23 @@ def test_a_class_too_many_is_refused_by_the_fold_and_its_id_is_used_up(
     assert (model["classes"], model["events"], model["rejected"]) == (["A", "B"], 2, 1)
     assert client.post(f"{path}/learn", json=events[2]).json()["duplicate"] is True
     assert client.get(path).json()["rejected"] == 1
+
+
+def test_a_new_class_wins_no_tie_against_one_seen_before_also_after_a_restart(
+    server: RedisServer, workers: list[Service]
+) -> None:
+    with workers[0].client() as one, workers[1].client() as other:
+        path = "/v1/models/ties"
+        one.put(path, json={"learner": {"type": "multiclass_perceptron", "fit_intercept": False}})
+        for y in ("zebra", "apple"):  # no feature: every score stays 0
+            one.post(f"{path}/learn", json={"x": {}, "y": y})
+        _wait_until_saved(one, path)
+        third = start(server)
+        with third.client() as restarted:
+            for client in (one, other, restarted):
+                answer = client.post(f"{path}/predict", json={"x": {"new": 1}}).json()
+                assert (answer["y"], list(answer["proba"])) == ("zebra", ["zebra", "apple"])
+        third.stop()
 
 
 def test_one_class_can_be_looked_at(client: httpx.Client, new_model: NewModel) -> None:
