@@ -76,7 +76,10 @@ class Settings(BaseSettings):
         1_000, ge=1, le=3_000, description="Weights written or read in one command."
     )
     hold_ms: int = Field(
-        10_000, ge=100, description="Longest a loading worker may hold a model's snapshot still."
+        10_000,
+        ge=100,
+        le=60_000,
+        description="Longest a loading worker may hold a model's snapshot still.",
     )
     retention_bytes: int = Field(
         64 * 2**20, ge=0, description="Log kept behind the snapshots, per stream."

@@ -114,14 +114,20 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
             with shared_server.client() as client:
                 before = stored_state(client)
                 await one.connection.run(
-                    models._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 60_000
+                    models._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
                 )
                 changes = appender.replica.take_snapshot(0, full=False)
                 base = appender.replica.base
                 assert await models.save_changes(one.connection, keys, changes, base) == "later"
-                whole = appender.replica.take_snapshot(0, full=True)
+                whole = appender.replica.take_snapshot(2**30, full=True)
                 assert await models.save_full(one.connection, keys, whole, 5) == "later"
                 assert stored_state(client) == before
+                # a hold set by a clock that has gone back since is none
+                far_ms = int(time.time() * 1000) + 10**7
+                hold = f"{stored_position(client)} {far_ms}"
+                client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
+                assert await models.save_full(one.connection, keys, whole, 5) == "ok"
+                assert stored_state(client) == fold_of(client)
 
     asyncio.run(run())
 

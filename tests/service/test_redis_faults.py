@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import (
+    Worker,
     event,
     everything,
     fold_of,
@@ -21,7 +22,7 @@ from tests.support.engine import (
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
-from hinged_service.errors import Unavailable
+from hinged_service.errors import NotFound, Unavailable
 
 
 def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
@@ -435,5 +436,68 @@ def test_a_redis_that_comes_back_empty_does_not_get_the_old_model(
                 await one.create("m")
                 await one.learn("m", event(1))
                 assert await one.state("m") == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_no_call_waits_long_for_a_redis_that_stands_still(own_server: RedisServer) -> None:
+    """Not even those that need several answers, of a model that is not open here."""
+
+    async def run() -> None:
+        async with worker(own_server.url) as one, worker(own_server.url) as cold:
+            await one.create("m")
+            await one.learn("m", event(0))
+            own_server.signal(signal.SIGSTOP)
+            try:
+                began_s = time.monotonic()
+                refused = await asyncio.gather(
+                    cold.learn("m", event(1)),
+                    cold.open("m"),
+                    cold.create("another"),
+                    one.create("m"),
+                    one.host.delete("m"),
+                    one.host.entries(),
+                    one.connection.check_writable(),
+                    one.read("m"),
+                    return_exceptions=True,
+                )
+                assert time.monotonic() - began_s < 1
+                for answer in refused:
+                    assert type(answer) is Unavailable
+                    assert answer.retry_after_s is not None
+                began_s = time.monotonic()
+                await one.save("m")
+                assert time.monotonic() - began_s < 1
+            finally:
+                own_server.signal(signal.SIGCONT)
+            await until(lambda: _deleted(cold))
+            with own_server.client() as client:
+                # what stood in line at the server was run when it went on
+                await cold.create("m")
+                await cold.learn("m", event(1))
+                assert await cold.state("m") == fold_of(client)
+
+    async def _deleted(cold: Any) -> bool:
+        with contextlib.suppress(NotFound):
+            await cold.host.delete("m")
+        return True
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_stops_while_redis_stands_still_ends_soon(own_server: RedisServer) -> None:
+    async def run() -> None:
+        one = Worker(own_server.url)
+        one.host.start()
+        for name in "abcdefgh":
+            await one.create(name)
+            await one.learn(name, event(0))
+        own_server.signal(signal.SIGSTOP)
+        try:
+            began_s = time.monotonic()
+            await one.stop()
+            assert time.monotonic() - began_s < 3
+        finally:
+            own_server.signal(signal.SIGCONT)
 
     asyncio.run(run())

@@ -2,6 +2,8 @@
 -- Returns nothing if it may, else the script's reply; second result: the stored position.
 -- `again`: also where the stored one is; a whole snapshot may replace a damaged one in its place.
 
+local MAX_HOLD_MS = 60000 -- a longer one was set before the server's clock went back
+
 local function refusal(meta, log, followers, uid, new, new_chain, again)
   local stored = redis.call('HGET', followers, uid)
   if not stored then return {'gone'} end
@@ -13,7 +15,8 @@ local function refusal(meta, log, followers, uid, new, new_chain, again)
   if m[3] then
     local held, till = words(m[3])
     local now = redis.call('TIME')
-    if held == stored and now[1] * 1000 + now[2] / 1000 < (tonumber(till) or 0) then return {'later'} end
+    local left = (tonumber(till) or 0) - now[1] * 1000 - now[2] / 1000
+    if held == stored and left > 0 and left <= MAX_HOLD_MS then return {'later'} end
   end
   return nil, stored
 end
