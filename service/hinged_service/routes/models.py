@@ -164,7 +164,13 @@ def router(settings: Settings) -> APIRouter:
             stale_s=appender.staleness_s(),
         )
 
-    @routes.delete("/{model}", status_code=204, summary="Delete a model", responses=unknown)
+    @routes.delete(
+        "/{model}",
+        status_code=204,
+        response_class=Response,
+        summary="Delete a model",
+        responses=unknown,
+    )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
         await _host(request).delete(model)
