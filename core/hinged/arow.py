@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from hinged.base import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
 from hinged.state import SUM, Kind
-from hinged.vector import WeightVector, all_finite
+from hinged.vector import WeightVector
 
 __all__ = ["AROW"]
 
@@ -75,8 +75,8 @@ class AROW(BinaryLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
-        x = as_floats(self._room(x))
-        spread, uncertainty = spread_of(self._variance, x)
+        variance_of, weight_of = self._variance.lookup, self._weights.lookup
+        x, uncertainty = _measured(self._room(x), variance_of)
         constant = self.intercept_variance * self._constant
         total = uncertainty + constant + self.r / w
         beta = 1.0 / total if total > 0.0 else math.nan
@@ -84,40 +84,31 @@ class AROW(BinaryLinearClassifier):
         if step == 0.0:
             return False
         intercept = self.intercept + step * constant
-        weights, variance = moved(self._weights, self._variance, spread, step, beta)
-        if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
+        if not (math.isfinite(uncertainty + intercept) and self._weights.fits(x, step, norm)):
             return self._overflow()
-        self._weights.put(weights)
-        self._variance.put(variance)
+        weights, variance = self._weights.opened(x), self._variance.opened(x)
+        for name, value in x.items():
+            before = variance_of(name, 1.0)
+            product = before * value
+            weights[name] = weight_of(name, 0.0) + step * product
+            left = before - beta * product * product
+            variance[name] = left if left > 0.0 else 0.0
         self.intercept = intercept
         self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
         self.accounting.updates += 1
         return True
 
 
-def spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, float], float]:
-    """Return S x by name, and x . S x; a variance never stored is 1."""
-    stored = variance.view().get
-    spread = {}
+def _measured(
+    x: Mapping[Any, Any], variance_of: Callable[[Any, float], float]
+) -> tuple[Mapping[Any, float], float]:
+    """Return `x` with floats for its numbers, and x . S x."""
     uncertainty = 0.0
-    for name, value in x.items():
-        spread[name] = product = stored(name, 1.0) * value
-        uncertainty += product * value
-    return spread, uncertainty
-
-
-def moved(
-    weights: WeightVector,
-    variance: WeightVector,
-    spread: Mapping[Any, float],
-    step: float,
-    beta: float,
-) -> tuple[dict[Any, float], dict[Any, float]]:
-    """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
-    weight, stored = weights.view().get, variance.view().get
-    new_weights, new_variance = {}, {}
-    for name, product in spread.items():
-        new_weights[name] = weight(name, 0.0) + step * product
-        left = stored(name, 1.0) - beta * product * product
-        new_variance[name] = left if left > 0.0 else 0.0
-    return new_weights, new_variance
+    try:
+        for name, value in x.items():
+            uncertainty += variance_of(name, 1.0) * value * value
+    except TypeError:
+        return _measured(as_floats(x), variance_of)
+    if type(uncertainty) is float:  # so x holds nothing of NumPy's
+        return x, uncertainty
+    return _measured(as_floats(x), variance_of)

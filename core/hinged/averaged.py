@@ -82,32 +82,23 @@ class AveragedPerceptron(BinaryLinearClassifier):
     def _step(self, margin: float, norm2: float, w: float) -> float:
         return rate_at(self.learning_rate, self.clock) * w
 
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
-        before = self.intercept
-        updated = super()._update(x, target, margin, norm, w)
-        moved = saturated((self.clock - 1) * (self.intercept - before))
-        self.intercept_sum = saturated(self.intercept_sum + moved)
-        return updated
-
     def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
         weights, sums, lag = self._weights, self._sums, (self.clock - 1) * step
         if not (weights.fits(x, step, norm) and sums.fits(x, lag, norm)):
             return False
         weights.add(x, step)
         sums.add(x, lag)
+        if self.fit_intercept:
+            self.intercept_sum = saturated(self.intercept_sum + saturated(lag))
         return True
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
-        return self._mean_score(x, self._raw_score(x))
+        mean = (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
+        return self._raw_score(x) - mean
 
     def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
-        score = self._mean_score(x, raw_score)
+        score = raw_score - (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
         return score if -math.inf < score < math.inf else self.score_one(x)
-
-    def _mean_score(self, x: Mapping[Any, Any], raw_score: float) -> float:
-        return raw_score - (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
 
     def _weight(self, name: Hashable) -> float:
         return saturated(self._weights.get(name) - self._sums.get(name) / max(self.clock, 1))

@@ -11,7 +11,7 @@ from hinged.vector import Features
 
 _FLOAT = {float}
 
-__all__ = ["as_floats", "binary_target", "checked_features", "checked_weight"]
+__all__ = ["as_floats", "binary_target", "checked_features", "checked_weight", "refuse_unplain"]
 
 
 def binary_target(y: object) -> float:
@@ -87,6 +87,12 @@ def checked_features(x: object) -> Features:
 def as_floats(x: Mapping[Any, Any]) -> Mapping[Any, float]:
     """Return `x`, already known to hold finite real numbers, with floats for all of them."""
     return x if {*map(type, x.values())} <= _FLOAT else {n: float(v) for n, v in x.items()}
+
+
+def refuse_unplain(x: Any) -> None:
+    """Raise `TypeError` unless `x` is a dictionary of floats; they may be infinite or NaN."""
+    if type(x) is not dict or not {*map(type, x.values())} <= _FLOAT:
+        raise TypeError("not a dictionary of floats")
 
 
 def _number(value: Any) -> float | None:

@@ -138,19 +138,33 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not self._penalised:
             return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
-        x = as_floats(self._room(x)) if hit else {}
-        old = self._due(x)
         shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
+        if not hit:
+            self._penalise(shrink, pull)
+            return False
+        x = self._room(x)
+        weights_before = self._due(x)
         self._penalise(shrink, pull)
         step = eta * w * target
-        new = {name: shrink * weight + step * x[name] for name, weight in old.items()}
-        if pull > 0.0:
-            new = {name: _pulled(weight, pull) for name, weight in new.items()}
-        return hit and self._commit(new, step, {})
+        intercept = self.intercept + step * self._constant
+        if not (math.isfinite(intercept) and self._weights.fits(x, step, norm)):
+            return self._overflow()
+        weights = self._weights.opened(x)
+        if pull == 0.0:
+            for name, value, before in zip(x, x.values(), weights_before, strict=True):
+                weights[name] = shrink * before + step * value
+        else:
+            for name, value, before in zip(x, x.values(), weights_before, strict=True):
+                a = shrink * before + step * value
+                weights[name] = a - pull if a > pull else a + pull if a < -pull else 0.0
+        self._mark(x)
+        self.intercept = intercept
+        self.accounting.updates += 1
+        return True
 
     def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
-        stored, rate, penalised = self._squares.view().get, self.learning_rate, self._penalised
-        weights, squares = self._due(x), {}
+        stored, rate, penalised = self._squares.lookup, self.learning_rate, self._penalised
+        weights, squares = dict(zip(x, self._due(x), strict=True)), {}
         for name, value in x.items():
             squares[name] = square = stored(name, 0.0) + value * value
             if square > 0.0:

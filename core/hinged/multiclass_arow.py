@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hinged.arow import moved, spread_of
 from hinged.events import as_floats
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
 from hinged.parameters import PositiveNumber
-from hinged.vector import all_finite
+from hinged.vector import WeightVector, all_finite
 
 __all__ = ["MulticlassAROW"]
 
@@ -82,7 +81,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
     ) -> bool:
         x = as_floats(self._room(x))
         parts = ((right, 1.0), (rival, -1.0))
-        spreads = [spread_of(part.aside, x) for part, _ in parts]
+        spreads = [_spread_of(part.aside, x) for part, _ in parts]
         constants = [part.aside_intercept * self._constant for part, _ in parts]
         uncertainty = spreads[0][1] + spreads[1][1]
         total = uncertainty + constants[0] + constants[1] + self.r / w
@@ -92,7 +91,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
             return False
         new = []
         for (part, sign), (spread, _), constant in zip(parts, spreads, constants, strict=True):
-            weights, variance = moved(part.weights, part.aside, spread, sign * step, beta)
+            weights, variance = _moved(part.weights, part.aside, spread, sign * step, beta)
             intercept = part.intercept + sign * step * constant
             if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
                 return self._overflow()
@@ -103,3 +102,31 @@ class MulticlassAROW(MulticlassLinearClassifier):
             part.aside.put(variance)
             part.intercept, part.aside_intercept = intercept, left
         return True
+
+
+def _spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, float], float]:
+    """Return S x by name, and x . S x; a variance never stored is 1."""
+    stored = variance.view().get
+    spread = {}
+    uncertainty = 0.0
+    for name, value in x.items():
+        spread[name] = product = stored(name, 1.0) * value
+        uncertainty += product * value
+    return spread, uncertainty
+
+
+def _moved(
+    weights: WeightVector,
+    variance: WeightVector,
+    spread: Mapping[Any, float],
+    step: float,
+    beta: float,
+) -> tuple[dict[Any, float], dict[Any, float]]:
+    """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
+    weight, stored = weights.view().get, variance.view().get
+    new_weights, new_variance = {}, {}
+    for name, product in spread.items():
+        new_weights[name] = weight(name, 0.0) + step * product
+        left = stored(name, 1.0) - beta * product * product
+        new_variance[name] = left if left > 0.0 else 0.0
+    return new_weights, new_variance

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hinged.accounting import Accounting
+from hinged.events import refuse_unplain
 from hinged.state import SIGNED, SUM, Kind
 from hinged.vector import WeightVector
 
@@ -53,15 +54,14 @@ class LazyPenalty:
         self.pull = 0.0
         self._shrink_marks = WeightVector()
         self._pull_marks = WeightVector()
-        self._ready: dict[Any, float] | None = None
+        self._ready: list[float] | None = None
         """The event's weights, between its score and its update."""
 
     @property
     def weights(self) -> Mapping[Any, float]:
         """The weights, penalties included: a live view, or computed where there are some."""
-        if not self._penalised:
-            return self._weights.view()
-        return self._current(self._weights.view())
+        stored = self._weights.view()
+        return dict(zip(stored, self._current(stored), strict=True)) if self._penalised else stored
 
     def _penalise(self, shrink: float, pull: float) -> None:
         """Count one event's factor and pull against every weight."""
@@ -74,9 +74,8 @@ class LazyPenalty:
             for vector in (self._weights, self._shrink_marks, self._pull_marks):
                 vector.clear()
 
-    def _mark(self, names: Iterable[Hashable]) -> None:
+    def _mark(self, names: Mapping[Any, Any]) -> None:
         """Note that these weights have paid up to now."""
-        names = tuple(names)
         if self.steps == "adagrad":
             self._pull_marks.put(dict.fromkeys(names, float(self.clock)))
             return
@@ -87,44 +86,39 @@ class LazyPenalty:
 
     def _raw_weight(self, name: Hashable) -> float:
         """Return a weight after all events so far."""
-        return self._current((name,))[name]
+        return self._current((name,))[0]
 
-    def _current(self, names: Iterable[Any], clock: int | None = None) -> dict[Any, float]:
+    def _current(self, names: Collection[Any], clock: int | None = None) -> list[float]:
         """Return weights after all events so far; with AdaGrad, after those up to `clock`."""
-        weight = self._weights.view().get
+        weight = self._weights.lookup
         if not self._penalised:
-            return {name: weight(name, 0.0) for name in names}
+            return [weight(name, 0.0) for name in names]
         if self.steps == "adagrad":
             clock = self.clock if clock is None else clock
-            return {name: self._adagrad_weight(name, clock) for name in names}
-        shrinks, pulls = self._shrink_marks.view().get, self._pull_marks.view().get
-        log_shrink, pull = self.log_shrink, self.pull
+            return [self._adagrad_weight(name, clock) for name in names]
+        log_shrink, pull, exp = self.log_shrink, self.pull, math.exp
+        shrunk, pulled = self._shrink_marks.lookup, self._pull_marks.lookup
         if self.l1 == 0.0:
-            return {
-                name: weight(name, 0.0) * math.exp(min(0.0, log_shrink - shrinks(name, 0.0)))
+            return [
+                weight(name, 0.0) * exp(due)
+                if (due := log_shrink - shrunk(name, log_shrink)) < 0.0
+                else weight(name, 0.0)
                 for name in names
-            }
-        current = {}
-        if self.l2 == 0.0:
-            for name in names:
-                value = weight(name, 0.0)
-                if value != 0.0:
-                    size = abs(value) - (pull - pulls(name, 0.0))
-                    value = 0.0 if size <= 0.0 else size if value > 0.0 else -size
-                current[name] = value
-            return current
+            ]
+        current = []
         for name in names:
             value = weight(name, 0.0)
             if value != 0.0:
-                due, paid = log_shrink - shrinks(name, 0.0), pulls(name, 0.0)
-                if due != 0.0 or paid != pull:
-                    factor = math.exp(due) if due < 0.0 else 1.0
-                    size = factor * abs(value) - (pull - factor * paid)
-                    value = math.copysign(size, value) if size > 0.0 else 0.0
-            current[name] = value
+                paid = pulled(name, 0.0)
+                if self.l2 > 0.0 and (due := log_shrink - shrunk(name, 0.0)) < 0.0:
+                    factor = exp(due)
+                    value, paid = factor * value, factor * paid
+                pay = pull - paid
+                value = value - pay if value > pay else value + pay if value < -pay else 0.0
+            current.append(value)
         return current
 
-    def _due(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+    def _due(self, x: Mapping[Any, Any]) -> list[float]:
         """Return the weights of the present event before it, as its score found them."""
         ready, self._ready = self._ready, None
         if ready is None or len(ready) != len(x):
@@ -145,7 +139,7 @@ class LazyPenalty:
     def _settle(self) -> None:
         """Pay every weight's penalties now."""
         if self._penalised:
-            paid = self._current(self._weights.view())
+            paid = dict(self.weights)
             self._weights.put(paid)
             self._mark(paid)
 
@@ -153,22 +147,20 @@ class LazyPenalty:
         self._ready = None
         if not self._penalised:
             return self._weights.dot(x) + self.intercept
-        checked = self._weights.dot(x)
-        if not -math.inf < checked < math.inf:
-            return checked
-        self._ready = self._current(x)
-        return _dot(self._ready, x) + self.intercept
+        refuse_unplain(x)
+        self._ready = weights = self._current(x)
+        return _dot(weights, x) + self.intercept
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
-        checked = self._weights.dot(x)
-        if not self._penalised or not -math.inf < checked < math.inf:
-            return checked + self.intercept
+        if not self._penalised:
+            return self._weights.dot(x) + self.intercept
+        refuse_unplain(x)
         return _dot(self._current(x), x) + self.intercept
 
 
-def _dot(weights: Mapping[Any, float], x: Mapping[Any, Any]) -> float:
+def _dot(weights: Iterable[float], x: Mapping[Any, float]) -> float:
     """Return `w . x`, summed in the event's order."""
     total = 0.0
-    for weight, value in zip(weights.values(), x.values(), strict=True):
-        total += weight * float(value)
+    for weight, value in zip(weights, x.values(), strict=True):
+        total += weight * value
     return total

@@ -44,6 +44,8 @@ class WeightVector:
         `dot(x)` returns `w . x` for a `dict` of real numbers; a value that is
         not finite makes the result so, whether or not its weight is known. It
         raises `TypeError` if `x` is no `dict` or holds what is no real number.
+    lookup : callable
+        `lookup(name, default)` returns one stored weight: `get` for inner loops.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class WeightVector:
 
     """
 
-    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot")
+    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot", "lookup")
 
     def __init__(self, values: Features | None = None) -> None:
         self._values: Features = {} if values is None else values
@@ -68,6 +70,7 @@ class WeightVector:
         values = self._values
         self._vector: VectorDict[Hashable, float] = VectorDict(values)
         self.dot: Callable[[Any], float] = self._vector.dot
+        self.lookup: Callable[[Hashable, float], float] = values.get
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
 
     def __getstate__(self) -> tuple[Features, set[Hashable] | None]:
@@ -128,6 +131,15 @@ class WeightVector:
         self._vector.iadd_scaled(VectorDict(x), step)
         if self._changed is not None:
             self._changed.update(x)
+
+    def opened(self, names: Iterable[Hashable]) -> Features:
+        """Return the stored weights for a rule to set those of `names` in place.
+
+        What it sets must be finite floats within the bound of the last `fits`.
+        """
+        if self._changed is not None:
+            self._changed.update(names)
+        return self._values
 
     def put(self, values: Mapping[Any, float]) -> None:
         """Set the weights of some names, all of them finite floats."""
