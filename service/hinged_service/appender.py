@@ -25,7 +25,7 @@ from hinged_service.errors import (
     SetAside,
     Unavailable,
 )
-from hinged_service.events import Event, digest
+from hinged_service.events import Event, Json, digest
 from hinged_service.fold import Result
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
@@ -69,7 +69,7 @@ class Learned:
 @dataclass(slots=True)
 class _Waiting:
     events: list[Event]
-    payload: bytes
+    payload: Json
     marks: list[tuple[int, str, str]]
     deadline_s: float
     answer: asyncio.Future[Learned]
@@ -170,7 +170,7 @@ class Appender:
         """Return how old the replica's knowledge of the log is, in seconds."""
         return self._loop.time() - self.fresh_at_s
 
-    async def learn(self, events: list[Event], payload: bytes) -> Learned:
+    async def learn(self, events: list[Event], payload: Json) -> Learned:
         """Append the events to the log and return what they did.
 
         Parameters
@@ -370,7 +370,7 @@ class Appender:
         batch = logs.Batch(
             self._producer,
             next(self._sequence),
-            b"[" + b",".join([w.payload for w in taken]) + b"]",
+            _joined([w.payload for w in taken]),
             [logs.Caller(len(w.events), w.marks) for w in taken],
         )
         reply = await self._send(batch, min(w.deadline_s for w in taken))
@@ -588,6 +588,15 @@ async def _load(connection: Connection, settings: Settings, entry: IndexEntry) -
         )
         fresh = models.Loaded(Position.parse(entry.base), None, {})
         return Replica(entry.spec, fresh, now_s, complete=False)
+
+
+def _joined(payloads: list[Json]) -> bytes:
+    """Return one JSON array of all the callers' events, copying each once."""
+    parts: list[Json] = [b"["]
+    for payload in payloads:
+        parts += (payload, b",")
+    parts[-1] = b"]"
+    return b"".join(parts)
 
 
 def _failer(reader: asyncio.Future[None]) -> Callable[[BaseException], None]:

@@ -21,6 +21,7 @@ from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable
 __all__ = [
     "MAX_DETAILS",
     "Event",
+    "Json",
     "Question",
     "digest",
     "parse_events",
@@ -52,6 +53,10 @@ EventId = Annotated[
         description="Names the event: it counts once, however often it is sent.",
     ),
 ]
+
+
+Json = bytes | memoryview
+"""JSON text, or a part of it that was not copied."""
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -97,7 +102,7 @@ _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _PACK = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def parse_events(body: bytes, max_events: int) -> tuple[list[Event], bytes, bool]:
+def parse_events(body: bytes, max_events: int) -> tuple[list[Event], Json, bool]:
     """Read a learn body: one event or an array of them.
 
     Parameters
@@ -129,7 +134,7 @@ def parse_events(body: bytes, max_events: int) -> tuple[list[Event], bytes, bool
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _refuse(body, error, Event)
     _check_count(events, max_events)
-    return events, body[1:-1], True
+    return events, memoryview(body)[1:-1], True
 
 
 def parse_questions(body: bytes, max_events: int) -> tuple[list[Question], bool]:

@@ -62,40 +62,44 @@ class Fold:
         self.answers = answers_for(spec, self.learner)
         self.rejected = 0
 
-    def learn(self, event: Event | None) -> hinged.Outcome | Refused:
-        """Fold one event in.
+    def learn_all(self, events: Iterable[Event | None], skip: frozenset[int]) -> list[Result]:
+        """Fold the events of one entry in.
 
         Parameters
         ----------
-        event
-            A decoded event; `None` for one that could not be decoded.
+        events
+            Decoded events; `None` for one that could not be decoded.
+        skip
+            Indices of those that do not count.
 
         Returns
         -------
-        What it did, or why this model cannot take it: then it is counted as
-        rejected and nothing else changes.
+        Per event what it did; why this model cannot take it, which is counted and
+        changes nothing else; `None` for one that does not count.
 
         """
-        if event is None:
-            self.rejected += 1
-            return Refused("", "is not an event")
-        target = self.answers.target(event.y)
-        if target is None:
-            self.rejected += 1
-            return Refused("y", self.answers.expected())
-        try:
-            outcome: hinged.Outcome = self.learner.predict_learn_one(event.x, target, event.w)
-        except hinged.InvalidEvent as error:
-            self.rejected += 1
-            return Refused(error.field, error.reason)
-        return outcome
+        target, learn = self.answers.target, self.learner.predict_learn_one
+        results: list[Result] = []
+        for number, event in enumerate(events):
+            if number in skip:
+                results.append(None)
+                continue
+            try:
+                known = None if event is None else target(event.y)
+                if event is None or known is None:
+                    results.append(self._refuse(event))
+                else:
+                    results.append(learn(event.x, known, event.w))
+            except hinged.InvalidEvent as error:
+                self.rejected += 1
+                results.append(Refused(error.field, error.reason))
+        return results
 
-    def learn_all(self, events: Iterable[Event | None], skip: frozenset[int]) -> list[Result]:
-        """Fold the events of one entry in, but those at the indices in `skip`."""
-        learn = self.learn
-        if not skip:
-            return [learn(event) for event in events]
-        return [None if i in skip else learn(event) for i, event in enumerate(events)]
+    def _refuse(self, event: Event | None) -> Refused:
+        self.rejected += 1
+        if event is None:
+            return Refused("", "is not an event")
+        return Refused("y", self.answers.expected())
 
     def refuses_weight(self, w: float) -> str | None:
         """Return why the learner takes no event of this sample weight, `None` if it does."""

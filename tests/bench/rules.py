@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,21 +82,22 @@ def table_us(noise: float) -> tuple[int, float, float, float]:
     labels = values @ rng.normal(size=WIDTH) + rng.normal(scale=noise, size=len(values)) > 0
     X = pd.DataFrame(values, columns=[f"c{i}" for i in range(WIDTH)])
     y = pd.Series(labels)
-    model, loop = hinged.Perceptron(), hinged.Perceptron()
-    started = time.process_time()
-    model.learn_many(X, y)
-    many = time.process_time() - started
-    started = time.process_time()
-    for x, label in stream.iter_frame(X, y):
-        loop.learn_one(x, label)
-    single = time.process_time() - started
-    compiled = SklearnPerceptron(shuffle=False, max_iter=1, tol=None)
-    started = time.process_time()
-    compiled.fit(values, labels)
-    fit = time.process_time() - started
-    if dict(model.weights) != dict(loop.weights):
-        raise AssertionError("the table and the loop disagree")
-    many, single, fit = (s / len(values) * 1e6 for s in (many, single, fit))
+    best = [float("inf")] * 3
+    for _ in range(ROUNDS):
+        model, loop = hinged.Perceptron(), hinged.Perceptron()
+        compiled = SklearnPerceptron(shuffle=False, max_iter=1, tol=None)
+        marks = [time.process_time()]
+        model.learn_many(X, y)
+        marks.append(time.process_time())
+        for x, label in stream.iter_frame(X, y):
+            loop.learn_one(x, label)
+        marks.append(time.process_time())
+        compiled.fit(values, labels)
+        marks.append(time.process_time())
+        best = [min(b, end - start) for b, (start, end) in zip(best, pairwise(marks), strict=True)]
+        if dict(model.weights) != dict(loop.weights):
+            raise AssertionError("the table and the loop disagree")
+    many, single, fit = (s / len(values) * 1e6 for s in best)
     return model.accounting.updates, many, single, fit
 
 

@@ -296,16 +296,16 @@ def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
         async with worker(redis_url) as one:
             await one.create("m")
             await one.learn("m", event(0))
-            fold = (await one.open("m")).replica.fold
-            learn = fold.learn
+            learner = (await one.open("m")).replica.fold.learner
+            learn = learner.predict_learn_one
             calls = iter(range(100))
 
-            def failing(event: Any) -> Any:
+            def failing(x: Any, y: Any, w: float) -> Any:
                 if next(calls) == 1:
                     raise RuntimeError("a part that fails on an event that was checked")
-                return learn(event)
+                return learn(x, y, w)
 
-            monkeypatch.setattr(fold, "learn", failing)
+            monkeypatch.setattr(learner, "predict_learn_one", failing)
             with pytest.raises(Unavailable):
                 await one.learn("m", event(1), event(2), event(3))
             assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
