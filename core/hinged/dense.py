@@ -16,17 +16,19 @@ __all__ = ["learn_table"]
 Floats = npt.NDArray[np.float64]
 
 _SAFE = 1e300
-_LARGEST_BLOCK = 2_048
+_CHUNK = 1_024
+_FIRST_BLOCK = 64
 _SMALLEST_BLOCK = 4
 
 
 def learn_table(model: Perceptron, names: list[Any], X: Floats, targets: Floats) -> bool:
     """Learn the rows of a table in order, with the very bits that single calls would give.
 
-    The weights only change at updates. So the scores of a block of rows are taken
+    The weights only change at updates. So the margins of a block of rows are taken
     at once, each summed in column order; the rows up to the first update are done,
     that row is learned, and the next block starts after it. Blocks shrink and grow
-    with the distance between updates.
+    with the distance between updates. Rows are first multiplied by their target,
+    which rounds nothing, and end in the intercept's constant.
 
     Parameters
     ----------
@@ -51,48 +53,56 @@ def learn_table(model: Perceptron, names: list[Any], X: Floats, targets: Floats)
     if not reach * max(largest, 1.0) * len(names) + eta * len(X) + abs(model.intercept) < _SAFE:
         return False
     weights = model._weights
-    w = np.array([weights.get(name) for name in names])
-    scores, updates, w, b = _pass(model, eta, w, X, targets)
+    w = np.array([*(weights.get(name) for name in names), model.intercept])
+    margins: list[float] = []
+    updates = 0
+    buffer = np.empty((_CHUNK, len(w)))
+    for start in range(0, len(X), _CHUNK):
+        part = targets[start : start + _CHUNK]
+        signed = buffer[: len(part)]
+        np.multiply(X[start : start + _CHUNK], part[:, np.newaxis], out=signed[:, :-1])
+        signed[:, -1] = part * model._constant
+        found, updated = _pass(model, eta, w, signed, part)
+        margins += found
+        updates += updated
     if updates:
-        weights.put(dict(zip(names, w.tolist(), strict=True)))
-    model.intercept = b
+        weights.put(dict(zip(names, w[:-1].tolist(), strict=True)))
+    model.intercept = float(w[-1])
     model.clock += len(X)
-    _account(model, X, targets, scores, updates)
+    _account(model, X, targets, np.array(margins), updates)
     return True
 
 
 def _pass(
-    model: Perceptron, eta: float, w: Floats, X: Floats, targets: Floats
-) -> tuple[Floats, int, Floats, float]:
-    """Return the score of each row before it was learned, the updates, and the end."""
-    b, constant, margin = model.intercept, model._constant, model.margin
+    model: Perceptron, eta: float, w: Floats, signed: Floats, targets: Floats
+) -> tuple[list[float], int]:
+    """Move `w` along the rows; return the margin of each before it was learned, and the updates."""
     on_mistake, zero_target = model.update_on == "mistake", 1.0 if model.label_at_zero else -1.0
-    scores = np.empty(len(X))
-    row, block, updates = 0, 64, 0
-    while row < len(X):
-        end = min(row + block, len(X))
-        found = np.add.accumulate(X[row:end] * w, axis=1)[:, -1] + b
-        wrong = targets[row:end] * found <= margin
-        if on_mistake:
-            wrong &= (found != 0.0) | (targets[row:end] != zero_target)
-        first = int(wrong.argmax())
-        if not wrong[first]:
-            scores[row:end] = found
-            row, block = end, min(2 * block, _LARGEST_BLOCK)
+    limit, accumulate = model.margin, np.add.accumulate
+    margins: list[float] = []
+    row, block, updates = 0, _FIRST_BLOCK, 0
+    while row < len(signed):
+        found = accumulate(signed[row : row + block] * w, axis=1)[:, -1].tolist()
+        for first, margin in enumerate(found):
+            if margin <= limit and not (
+                on_mistake and margin == 0.0 and targets[row + first] == zero_target
+            ):
+                break
+        else:
+            margins += found
+            row, block = row + len(found), 2 * block
             continue
-        scores[row : row + first + 1] = found[: first + 1]
-        row += first
-        step = eta * float(targets[row])
-        w = w + step * X[row]
-        b += step * constant
+        margins += found[: first + 1]
+        step = signed[row + first]
+        w += step if eta == 1.0 else eta * step
         updates += 1
-        row, block = row + 1, max(_SMALLEST_BLOCK, 2 * first)
-    return scores, updates, w, b
+        row, block = row + first + 1, max(_SMALLEST_BLOCK, 2 * first)
+    return margins, updates
 
 
-def _account(model: Perceptron, X: Floats, targets: Floats, scores: Floats, updates: int) -> None:
+def _account(model: Perceptron, X: Floats, targets: Floats, margins: Floats, updates: int) -> None:
     account = model.accounting
-    margins = targets * scores
+    scores = targets * margins
     positive = scores >= 0.0 if model.label_at_zero else scores > 0.0
     account.events += len(X)
     account.mistakes += int(np.count_nonzero(positive != (targets > 0.0)))
