@@ -150,14 +150,16 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not (math.isfinite(intercept) and self._weights.fits(x, step, norm)):
             return self._overflow()
         weights = self._weights.opened(x)
-        if pull == 0.0:
+        if self.l1 == 0.0:
+            marks, mark = self._shrink_marks.opened(x), self.log_shrink
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
                 weights[name] = shrink * before + step * value
+                marks[name] = mark
         else:
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
                 a = shrink * before + step * value
                 weights[name] = a - pull if a > pull else a + pull if a < -pull else 0.0
-        self._mark(x)
+            self._mark(x)
         self.intercept = intercept
         self.accounting.updates += 1
         return True

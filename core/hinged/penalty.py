@@ -96,16 +96,15 @@ class LazyPenalty:
         if self.steps == "adagrad":
             clock = self.clock if clock is None else clock
             return [self._adagrad_weight(name, clock) for name in names]
+        current: list[float] = []
         log_shrink, pull, exp = self.log_shrink, self.pull, math.exp
         shrunk, pulled = self._shrink_marks.lookup, self._pull_marks.lookup
         if self.l1 == 0.0:
-            return [
-                weight(name, 0.0) * exp(due)
-                if (due := log_shrink - shrunk(name, log_shrink)) < 0.0
-                else weight(name, 0.0)
-                for name in names
-            ]
-        current = []
+            for name in names:
+                value = weight(name, 0.0)
+                due = log_shrink - shrunk(name, log_shrink)
+                current.append(value * exp(due) if due < 0.0 else value)
+            return current
         for name in names:
             value = weight(name, 0.0)
             if value != 0.0:
