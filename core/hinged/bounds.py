@@ -164,13 +164,15 @@ def best_multiple(
     """
     rows = _rows(events, fit_intercept)
     u = _with_intercept(weights, intercept, fit_intercept)
+    exponent = math.frexp(max(map(abs, u.values()), default=0.0))[1]
+    u = {name: math.ldexp(value, -exponent) for name, value in u.items()}  # any size will do
     square = _radius2(rows) * _square(u)
     margins = sorted((_margin(u, row) for row in rows), reverse=True)
     factor = 0.0
     for number, margin in enumerate(margins):
         active = math.fsum(margins[number:])
         end = 1.0 / margin if margin > 0.0 else math.inf
-        if not active > 0.0:
+        if not (active > 0.0 and square > 0.0):
             break
         factor = min(max(factor, active / square), end)
         if factor < end:

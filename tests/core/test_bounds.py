@@ -92,6 +92,13 @@ def test_every_form_holds_for_every_u(
         assert done <= least.bound + SLACK
 
 
+@pytest.mark.parametrize("size", [1e-244, 1.0, 1e244])
+def test_the_best_multiple_does_not_depend_on_the_size(size: float) -> None:
+    best = bounds.best_multiple([({"a": 1.0}, True)], {"a": size}, fit_intercept=False)
+    assert best.bound == pytest.approx(1.0)
+    assert best.weights["a"] == pytest.approx(1.0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(noisy, vectors, st.floats(-2, 2))
 def test_no_multiple_is_better_than_the_best(rows: Rows, u: dict[str, float], b: float) -> None:
