@@ -138,7 +138,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
         x, scores = self._raw_scores(x)
-        served = scores if self._serves_raw else self.scores_one(x)
+        served = scores if self._serves_raw else self._served_from(x, scores)
         y_pred = best(served)
         score = 0.0 if y_pred is None else served[y_pred]
         account = self.accounting
@@ -171,6 +171,10 @@ class MulticlassLinearClassifier(LinearClassifier):
                 moved = self._parts[y].weights.view()
                 self._names.update((name, None) for name in x if name in moved)
         return y_pred, score, mistake, updated, loss
+
+    def _served_from(self, x: Mapping[Any, Any], raw: dict[Any, float]) -> dict[Any, float]:
+        """Return the finite scores that predict, given those of the weights that learn."""
+        return self.scores_one(x)
 
     def _raw_scores(self, x: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[Any, float]]:
         """Return the event, cleaned if need be, and the scores of the weights that learn."""

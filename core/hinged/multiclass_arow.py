@@ -106,7 +106,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
 def _spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, float], float]:
     """Return S x by name, and x . S x; a variance never stored is 1."""
-    stored = variance.view().get
+    stored = variance.lookup
     spread = {}
     uncertainty = 0.0
     for name, value in x.items():
@@ -123,7 +123,7 @@ def _moved(
     beta: float,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
-    weight, stored = weights.view().get, variance.view().get
+    weight, stored = weights.lookup, variance.lookup
     new_weights, new_variance = {}, {}
     for name, product in spread.items():
         new_weights[name] = weight(name, 0.0) + step * product

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -77,5 +78,11 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
         return saturated(part.intercept - part.aside_intercept / max(self.clock, 1))
 
     def _served_score(self, part: Part, x: Mapping[Any, Any]) -> float:
-        sums = part.aside.dot(x) + part.aside_intercept
-        return part.weights.dot(x) + part.intercept - sums / max(self.clock, 1)
+        return part.weights.dot(x) + part.intercept - self._mean_lag(part, x)
+
+    def _mean_lag(self, part: Part, x: Mapping[Any, Any]) -> float:
+        return (part.aside.dot(x) + part.aside_intercept) / max(self.clock, 1)
+
+    def _served_from(self, x: Mapping[Any, Any], raw: dict[Any, float]) -> dict[Any, float]:
+        served = {y: raw[y] - self._mean_lag(part, x) for y, part in self._parts.items()}
+        return served if all(map(math.isfinite, served.values())) else self.scores_one(x)
