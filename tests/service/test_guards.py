@@ -22,6 +22,8 @@ from tests.support.chaos import Chaos
 from tests.support.guards import GUARDS, take_out
 from tests.support.redis_server import RedisServer
 
+from hinged_service.errors import SetAside
+
 Shared = Callable[[str, RedisServer], None]
 Own = Callable[[RedisServer, Path], None]
 
@@ -191,6 +193,7 @@ def test_without_it_trouble_at_random_is_noticed(
     own_server.fsync = "always"
     own_server.start()
     chaos = Chaos(own_server, tmp_path / "copy", 1, troubles)
-    with pytest.raises(AssertionError):
+    # a state that is not the fold, or a model that finds its own snapshot beyond repair
+    with pytest.raises((AssertionError, SetAside)):
         asyncio.run(chaos.run(60, rounds=30))
     print(dict(chaos.happened))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import Worker, stored_state, worker
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 NAMES = 1_000_000
@@ -44,6 +45,7 @@ class Pings:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", PINGS, str(server.port)], stdout=file
             )
+        wait_until(lambda: len(output.read_text().split()) > 1)
 
     def stop(self) -> float:
         self._process.kill()
