@@ -136,6 +136,7 @@ class Appender:
         self._failing = False
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
+        self._redis_timeout_s = settings.redis_timeout_ms / 1000
         self._staleness_s = settings.max_staleness_ms / 1000
 
     @classmethod
@@ -398,17 +399,15 @@ class Appender:
         while True:
             sent_at_s = self._loop.time()
             try:
-                async with asyncio.timeout_at(deadline_s):
-                    reply = await logs.append(
-                        self._connection,
-                        self.keys.on,
-                        self.entry.uid,
-                        self.replica.position,
-                        batch,
-                        self._settings.reply_bytes,
-                    )
-            except TimeoutError:
-                raise Unavailable("Redis did not answer in time.", retry_after_s=1) from None
+                reply = await logs.append(
+                    self._connection,
+                    self.keys.on,
+                    self.entry.uid,
+                    self.replica.position,
+                    batch,
+                    self._settings.reply_bytes,
+                    min(deadline_s - sent_at_s, self._redis_timeout_s),
+                )
             except Unavailable:
                 if self._loop.time() + _RETRY_S >= deadline_s:
                     raise

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import hinged
 from hinged.base import probabilities
 from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
-from hinged_service.events import MAX_NAME, Event, shown
+from hinged_service.events import MAX_NAME, shown
 from hinged_service.spec import ModelSpec
 
 __all__ = [
@@ -80,10 +80,6 @@ class BinaryAnswers:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
         return self._targets.get(y) if type(y) in self._types else None
 
-    def takes_all(self, events: Iterable[Event]) -> bool:
-        """Tell whether every event has one of the labels."""
-        return None not in map(self.target, [event.y for event in events])
-
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
         if self._types == (bool, int):
@@ -137,10 +133,6 @@ class MulticlassAnswers:
         if isinstance(y, str):
             return y if len(y) <= MAX_NAME else None
         return y if isinstance(y, int) and -_INT64 <= y < _INT64 else None
-
-    def takes_all(self, events: Iterable[Event]) -> bool:
-        """Tell whether every event has a label of this model."""
-        return None not in map(self.target, [event.y for event in events])
 
     def expected(self) -> str:
         """Say which labels there are, for an error message."""

@@ -171,9 +171,9 @@ def test_predictions_share_one_read_of_the_log(
             ran: list[str] = []
             script_run = one.connection.run
 
-            async def counted(script: LuaScript, keys: list[str], *args: str | bytes | int) -> Any:
+            async def counted(script: LuaScript, *rest: Any, **bounds: Any) -> Any:
                 ran.append(script.name)
-                return await script_run(script, keys, *args)
+                return await script_run(script, *rest, **bounds)
 
             monkeypatch.setattr(one.connection, "run", counted)
             await asyncio.gather(*(one.open("m") for _ in range(50)))

@@ -200,20 +200,13 @@ class Learning(_Call):
 
 def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
     """Return what the model can refuse before anything is logged, by index."""
-    answers = fold.answers
+    target = fold.answers.target
     faults = []
-    if not answers.takes_all(events):
-        reason = answers.expected()
-        faults = [
-            (i, Refused("y", reason))
-            for i, event in enumerate(events)
-            if answers.target(event.y) is None
-        ]
-    if {event.w for event in events} - {1.0}:
-        for i, event in enumerate(events):
-            refusal = fold.refuses_weight(event.w)
-            if refusal is not None:
-                faults.append((i, Refused("w", refusal)))
+    for i, event in enumerate(events):
+        if target(event.y) is None:
+            faults.append((i, Refused("y", fold.answers.expected())))
+        if event.w != 1.0 and (refusal := fold.refuses_weight(event.w)) is not None:
+            faults.append((i, Refused("w", refusal)))
     return faults
 
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import hiredis
 import redis.asyncio as aioredis
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
@@ -71,8 +72,23 @@ class Connection:
         """Close every connection."""
         await self._redis.aclose(close_connection_pool=True)
 
-    async def run(self, script: Script, keys: list[str], *args: str | bytes | int) -> Any:
+    async def run(
+        self,
+        script: Script,
+        keys: list[str],
+        *args: str | bytes | int,
+        timeout_s: float | None = None,
+    ) -> Any:
         """Run a script; load it if Redis has forgotten it.
+
+        Parameters
+        ----------
+        script
+            The script.
+        keys, args
+            Its KEYS and ARGV.
+        timeout_s
+            Longest that it may take, in seconds; the settings' bound if left out.
 
         Raises
         ------
@@ -82,31 +98,37 @@ class Connection:
 
         """
         rest = (len(keys), *keys, *args)
-        async with _bounded(self._timeout_s), self._connection() as connection:
-            try:
-                return await _asked(connection, "EVALSHA", script.sha, *rest)
-            except exceptions.NoScriptError:
-                return await _asked(connection, "EVAL", script.source, *rest)
+        try:
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
+                connection = await self._borrowed()
+                try:
+                    await _revive(connection)
+                    try:
+                        return await _asked(connection, "EVALSHA", script.sha, *rest)
+                    except exceptions.NoScriptError:
+                        return await _asked(connection, "EVAL", script.source, *rest)
+                finally:
+                    await self._give_back(connection)
+        except Exception:
+            with _translated():
+                raise
 
-    @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[AbstractConnection]:
+    async def _borrowed(self) -> AbstractConnection:
         """Lend a connection, one that an earlier script used if possible.
 
         To take one from redis-py's pool and give it back costs as much as the
         whole exchange with Redis. Half of the pool stays with the other commands.
         """
         if self._spare:
-            connection = self._spare.pop()
+            return self._spare.pop()
+        lent: AbstractConnection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        return lent
+
+    async def _give_back(self, connection: AbstractConnection) -> None:
+        if len(self._spare) < self._max_spare:
+            self._spare.append(connection)
         else:
-            connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
-        try:
-            await _revive(connection)
-            yield connection
-        finally:
-            if len(self._spare) < self._max_spare:
-                self._spare.append(connection)
-            else:
-                await self._pool.release(connection)
+            await self._pool.release(connection)
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole."""
@@ -192,7 +214,8 @@ class Connection:
 
 
 async def _asked(connection: AbstractConnection, *command: str | bytes | int) -> Any:
-    await connection.send_command(*command)
+    words: Any = command  # hiredis's stub knows only one word; it packs in a fifth of the time
+    await connection.send_packed_command(hiredis.pack_command(words))
     return await connection.read_response()
 
 

@@ -141,6 +141,7 @@ async def append(
     position: Position,
     batch: Batch,
     reply_bytes: int,
+    timeout_s: float | None = None,
 ) -> Appended:
     """Append a batch for the model `uid`, whose replica stands at `position`.
 
@@ -172,6 +173,7 @@ async def append(
         hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
         _PACK.encode(callers),
         reply_bytes,
+        timeout_s=timeout_s,
     )
     kind = reply[0].decode()
     if kind not in ("ok", "replay"):
