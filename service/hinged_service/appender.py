@@ -11,11 +11,12 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import hinged
-from hinged_service.codec import FOLD_TAG, DamagedState, Position
+from hinged_service.codec import FOLD_TAG, DamagedState, OtherVersion, Position
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -48,8 +49,7 @@ _REBUILDS = 3
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     """What became of one caller's events.
 
     Parameters
@@ -428,7 +428,7 @@ class Appender:
         taken: list[_Waiting],
         own: Position,
         outcomes: list[Result] | None,
-        refused: dict[int, int],
+        refused: Mapping[int, int],
     ) -> None:
         first = 0
         for number, waiting in enumerate(taken):
@@ -574,13 +574,13 @@ async def _load(connection: Connection, settings: Settings, entry: IndexEntry) -
         loaded = await models.load_snapshot(
             connection, keys, entry.base, settings.snapshot_chunk, settings.hold_ms
         )
-        if loaded.state is not None and loaded.state.fold != FOLD_TAG:
-            raise SetAside(
-                f"The model was last folded by {loaded.state.fold}, this worker is {FOLD_TAG}: "
-                "they may not agree. Serve it with the version that made it.",
-                retry_after_s=60,
-            )
         return Replica(entry.spec, loaded, now_s)
+    except OtherVersion as error:
+        raise SetAside(
+            f"The model was last folded by {error}, this worker is {FOLD_TAG}: "
+            "they may not agree. Serve it with the version that made it.",
+            retry_after_s=60,
+        ) from None
     except (DamagedState, hinged.InvalidState) as error:
         logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
             "model %s: %s; folding the log from the model's base instead", entry.uid, error

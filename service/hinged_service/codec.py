@@ -17,7 +17,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import hinged
 from hinged_service.keys import VECTORS
@@ -25,6 +25,7 @@ from hinged_service.keys import VECTORS
 __all__ = [
     "FOLD_TAG",
     "DamagedState",
+    "OtherVersion",
     "Position",
     "decode_field",
     "decode_name",
@@ -53,8 +54,11 @@ class DamagedState(ValueError):
     """Stored state that cannot be what was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class OtherVersion(Exception):
+    """A sound state of a version of the service that may fold otherwise; the text names it."""
+
+
+class Position(NamedTuple):
     """A place in a log: the id of an entry and the chain that leads to it.
 
     Parameters
@@ -192,9 +196,12 @@ def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
         return kind, None
     classes = learner.get("classes")
     try:
-        return kind, int(number) if classes is None else classes[int(number)]
-    except (ValueError, IndexError, TypeError) as error:
+        tag = int(number) if classes is None else classes[int(number)]
+    except (ValueError, LookupError, TypeError) as error:
         raise DamagedState(f"there is no vector {vector!r}") from error
+    if not isinstance(tag, (str, int)):
+        raise DamagedState(f"no class is like that of the vector {vector!r}")
+    return kind, tag
 
 
 def encode_field(tag: Any, name: Hashable) -> str:
@@ -257,9 +264,8 @@ def encode_state(
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A decoded state hash; the parameters of `encode_state` and the fold tag."""
+    """A decoded state hash; the parameters of `encode_state`."""
 
-    fold: str
     position: Position
     scalars: dict[str, Any]
     sizes: dict[str, int]
@@ -273,16 +279,17 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
     ------
     DamagedState
         If the digest or the form is wrong.
+    OtherVersion
+        If it is whole, but of another schema or fold tag.
 
     """
     rest = {name: value for name, value in fields.items() if name != "digest"}
     if fields.get("digest") != _digest(rest):
         raise DamagedState("the stored state does not match its digest")
-    if rest.get("schema") != str(SCHEMA):
-        raise DamagedState(f"the stored state has schema {rest.get('schema')}, not {SCHEMA}")
+    if (rest.get("schema"), rest.get("fold")) != (str(SCHEMA), FOLD_TAG):
+        raise OtherVersion(f"{rest.get('fold')}, schema {rest.get('schema')}")
     try:
         return StoredState(
-            fold=rest["fold"],
             position=Position.parse(f"{rest['position']}.{rest['chain']}"),
             scalars=dict(json.loads(rest["scalars"])),
             sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},

@@ -61,6 +61,8 @@ class Fold:
         self.learner: Any = spec.learner.build(spec.max_features)
         self.answers = answers_for(spec, self.learner)
         self.rejected = 0
+        self._multiclass = spec.multiclass
+        self._vectors: dict[str, hinged.WeightVector] | None = None
 
     def learn_all(self, events: Iterable[Event | None], skip: frozenset[int]) -> list[Result]:
         """Fold the events of one entry in.
@@ -111,14 +113,10 @@ class Fold:
 
     def feature_count(self) -> int:
         """Return how many feature names have a weight."""
-        vectors = self.vectors()
-        if len(vectors) == 1:
-            return len(vectors["weights"])
-        names: set[Any] = set()
-        for name, vector in vectors.items():
-            if "weights" in name:
-                names.update(vector.view())
-        return len(names)
+        weights = [v for name, v in self.vectors().items() if "weights" in name]
+        if len(weights) == 1:
+            return len(weights[0])
+        return len({name for vector in weights for name in vector.view()})
 
     def shown_weights(self, label: str | None) -> dict[str, Any]:
         """Return copies of the weights that predict, as the service shows them.
@@ -155,7 +153,11 @@ class Fold:
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""
+        if self._vectors is not None:
+            return self._vectors
         vectors: dict[str, hinged.WeightVector] = self.learner.get_state()["vectors"]
+        if not self._multiclass:  # nothing but another state gives a binary learner other vectors
+            self._vectors = vectors
         return vectors
 
     def restore(self, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]) -> None:
@@ -171,6 +173,7 @@ class Fold:
         if not isinstance(learner, dict) or type(rejected) is not int:
             raise hinged.InvalidState("the stored counters are damaged")
         self.learner.set_state({**learner, "vectors": vectors})
+        self._vectors = None
         self.rejected = rejected
 
 

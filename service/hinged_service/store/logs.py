@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -24,8 +25,7 @@ EVENT_KIND = 0
 """The kind of a mark: an ordinary labelled event that carries its own features."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One log entry.
 
     Parameters
@@ -47,7 +47,7 @@ class Entry:
     bytes_so_far: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Caller:
     """One caller's share of a batch: taken whole or refused whole.
 
@@ -65,8 +65,7 @@ class Caller:
     marks: Sequence[tuple[int, str, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """An immutable batch of events under its name; may be sent again as it is.
 
     Parameters
@@ -86,8 +85,7 @@ class Batch:
     callers: Sequence[Caller]
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """The answer to an append.
 
     Parameters
@@ -117,7 +115,7 @@ class Appended:
     kind: Literal["ok", "replay", "lost", "stale", "gone"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
-    refused: dict[int, int] = field(default_factory=dict)
+    refused: Mapping[int, int] = MappingProxyType({})
     appended: bool = False
     stored: str | None = None
     entries: Sequence[Entry] = ()
