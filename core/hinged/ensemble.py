@@ -11,7 +11,13 @@ from hinged.base import ACCOUNT, BinaryLinearClassifier
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.state import Kind
 
-__all__ = ["checked_learner", "flat_state", "restored_account", "restored_members"]
+__all__ = [
+    "checked_learner",
+    "flat_state",
+    "learn_member",
+    "restored_account",
+    "restored_members",
+]
 
 
 def checked_learner(model: object) -> BinaryLinearClassifier:
@@ -26,6 +32,18 @@ def checked_learner(model: object) -> BinaryLinearClassifier:
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
+
+
+def learn_member(
+    member: BinaryLinearClassifier, x: Mapping[Any, Any], y: Any, w: float, account: Accounting
+) -> bool:
+    """Let a member learn; count in `account` what it left out; return whether it moved."""
+    own = member.accounting
+    overflows, ignored = own.overflows, own.ignored
+    updated = member.predict_learn_one(x, y, w).updated
+    account.overflows += own.overflows - overflows
+    account.ignored += own.ignored - ignored
+    return updated
 
 
 def flat_state(
@@ -67,14 +85,14 @@ def restored_members(
     if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
         raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
     _refuse_strangers(saved, len(fresh))
+    scalars, vectors = _by_member(saved.get("scalars")), _by_member(saved.get("vectors"))
     for number, member in enumerate(fresh):
-        prefix = f"{number}/"
         member.set_state(
             {
                 "version": state.STATE_VERSION,
                 "type": types[number],
-                "scalars": _under(saved.get("scalars"), prefix),
-                "vectors": _under(saved.get("vectors"), prefix),
+                "scalars": scalars.get(str(number), {}),
+                "vectors": vectors.get(str(number), {}),
             }
         )
     return list(fresh)
@@ -112,11 +130,13 @@ def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
                 raise InvalidState(f"the {part} have {shown(name)}, which belongs to no member")
 
 
-def _under(part: Any, prefix: str) -> dict[str, Any]:
+def _by_member(part: Any) -> dict[str, dict[str, Any]]:
+    """Return what a part of a flat state holds for each member, by the text of its number."""
     if not isinstance(part, Mapping):
         raise InvalidState(f"must be a mapping, not {type(part).__name__}")
-    return {
-        str(name)[len(prefix) :]: value
-        for name, value in part.items()
-        if str(name).startswith(prefix)
-    }
+    members: dict[str, dict[str, Any]] = {}
+    for name, value in part.items():
+        number, slash, own = str(name).partition("/")
+        if slash:
+            members.setdefault(number, {})[own] = value
+    return members

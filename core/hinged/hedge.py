@@ -11,7 +11,13 @@ from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import BinaryLinearClassifier
-from hinged.ensemble import checked_learner, flat_state, restored_account, restored_members
+from hinged.ensemble import (
+    checked_learner,
+    flat_state,
+    learn_member,
+    restored_account,
+    restored_members,
+)
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target, checked_features, checked_weight
 from hinged.hinge_sgd import HingeSGD
@@ -23,7 +29,7 @@ from hinged.perceptron import Perceptron
 from hinged.state import COUNT, SUM
 from hinged.vector import Features
 
-__all__ = ["Hedge", "vote_probabilities"]
+__all__ = ["Hedge", "default_pool", "vote_probabilities"]
 
 
 class Hedge(LinearClassifier):
@@ -91,16 +97,7 @@ class Hedge(LinearClassifier):
         if not self.share < 1.0:
             raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
         self._prototypes = (
-            [
-                Perceptron(),
-                AveragedPerceptron(),
-                PassiveAggressive(),
-                AROW(),
-                HingeSGD(),
-                LinearUnit(),
-            ]
-            if models is None
-            else [checked_learner(model) for model in models]
+            default_pool() if models is None else [checked_learner(model) for model in models]
         )
         if not self._prototypes:
             raise InvalidParameter("models must hold at least one learner")
@@ -137,12 +134,14 @@ class Hedge(LinearClassifier):
         mistake = positive is not (target > 0.0)
         account.mistakes += mistake
         account.add_norm(math.hypot(*x.values()), self._constant)
-        self._judge([(s > 0.0) is not (target > 0.0) for s in scores], w)
+        labels = [
+            s > 0.0 or (e.label_at_zero and s == 0.0)
+            for s, e in zip(scores, self._experts, strict=True)
+        ]
+        self._judge([label is not (target > 0.0) for label in labels], w)
         updated = False
         for expert in self._experts:
-            before = expert.accounting.overflows
-            updated |= expert.predict_learn_one(x, y, w).updated
-            account.overflows += expert.accounting.overflows - before
+            updated |= learn_member(expert, x, y, w, account)
         account.updates += updated
         return positive, score, mistake, updated, max(0.0, 1.0 - margin)
 
@@ -228,6 +227,25 @@ class Hedge(LinearClassifier):
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.clock = scalars["clock"]
         self.accounting = account
+
+
+def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:
+    """Return the learners that a hedge takes if it is given none.
+
+    Parameters
+    ----------
+    max_features
+        The most feature names each of them keeps, or `None` for no limit.
+
+    """
+    return [
+        Perceptron(max_features=max_features),
+        AveragedPerceptron(max_features=max_features),
+        PassiveAggressive(max_features=max_features),
+        AROW(max_features=max_features),
+        HingeSGD(max_features=max_features),
+        LinearUnit(max_features=max_features),
+    ]
 
 
 def vote_probabilities(score: float) -> dict[Any, float]:

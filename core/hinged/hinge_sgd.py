@@ -138,6 +138,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not self._penalised:
             return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
+        if not eta < math.inf:  # no step to take, and none to penalise by
+            return self._overflow()
         shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
         if not hit:
             self._penalise(shrink, pull)

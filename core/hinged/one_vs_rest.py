@@ -9,7 +9,14 @@ from typing import Any
 from hinged import frames, state
 from hinged.accounting import Fields
 from hinged.base import BinaryLinearClassifier
-from hinged.ensemble import checked_learner, flat_state, restored_account, restored_members
+from hinged.ensemble import (
+    checked_learner,
+    flat_state,
+    learn_member,
+    restored_account,
+    restored_members,
+)
+from hinged.events import checked_features
 from hinged.linear import LinearClassifier
 from hinged.multiclass import (
     DEFAULT_CLASSES,
@@ -119,9 +126,7 @@ class OneVsRest(LinearClassifier):
         account.add_norm(math.hypot(*x.values()), self._constant)
         updated = False
         for label, member in self._members.items():
-            before = member.accounting.overflows
-            updated |= member.predict_learn_one(x, label == y, w).updated
-            account.overflows += member.accounting.overflows - before
+            updated |= learn_member(member, x, label == y, w, account)
         account.updates += updated
         return y_pred, score, mistake, updated, loss
 
@@ -151,6 +156,20 @@ class OneVsRest(LinearClassifier):
         """Return a frame with one column per class, index kept."""
         probas = [self.predict_proba_one(x) for x in frames.rows(X)]
         return frames.frame({c: [p[c] for p in probas] for c in self._members}, like=X)
+
+    def explain_one(self, x: Mapping[Any, Any], y: Any = None) -> dict[Any, float]:
+        """Return what each feature adds to the score of a class, the intercept under `INTERCEPT`.
+
+        Parameters
+        ----------
+        x
+            Feature names to finite real numbers.
+        y
+            A known class; by default the predicted one.
+
+        """
+        y = self.predict_one(x) if y is None else y
+        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), y).items()}
 
     def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
         return self._members.get(y, self._prototype)._contributions(x, None)

@@ -174,5 +174,8 @@ def rate_at(learning_rate: Any, clock: int) -> float:
     """
     if type(learning_rate) is float:
         return learning_rate
-    rate = float(learning_rate.get(clock - 1))
+    try:
+        rate = float(learning_rate.get(clock - 1))
+    except OverflowError:  # a power of the clock beyond every float: the rate is as good as 0
+        return math.nan
     return rate if rate > 0.0 else math.nan

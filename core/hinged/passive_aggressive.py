@@ -28,7 +28,8 @@ class PassiveAggressive(BinaryLinearClassifier):
     n is the squared norm of all that is updated, so the 1 is there with an
     intercept only, and after an uncapped step the event's margin is exactly 1.
     Where n underflows to 0 or overflows, nothing is divided: uncapped and I leave
-    the event out; II, whose divisor is never 0, steps unless x is all zero.
+    the event out; II, whose divisor is 0 only where C sample_weight overflows,
+    steps unless x is all zero.
 
     Time per event is linear in the features present; memory is one float per
     feature name ever updated.
@@ -95,7 +96,7 @@ def step_length(mode: str, cap: float, loss: float, norm2: float) -> float:
     mode
         One of `MODES`.
     cap
-        C times the sample weight, at least 0.
+        C times the sample weight, at least 0; may be infinite.
     loss
         The hinge loss of the event, at least 0.
     norm2
@@ -110,7 +111,8 @@ def step_length(mode: str, cap: float, loss: float, norm2: float) -> float:
 
     """
     if mode == "II":
-        return loss / (norm2 + 0.5 / cap) if cap > 0.0 else 0.0
+        divisor = norm2 + 0.5 / cap if cap > 0.0 else 0.0
+        return loss / divisor if divisor > 0.0 else 0.0
     if norm2 == 0.0:
         return 0.0
     tau = loss / norm2

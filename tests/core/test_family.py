@@ -498,6 +498,11 @@ class TestHedge:
             model.learn_one({"a": 1.0}, True, 0.5)
         assert model.experts[0].accounting.events == 0
 
+    def test_an_experts_label_at_zero_is_its_own(self) -> None:
+        model = Hedge([Perceptron(label_at_zero=True), Perceptron()], share=0.0)
+        model.learn_one({"a": 1.0}, True)  # both score 0: the first is right
+        assert model.trust[0] > 0.5 > model.trust[1]
+
     @pytest.mark.parametrize(
         "params",
         [{"models": []}, {"share": 1.0}, {"share": -0.1}, {"learning_rate": 0.0}, {"models": [1]}],
@@ -552,6 +557,11 @@ def test_a_full_learner_ignores_new_names_and_counts_them() -> None:
         assert model.accounting.ignored > 0
         model.predict_one({"user_9": 1.0})
         assert len(model.weights) == 3
+    small = Perceptron(max_features=3)
+    pair, one = Hedge([small, small]), OneVsRest(small)
+    pair.learn_one({f"user_{i}": 1.0 for i in range(5)}, True)
+    one.learn_one({f"user_{i}": 1.0 for i in range(5)}, "A")
+    assert (pair.accounting.ignored, one.accounting.ignored) == (4, 2)
     many = MulticlassPerceptron(max_features=3)
     for i in range(10):
         many.learn_one({f"user_{i}": 1.0, "known": 0.5}, "AB"[i % 2])
@@ -563,8 +573,6 @@ def test_explanations_sum_to_the_score(learner: LinearClassifier) -> None:
     labels = ["A", "B"] if learner._multiclass else [True, False]
     for i in range(30):
         model.learn_one({"a": i % 3 - 1.0, "b": i % 5 - 2.0, "intercept": 0.5}, labels[i % 2])
-    if isinstance(learner, OneVsRest):
-        return
     for x in ({"a": 1.0, "b": -3.0}, {"intercept": 2.0, "unknown": 1.0}, {}):
         assert math.fsum(model.explain_one(x).values()) == pytest.approx(
             model.score_one(x), abs=1e-12

@@ -8,8 +8,17 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
+from river.optim.schedulers import InverseScaling
 
-from hinged import Hedge, LinearClassifier, OneVsRest, PassiveAggressive, Perceptron
+from hinged import (
+    Hedge,
+    HingeSGD,
+    LinearClassifier,
+    MulticlassPassiveAggressive,
+    OneVsRest,
+    PassiveAggressive,
+    Perceptron,
+)
 
 HUGE = sys.float_info.max
 
@@ -132,3 +141,30 @@ def test_a_step_from_an_infinite_norm_is_none() -> None:
     model.learn_one({"a": HUGE, "b": HUGE}, True)
     assert dict(model.weights) == {}
     assert model.accounting.radius == HUGE
+
+
+def test_an_infinite_cap_divides_by_no_zero() -> None:
+    model = PassiveAggressive(1e300, "II", fit_intercept=False)
+    model.learn_one({}, True, 1e100)
+    many = MulticlassPassiveAggressive(1e300, "II", fit_intercept=False)
+    for y in ("A", "B"):
+        many.learn_one({"a": 0.0}, y, 1e100)
+    assert model.accounting.updates == many.accounting.updates == 0
+
+
+def test_a_rate_fallen_below_every_float_moves_nothing() -> None:
+    falling = InverseScaling(1.0, 2000.0)  # 2 ** 2000 is more than a float can hold
+    for model in (Perceptron(falling), HingeSGD(falling, "constant", l1=0.1, l2=0.1)):
+        model.learn_one({"a": 1.0}, True)
+        before = dict(model.weights)
+        model.learn_one({"a": 1.0}, False)
+        assert dict(model.weights) == before != {}
+        assert model.accounting.overflows == 1
+        assert_finite(model, {"a": 1.0})
+
+
+def test_a_step_of_pegasos_beyond_every_float_is_left_out() -> None:
+    model = HingeSGD(steps="pegasos", l2=5e-324)
+    model.learn_one({"a": 1.0}, True)
+    assert (dict(model.weights), model.accounting.overflows) == ({}, 1)
+    assert_finite(model, {"a": 1.0})
