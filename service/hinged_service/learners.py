@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from river.optim.schedulers import InverseScaling
 
 import hinged
+from hinged.hedge import default_pool
 
 __all__ = ["BinaryLearner", "Learner", "Strict"]
 
@@ -196,7 +197,11 @@ class HedgeSpec(Strict):
 
     def build(self, max_features: int) -> hinged.Hedge:
         """Return the fresh learner."""
-        models = None if self.models is None else [m.build(max_features) for m in self.models]
+        models = (
+            default_pool(max_features)
+            if self.models is None
+            else [m.build(max_features) for m in self.models]
+        )
         return hinged.Hedge(models, self.learning_rate, self.share)
 
 

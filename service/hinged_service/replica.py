@@ -150,14 +150,16 @@ class Replica:
         retention_bytes
             How much of the log is to be kept behind the snapshot.
         full
-            All names, instead of those changed since `base`.
+            All names, not only those changed since `base`; also then with those removed, for
+            it may not be saved, and then they are still to be removed.
 
         """
         vectors = self._vectors()
         changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
             names, view = vector.take_changed(), vector.view()
-            changed[name] = dict(view) if full else {n: view.get(n) for n in names}
+            changed[name] = dict(view) if full else {}
+            changed[name] |= {n: view.get(n) for n in names}
         self._unsaved_events = 0
         wanted = self._wanted(retention_bytes)
         return Snapshot(

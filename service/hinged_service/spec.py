@@ -53,7 +53,8 @@ class ModelSpec(Strict):
         1_000_000,
         ge=1,
         le=1_000_000,
-        description="Feature names a model learns at most; later ones are ignored and counted.",
+        description="Feature names a model learns at most (each expert of a hedge, each class of "
+        "one_vs_rest); later ones are ignored and counted.",
     )
 
     model_config = ConfigDict(

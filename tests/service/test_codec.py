@@ -21,6 +21,7 @@ from hinged_service.codec import (
     decode_value,
     encode_name,
     encode_state,
+    place,
 )
 
 names = st.recursive(
@@ -167,3 +168,20 @@ def test_positions_are_ordered_as_numbers() -> None:
     orders = [Position(i, "").order for i in ids]
     assert orders == sorted(orders)
     assert Position.parse(str(POSITION)) == POSITION
+
+
+@pytest.mark.parametrize(
+    ("vector", "learner"),
+    [
+        ("other", {}),
+        ("weights/x", {}),
+        ("weights/1", {"classes": ["A"]}),
+        ("weights/0", {"classes": {}}),
+        ("weights/0", {"classes": 3}),
+        ("weights/0", {"classes": [["A"]]}),
+        ("weights/0", {"classes": [None]}),
+    ],
+)
+def test_a_vector_that_no_learner_has_is_damage(vector: str, learner: dict[str, Any]) -> None:
+    with pytest.raises(DamagedState):
+        place(vector, learner)

@@ -339,3 +339,11 @@ def test_a_wrong_learner_is_refused_by_field(client: httpx.Client, spec: Spec, f
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["field"] == field
     assert client.get("/v1/models/wrong").status_code == 404
+
+
+def test_the_default_hedge_keeps_to_max_features(client: httpx.Client, new_model: NewModel) -> None:
+    path = new_model(learner={"type": "hedge"}, max_features=2)
+    client.post(f"{path}/learn", json=[{"x": {"a": 1, "b": 1, "c": 1}, "y": True}])
+    model = client.get(path).json()
+    assert model["features"] == 2
+    assert model["ignored_features"] == 6  # one for each expert

@@ -174,7 +174,8 @@ DAMAGES: dict[str, Damage] = {
     "marks no pairs": lambda c, state, w, f: _signed(c, state, marks="[1]"),
     "marks no ids": lambda c, state, w, f: _signed(c, state, marks='[["x", 1]]'),
     "marks of no bytes": lambda c, state, w, f: _signed(c, state, marks='[["1-0", null]]'),
-    "another schema": lambda c, state, w, f: _signed(c, state, schema="99"),
+    "no learner": lambda c, state, w, f: _signed(c, state, scalars="{}"),
+    "learner no object": lambda c, state, w, f: _signed(c, state, scalars='{"learner": []}'),
 }
 
 
@@ -307,8 +308,16 @@ def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
     asyncio.run(run())
 
 
-def test_a_model_of_another_fold_is_neither_folded_nor_written(
-    redis_url: str, shared_server: RedisServer
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fold": "hinged-of-tomorrow"},
+        {"fold": "hinged-of-tomorrow", "sizes": '{"weights": 1, "new": 1}'},
+        {"fold": "hinged-of-tomorrow", "schema": "2", "scalars": "[]"},
+    ],
+)
+def test_a_model_of_another_version_is_neither_folded_nor_written(
+    redis_url: str, shared_server: RedisServer, changes: dict[str, str]
 ) -> None:
     async def run() -> None:
         async with worker(redis_url) as one:
@@ -317,7 +326,7 @@ def test_a_model_of_another_fold_is_neither_folded_nor_written(
             await one.save("m")
         with shared_server.client() as client:
             keys = StreamKeys("m").model(model_uid(client, "m"))
-            _signed(client, keys.state, fold="hinged-of-tomorrow")
+            _signed(client, keys.state, **changes)
             before = client.hgetall(keys.state)
             async with worker(redis_url) as after:
                 with pytest.raises(SetAside, match="hinged-of-tomorrow"):

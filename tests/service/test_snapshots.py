@@ -26,6 +26,7 @@ from tests.support.redis_server import RedisServer
 from hinged_service.codec import Position
 from hinged_service.errors import Unavailable
 from hinged_service.scripts import Script as LuaScript
+from hinged_service.scripts import load
 from hinged_service.store import models
 from hinged_service.store.connection import Connection
 
@@ -151,11 +152,13 @@ def drop_one(connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str)
     """Let the second run of the script `name` go to nowhere; return the names of all runs."""
     run, ran = connection.run, list[str]()
 
-    async def sometimes(script: LuaScript, keys: list[str], *args: str | bytes | int) -> Any:
+    async def sometimes(
+        script: LuaScript, keys: list[str], *args: str | bytes | int, **bounds: float
+    ) -> Any:
         ran.append(script.name)
         if script.name == name and ran.count(name) == 2:
             return None
-        return await run(script, keys, *args)
+        return await run(script, keys, *args, **bounds)
 
     monkeypatch.setattr(connection, "run", sometimes)
     return ran
@@ -313,5 +316,34 @@ def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
             with shared_server.client() as client:
                 assert fold_of(client)["events"] == 4
                 assert stored_state(client) == await one.state("m") == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
+    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At rate times penalty 1 every event drops the weights of those before."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            sgd = {"type": "hinge_sgd", "steps": "constant", "learning_rate": 1.0, "l2": 1.0}
+            await one.create("m", learner=sgd)
+            await one.learn("m", {"x": {"a": 1.0, "b": 1.0}, "y": True})
+            await one.save("m")
+            await one.learn("m", {"x": {"c": 1.0}, "y": False})
+            keys = (await one.open("m")).keys
+            held = [keys.on.meta, keys.on.followers]
+            await one.connection.run(load("hold"), held, keys.uid, 60_000)
+            monkeypatch.setattr("hinged_service.appender._NAMES_PER_SCRIPT", 0)
+            await one.save("m")
+            monkeypatch.undo()
+            with shared_server.client() as client:
+                client.hdel(keys.on.meta, f"hold:{keys.uid}")
+                await one.save("m")
+                assert client.hkeys(keys.vector("weights")) == ["c"]
+            learner = (await two.open("m")).replica.fold.learner
+            assert dict(learner.weights) == {"c": -1.0}
+            assert (await two.open("m")).replica.is_saved()
 
     asyncio.run(run())

@@ -12,6 +12,7 @@ import msgspec
 
 from hinged_service.codec import (
     DamagedState,
+    OtherVersion,
     Position,
     StoredState,
     decode_field,
@@ -249,17 +250,19 @@ async def save_full(
     for kind, vectors in _places(snapshot).items():
         temporary = keys.temporary(kind, nonce)
         both += [keys.vector(kind), temporary]
-        counts.append(sum(len(values) for _, values in vectors))
+        count = 0
         for tag, values in vectors:
-            names = list(values)
-            for start in range(0, len(names), chunk):
+            kept = [(name, value) for name, value in values.items() if value is not None]
+            count += len(kept)
+            for start in range(0, len(kept), chunk):
                 flat = [
                     word
-                    for name in names[start : start + chunk]
-                    for word in (encode_field(tag, name), repr(values[name]))
+                    for name, value in kept[start : start + chunk]
+                    for word in (encode_field(tag, name), repr(value))
                 ]
                 await connection.run(_GATHER, [temporary], _PACK.encode(flat), _GATHER_MS)
                 await asyncio.sleep(0)
+        counts.append(count)
     reply = await connection.run(
         _FULL,
         [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
@@ -286,6 +289,8 @@ async def load_snapshot(
         If the model does not follow the stream.
     DamagedState
         If what is stored cannot be what was written.
+    OtherVersion
+        If another version of the service wrote it.
     Unavailable
         If Redis does not answer, or the snapshot moved at every attempt.
 
@@ -298,13 +303,13 @@ async def load_snapshot(
             raise ModelGone("The model was deleted.")
         position = _position(before)
         vectors: dict[str, dict[Any, float]] = {}
-        damage: DamagedState | None = None
+        damage: DamagedState | OtherVersion | None = None
         state = None
         try:
             fields = await connection.hgetall(keys.state)
             state = decode_state(fields) if fields else None
             vectors = await _vectors(connection, keys, state, chunk)
-        except DamagedState as error:
+        except (DamagedState, OtherVersion) as error:
             damage = error
         if await connection.hget(keys.on.followers, keys.uid) != before:
             continue
@@ -321,7 +326,9 @@ async def _vectors(
     """Read the vectors that the state names, and nothing else."""
     if state is None:
         return {}
-    learner = state.scalars["learner"]
+    learner = state.scalars.get("learner")
+    if not isinstance(learner, dict):
+        raise DamagedState("the stored state has no learner")
     vectors: dict[str, dict[Any, float]] = {name: {} for name in state.sizes}
     places = {place(name, learner): name for name in vectors}
     for kind in sorted({kind for kind, _ in places}):
