@@ -18,9 +18,9 @@ from typing import Any, Final
 import httpx
 import pytest
 from river.datasets import Phishing
-from tests.support.processes import embedded_servers, gone, wait_until, with_variable
 
 import hinged
+from tests.support.processes import embedded_servers, gone, wait_until, with_variable
 
 HINGED: Final = [sys.executable, "-m", "hinged_service.cli"]
 MARK: Final = "HINGED_TEST_MARK"

@@ -17,12 +17,12 @@ from typing import Any
 import httpx
 import pytest
 import redis
+
+import hinged
 from tests.support.plain_fold import Stored, fold_log, model_uid, read_snapshot
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.worker import Worker
-
-import hinged
 
 MODEL, STREAM = "fleet", "clicks"
 WORKERS, CLIENTS, EVENTS = 4, 32, 20_000

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.worker import Worker

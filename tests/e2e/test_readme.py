@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 from packaging.requirements import Requirement
-from tests.support.processes import wait_until
 
 from hinged_service.settings import Settings
+from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
+
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.support.engine import Script, connected, event, everything
-from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
 
 from hinged_service.codec import Position
 from hinged_service.errors import Unavailable
+from tests.support.engine import Script, connected, event, everything
+from tests.support.proxy import Proxy
+from tests.support.redis_server import RedisServer
 
 
 def on_stream(url: str, test: Callable[[Script], Awaitable[None]]) -> None:

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+import hinged
+from hinged import Outcome
+from hinged_service.errors import Busy, Unavailable
+from hinged_service.scripts import Script as LuaScript
 from tests.support.engine import (
     Worker,
     event,
@@ -20,11 +25,6 @@ from tests.support.engine import (
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-import hinged
-from hinged import Outcome
-from hinged_service.errors import Busy, Unavailable
-from hinged_service.scripts import Script as LuaScript
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from tests.support.engine import event, fold_of, leaked_keys, stored_state, until, worker
-from tests.support.redis_server import RedisServer, free_port
 
 from hinged_service.scripts import load
 from hinged_service.store import models
+from tests.support.engine import event, fold_of, leaked_keys, stored_state, until, worker
+from tests.support.redis_server import RedisServer, free_port
 
 SCRIPTS = sorted(
     file.name.removesuffix(".lua")

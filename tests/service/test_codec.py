@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.engine import fold_of, stored_state, worker
-from tests.support.redis_server import RedisServer
 
 from hinged_service.codec import (
     DamagedState,
@@ -23,6 +21,8 @@ from hinged_service.codec import (
     encode_state,
     place,
 )
+from tests.support.engine import fold_of, stored_state, worker
+from tests.support.redis_server import RedisServer
 
 names = st.recursive(
     st.text(st.characters(exclude_categories=["Cs"]))

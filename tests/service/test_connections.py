@@ -7,11 +7,11 @@ import hashlib
 
 import pytest
 from redis import ResponseError
-from tests.support.redis_server import RedisServer
 
 from hinged_service.scripts import Script
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
+from tests.support.redis_server import RedisServer
 
 
 def settings_for(server: RedisServer, connections: int) -> Settings:

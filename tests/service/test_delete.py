@@ -7,6 +7,11 @@ import contextlib
 import json
 
 import pytest
+
+import hinged
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.spec import IndexEntry
+from hinged_service.store import models
 from tests.support.engine import (
     PERCEPTRON,
     Script,
@@ -21,11 +26,6 @@ from tests.support.engine import (
 )
 from tests.support.plain_fold import fold_log, model_uid
 from tests.support.redis_server import RedisServer
-
-import hinged
-from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.spec import IndexEntry
-from hinged_service.store import models
 
 
 def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(

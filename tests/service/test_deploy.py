@@ -18,12 +18,12 @@ import typer.main
 import yaml  # type: ignore[import-untyped]
 from packaging.markers import Marker
 from packaging.requirements import Requirement
-from tests.support.processes import wait_until
-from tests.support.redis_server import RedisServer, free_port, server_binaries
-from tests.support.worker import Worker
 
 from hinged_service.cli import cli
 from hinged_service.settings import Settings
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer, free_port, server_binaries
+from tests.support.worker import Worker
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

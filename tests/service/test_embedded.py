@@ -15,10 +15,10 @@ from urllib.parse import unquote
 
 import pytest
 import redis
-from tests.support.processes import embedded_servers, gone, wait_until
 
 from hinged_service.errors import StartupError
 from hinged_service.store.embedded import EmbeddedServer
+from tests.support.processes import embedded_servers, gone, wait_until
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="looks at processes through /proc"

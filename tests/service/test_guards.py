@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from hinged_service.errors import SetAside
 from tests.service import (
     test_append_script,
     test_delete,
@@ -21,8 +23,6 @@ from tests.service import (
 from tests.support.chaos import Chaos
 from tests.support.guards import GUARDS, take_out
 from tests.support.redis_server import RedisServer
-
-from hinged_service.errors import SetAside
 
 Shared = Callable[[str, RedisServer], None]
 Own = Callable[[RedisServer, Path], None]

@@ -13,12 +13,12 @@ from typing import Any
 
 import httpx
 import pytest
+
+import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service, post_bytes, read_answer
-
-import hinged
 
 EVENTS = 200
 LEARN = "/v1/models/m/learn"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import redis
-from tests.support.plain_fold import fold_log
-from tests.support.service import Service
 
 import hinged
+from tests.support.plain_fold import fold_log
+from tests.support.service import Service
 
 SEEDS = [
     b'{"x":{"a":1,"b":-2.5},"y":true,"id":"e1"}',

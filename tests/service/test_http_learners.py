@@ -12,11 +12,11 @@ import httpx
 import pytest
 from river import datasets
 from river.optim.schedulers import InverseScaling
+
+import hinged
 from tests.service.conftest import NewModel
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-
-import hinged
 
 Event = tuple[dict[str, float], Any]
 Spec = dict[str, Any]

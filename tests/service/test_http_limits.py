@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.service.conftest import NewModel
 from tests.support.redis_server import RedisServer
 from tests.support.service import RawAnswer, Service, post_bytes, read_answer, send_raw

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.service.conftest import NewModel
 from tests.support.service import Service, post_bytes, send_raw
 

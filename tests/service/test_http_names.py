@@ -7,6 +7,7 @@ import json
 import httpx
 import pytest
 import redis
+
 from tests.service.conftest import NewModel
 from tests.support.service import Service
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 from river import datasets
-from tests.conftest import Event
-from tests.service.conftest import NewModel
 
 import hinged
+from tests.conftest import Event
+from tests.service.conftest import NewModel
 
 
 def parts(bodies: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.redis_server import RedisServer, free_port
-from tests.support.service import Service
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
+from tests.support.redis_server import RedisServer, free_port
+from tests.support.service import Service
 
 
 def check(url: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+
+import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.redis_server import RedisServer
 from tests.support.worker import Worker
-
-import hinged
 
 WORKERS = 4
 

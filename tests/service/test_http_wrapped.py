@@ -11,12 +11,12 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
+
+import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service, post_bytes, read_answer
-
-import hinged
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
 

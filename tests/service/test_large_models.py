@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.engine import Worker, stored_state, worker
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

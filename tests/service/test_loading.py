@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 import redis
+
+from hinged_service import codec
+from hinged_service.errors import SetAside, Unavailable
+from hinged_service.keys import StreamKeys
+from hinged_service.store import models
 from tests.support.engine import (
     Worker,
     event,
@@ -22,11 +27,6 @@ from tests.support.engine import (
 from tests.support.plain_fold import model_uid
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-from hinged_service import codec
-from hinged_service.errors import SetAside, Unavailable
-from hinged_service.keys import StreamKeys
-from hinged_service.store import models
 
 
 async def _grow(one: Worker, names: int) -> None:

@@ -9,6 +9,9 @@ import time
 from typing import Any
 
 import pytest
+
+from hinged import Outcome
+from hinged_service.errors import Conflict, ServiceError
 from tests.support.engine import (
     Script,
     Worker,
@@ -20,9 +23,6 @@ from tests.support.engine import (
 )
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-from hinged import Outcome
-from hinged_service.errors import Conflict, ServiceError
 
 
 def test_white_space_and_order_of_keys_do_not_make_another_event(redis_url: str) -> None:

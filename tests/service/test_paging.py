@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.engine import Event, Script, connected, event, fold_of, worker
-from tests.support.redis_server import RedisServer
 
 from hinged import Outcome
 from hinged_service.store import logs
+from tests.support.engine import Event, Script, connected, event, fold_of, worker
+from tests.support.redis_server import RedisServer
 
 
 @pytest.mark.parametrize("appends", [1, 2, 7, 100])

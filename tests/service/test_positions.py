@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import hinged
+from hinged_service.codec import Position
+from hinged_service.errors import Conflict, ServiceError, Unavailable
 from tests.support.engine import (
     Script,
     connected,
@@ -25,10 +29,6 @@ from tests.support.engine import (
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-import hinged
-from hinged_service.codec import Position
-from hinged_service.errors import Conflict, ServiceError, Unavailable
 
 
 def test_a_failover_that_keeps_the_first_entry_of_three(

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+
 from tests.support.chaos import Chaos
 from tests.support.redis_server import RedisServer
 

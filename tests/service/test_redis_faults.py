@@ -9,6 +9,8 @@ import time
 from typing import Any
 
 import pytest
+
+from hinged_service.errors import NotFound, Unavailable
 from tests.support.engine import (
     Worker,
     event,
@@ -21,8 +23,6 @@ from tests.support.engine import (
 )
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-from hinged_service.errors import NotFound, Unavailable
 
 
 def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:

@@ -11,9 +11,6 @@ import time
 
 import httpx
 import pytest
-from tests.support.plain_fold import fold_log, model_uid, read_snapshot
-from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 import hinged
 from hinged_service import host as host_module
@@ -22,6 +19,9 @@ from hinged_service.learners import PerceptronSpec
 from hinged_service.settings import Settings
 from hinged_service.spec import ModelSpec
 from hinged_service.store.connection import Connection
+from tests.support.plain_fold import fold_log, model_uid, read_snapshot
+from tests.support.redis_server import RedisServer
+from tests.support.worker import Worker
 
 
 def test_a_host_stops_in_the_middle_of_its_housekeeping(

@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from hinged_service.codec import Position
+from hinged_service.errors import Unavailable
+from hinged_service.scripts import Script as LuaScript
+from hinged_service.scripts import load
+from hinged_service.store import models
+from hinged_service.store.connection import Connection
 from tests.support.engine import (
     Worker,
     event,
@@ -22,13 +29,6 @@ from tests.support.engine import (
 from tests.support.plain_fold import model_uid, read_snapshot
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-from hinged_service.codec import Position
-from hinged_service.errors import Unavailable
-from hinged_service.scripts import Script as LuaScript
-from hinged_service.scripts import load
-from hinged_service.store import models
-from hinged_service.store.connection import Connection
 
 
 def test_workers_that_save_in_turn_write_the_fold(

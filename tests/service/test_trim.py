@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import redis
+
+from hinged_service.store import models
 from tests.support.engine import (
     Script,
     Worker,
@@ -19,8 +21,6 @@ from tests.support.engine import (
 )
 from tests.support.plain_fold import model_uid
 from tests.support.redis_server import RedisServer
-
-from hinged_service.store import models
 
 LOG = "hinged:{m}:log"
 
