@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import hinged
-from hinged_service.codec import FOLD_TAG, DamagedState, OtherVersion, Position
+from hinged_service.codec import Position
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -31,8 +30,9 @@ from hinged_service.fold import Result
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
+from hinged_service.snapshots import Saver, load_replica
 from hinged_service.spec import IndexEntry
-from hinged_service.store import logs, models
+from hinged_service.store import logs
 from hinged_service.store.connection import Connection
 
 __all__ = ["Appender", "Learned"]
@@ -40,13 +40,11 @@ __all__ = ["Appender", "Learned"]
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.02
-_SAVE_PAUSE_S = 0.1
 _GATHER_BYTES = 2**20
 _GATHER_S = 0.002
 _SLOW_S = 0.001
 _SMALL_BYTES = 2**16
 _REBUILDS = 3
-_NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
 class Learned(NamedTuple):
@@ -130,8 +128,7 @@ class Appender:
         self._queued_bytes = 0
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._saving: asyncio.Task[None] | None = None
-        self._save_after_s = 0.0
+        self._saver = Saver(connection, settings, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
         self._loop = asyncio.get_running_loop()
@@ -157,7 +154,7 @@ class Appender:
             not answer.
 
         """
-        replica = await _load(connection, settings, entry)
+        replica = await load_replica(connection, settings, entry)
         appender = cls(connection, settings, entry, replica, producer, sequence)
         await appender.read()
         return appender
@@ -165,7 +162,7 @@ class Appender:
     @property
     def idle(self) -> bool:
         """Whether nothing is waiting or under way."""
-        return self._task is None and self._saving is None
+        return self._task is None and not self._saver.busy
 
     def age_s(self) -> float:
         """Return how old the replica's knowledge of the log is, in seconds."""
@@ -330,19 +327,23 @@ class Appender:
         except ServiceError as error:
             self._note_failing(type(error) is Unavailable)
             if isinstance(error, (ModelGone, SetAside)):
-                self.gone = True
+                self._retire()
             for fail in fails:
                 fail(error)
             return False
         except Exception as error:
             logger.exception("model %s: set aside", self.entry.uid)
-            self.gone = True  # the replica may have moved by halves: never use or save it again
+            self._retire()  # the replica may have moved by halves: never use or save it again
             aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
             for fail in fails:
                 fail(aside)
             return False
         self._note_failing(False)
         return True
+
+    def _retire(self) -> None:
+        self.gone = True
+        self._saver.stop()
 
     def _note_failing(self, failing: bool) -> None:
         if failing is not self._failing:
@@ -495,98 +496,30 @@ class Appender:
                 retry_after_s=60,
             )
         logger.warning("model %s: the log has another past; loading the snapshot", self.entry.uid)
-        self.replica = await _load(self._connection, self._settings, self.entry)
+        self.replica = await load_replica(self._connection, self._settings, self.entry)
 
     def save_if_due(self) -> None:
         """Start saving a snapshot if one is due and none is being saved."""
-        settings = self._settings
-        now_s = self._loop.time()
-        if self.gone or self._saving is not None or now_s < self._save_after_s:
-            return
-        if self.replica.is_due(
-            now_s,
-            settings.snapshot_every_events,
-            settings.snapshot_every_names,
-            settings.snapshot_every_ms / 1000,
-        ):
-            self._saving = self._loop.create_task(self._save())
+        self._saver.save_if_due(self.replica)
 
     async def save(self) -> None:
         """Save a snapshot of what is not saved yet, after the one under way."""
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
-        if not self.replica.is_saved():
-            self._saving = self._loop.create_task(self._save())
-            await asyncio.wait([self._saving])
+        await self._saver.save(self.replica)
 
-    async def _save(self) -> None:
-        try:
-            replica = self.replica
-            whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
-            saved = await self._save_once(replica, full=whole)
-            if saved == "full" and not self.gone:
-                saved = await self._save_once(replica, full=True)
-            if saved in ("later", "incomplete"):
-                self._save_after_s = self._loop.time() + _SAVE_PAUSE_S
-            if saved == "lost" and replica is self.replica:
-                self.fresh_at_s = -1e9
-                reader: asyncio.Future[None] = self._loop.create_future()
-                reader.add_done_callback(_ignore)
-                self._readers.append(reader)
-                self._wake()
-        except ServiceError:  # the names stay marked; the next append or read tells the log
-            self._save_after_s = self._loop.time() + _SAVE_PAUSE_S
-        except Exception:
-            logger.exception("model %s: a snapshot failed", self.entry.uid)
-        finally:
-            self._saving = None
-
-    async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
-        snapshot = replica.take_snapshot(self._settings.retention_bytes, full)
-        saved: models.Saved | None = None
-        try:
-            if full:
-                saved = await models.save_full(
-                    self._connection, self.keys, snapshot, self._settings.snapshot_chunk
-                )
-            else:
-                saved = await models.save_changes(
-                    self._connection, self.keys, snapshot, replica.base
-                )
-        finally:
-            replica.settle(snapshot, saved, full, self._loop.time())
-        return saved
+    def _read_soon(self, replica: Replica) -> None:
+        """Read the log again: a snapshot of `replica` was not of the log's past."""
+        if replica is self.replica:
+            self.fresh_at_s = -1e9
+            reader: asyncio.Future[None] = self._loop.create_future()
+            reader.add_done_callback(_ignore)
+            self._readers.append(reader)
+            self._wake()
 
     async def aclose(self) -> None:
         """Finish what was accepted and save; Redis being away is no obstacle."""
         while self._task is not None:
             await asyncio.wait([self._task])
-        if not self.gone:
-            await self.save()
-
-
-async def _load(connection: Connection, settings: Settings, entry: IndexEntry) -> Replica:
-    if entry.base is None:
-        raise ModelGone("The model was not registered.")
-    keys = StreamKeys(entry.stream).model(entry.uid)
-    now_s = asyncio.get_running_loop().time()
-    try:
-        loaded = await models.load_snapshot(
-            connection, keys, entry.base, settings.snapshot_chunk, settings.hold_ms
-        )
-        return Replica(entry.spec, loaded, now_s)
-    except OtherVersion as error:
-        raise SetAside(
-            f"The model was last folded by {error}, this worker is {FOLD_TAG}: "
-            "they may not agree. Serve it with the version that made it.",
-            retry_after_s=60,
-        ) from None
-    except (DamagedState, hinged.InvalidState) as error:
-        logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
-            "model %s: %s; folding the log from the model's base instead", entry.uid, error
-        )
-        fresh = models.Loaded(Position.parse(entry.base), None, {})
-        return Replica(entry.spec, fresh, now_s, complete=False)
+        await self.save()
 
 
 def _joined(payloads: list[Json]) -> bytes:

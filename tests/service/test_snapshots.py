@@ -335,7 +335,7 @@ def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
             keys = (await one.open("m")).keys
             held = [keys.on.meta, keys.on.followers]
             await one.connection.run(load("hold"), held, keys.uid, 60_000)
-            monkeypatch.setattr("hinged_service.appender._NAMES_PER_SCRIPT", 0)
+            monkeypatch.setattr("hinged_service.snapshots._NAMES_PER_SCRIPT", 0)
             await one.save("m")
             monkeypatch.undo()
             with shared_server.client() as client:

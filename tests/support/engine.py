@@ -115,7 +115,7 @@ class Worker:
         tasks: list[asyncio.Future[Any] | None] = [self.host._task, *self.host._opening.values()]
         for appender in self.host._live.values():
             appender.gone = True
-            tasks += [appender._task, appender._saving, appender._reading]
+            tasks += [appender._task, appender._saver._task, appender._reading]
         alive = {task for task in tasks if task is not None and not task.done()}
         while alive:  # an answer that comes in the same moment may swallow a cancel
             for task in alive:

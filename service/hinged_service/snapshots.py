@@ -1,0 +1,155 @@
+"""A replica and its snapshot in Redis: loaded when a model is opened, saved as it moves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import hinged
+from hinged_service.codec import FOLD_TAG, DamagedState, OtherVersion, Position
+from hinged_service.errors import ModelGone, ServiceError, SetAside
+from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.replica import Replica
+from hinged_service.settings import Settings
+from hinged_service.spec import IndexEntry
+from hinged_service.store import models
+from hinged_service.store.connection import Connection
+
+__all__ = ["Saver", "load_replica"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSE_S = 0.1
+_NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
+
+
+class Saver:
+    """Saves a model's snapshots, one at a time, in tasks of their own.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    keys
+        The model's.
+    on_lost
+        Called with a replica whose position the log does not hold (any more).
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        keys: ModelKeys,
+        on_lost: Callable[[Replica], None],
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._keys = keys
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+        self._not_before_s = 0.0
+        self._stopped = False
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a snapshot is being saved."""
+        return self._task is not None
+
+    def stop(self) -> None:
+        """Take no further snapshot: the replica is of no use any more."""
+        self._stopped = True
+
+    def save_if_due(self, replica: Replica) -> None:
+        """Start saving a snapshot if one is due and none is being saved."""
+        settings = self._settings
+        now_s = self._loop.time()
+        if self._stopped or self._task is not None or now_s < self._not_before_s:
+            return
+        if replica.is_due(
+            now_s,
+            settings.snapshot_every_events,
+            settings.snapshot_every_names,
+            settings.snapshot_every_ms / 1000,
+        ):
+            self._task = self._loop.create_task(self._save(replica))
+
+    async def save(self, replica: Replica) -> None:
+        """Save a snapshot of what is not saved yet, after the one under way."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if not (self._stopped or replica.is_saved()):
+            self._task = self._loop.create_task(self._save(replica))
+            await asyncio.wait([self._task])
+
+    async def _save(self, replica: Replica) -> None:
+        try:
+            whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
+            saved = await self._save_once(replica, full=whole)
+            if saved == "full" and not self._stopped:
+                saved = await self._save_once(replica, full=True)
+            if saved in ("later", "incomplete"):
+                self._not_before_s = self._loop.time() + _PAUSE_S
+            if saved == "lost":
+                self._on_lost(replica)
+        except ServiceError:  # the names stay marked; the next append or read tells the log
+            self._not_before_s = self._loop.time() + _PAUSE_S
+        except Exception:
+            logger.exception("model %s: a snapshot failed", self._keys.uid)
+        finally:
+            self._task = None
+
+    async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
+        snapshot = replica.take_snapshot(self._settings.retention_bytes, full)
+        saved: models.Saved | None = None
+        try:
+            if full:
+                saved = await models.save_full(
+                    self._connection, self._keys, snapshot, self._settings.snapshot_chunk
+                )
+            else:
+                saved = await models.save_changes(
+                    self._connection, self._keys, snapshot, replica.base
+                )
+        finally:
+            replica.settle(snapshot, saved, full, self._loop.time())
+        return saved
+
+
+async def load_replica(connection: Connection, settings: Settings, entry: IndexEntry) -> Replica:
+    """Return a model's replica as its snapshot has it, or from its base if that is damaged.
+
+    Raises
+    ------
+    ModelGone
+        The model does not follow its stream.
+    SetAside
+        Workers of another version made the snapshot.
+    Unavailable
+        Redis does not answer.
+
+    """
+    if entry.base is None:
+        raise ModelGone("The model was not registered.")
+    keys = StreamKeys(entry.stream).model(entry.uid)
+    now_s = asyncio.get_running_loop().time()
+    try:
+        loaded = await models.load_snapshot(
+            connection, keys, entry.base, settings.snapshot_chunk, settings.hold_ms
+        )
+        return Replica(entry.spec, loaded, now_s)
+    except OtherVersion as error:
+        raise SetAside(
+            f"The model was last folded by {error}, this worker is {FOLD_TAG}: "
+            "they may not agree. Serve it with the version that made it.",
+            retry_after_s=60,
+        ) from None
+    except (DamagedState, hinged.InvalidState) as error:
+        logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
+            "model %s: %s; folding the log from the model's base instead", entry.uid, error
+        )
+        fresh = models.Loaded(Position.parse(entry.base), None, {})
+        return Replica(entry.spec, fresh, now_s, complete=False)
