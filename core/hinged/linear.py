@@ -50,6 +50,23 @@ class LinearClassifier(base.MiniBatchClassifier):
         self.accounting = Accounting()
         self.clock = 0
 
+    _tracking = False
+
+    @abc.abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on learning exactly where this stands."""
+
+    def track(self) -> None:
+        """Note from now on which names change, in every vector, those of new classes included.
+
+        `get_state()["vectors"]` are the vectors, `take_changed` of each tells the
+        names. A state that is set has to be tracked anew.
+
+        """
+        self._tracking = True
+        for vector in self.get_state()["vectors"].values():
+            vector.track()
+
     @abc.abstractmethod
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         """Validate, predict, account and learn, in this order."""

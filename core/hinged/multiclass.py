@@ -152,7 +152,10 @@ class MulticlassLinearClassifier(LinearClassifier):
         norm = math.hypot(*x.values())
         account.add_norm(norm, self._constant)
         if y not in self._parts:
-            self._parts[y] = Part(self._ASIDE_START)
+            self._parts[y] = part = Part(self._ASIDE_START)
+            if self._tracking:
+                part.weights.track()
+                part.aside.track()
         own = scores.pop(y, 0.0)
         rival = best(scores)
         margin = 0.0 if rival is None else saturated(own - scores[rival])

@@ -115,7 +115,9 @@ class OneVsRest(LinearClassifier):
         mistake = y_pred is None or y_pred != y
         account.mistakes += mistake
         if y not in self._members:
-            self._members[y] = self._prototype.clone()
+            self._members[y] = member = self._prototype.clone()
+            if self._tracking:
+                member.track()
         own = scores.pop(y, 0.0)
         rival = best(scores)
         margin = 0.0 if rival is None else saturated(own - scores[rival])

@@ -170,11 +170,6 @@ class WeightVector:
         if self._changed is None:
             self._changed = set()
 
-    @property
-    def tracking(self) -> bool:
-        """Whether changed names are noted."""
-        return self._changed is not None
-
     def changed_count(self) -> int:
         """Return how many names changed since the last `take_changed`."""
         return 0 if self._changed is None else len(self._changed)

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-import hinged
 from hinged_service.codec import Position
 from hinged_service.events import Event, parse_log
 from hinged_service.fold import Fold, Result
@@ -63,8 +62,7 @@ class Replica:
         if loaded.state is not None:
             self.fold.restore(loaded.state.scalars, loaded.vectors)
             self._marks = loaded.state.marks
-        for vector in self.fold.vectors().values():
-            vector.track()
+        self.fold.learner.track()
         self.position = loaded.position
         self.stored = loaded.position.id
         self.base = loaded.position.id
@@ -111,7 +109,7 @@ class Replica:
         if _order(stored) >= self.position.order:
             self._unsaved_since_s = now_s
             if self._complete:
-                for vector in self._vectors().values():
+                for vector in self.fold.vectors().values():
                     vector.take_changed()
                 self.base = self.position.id
 
@@ -131,16 +129,7 @@ class Replica:
 
     def changed_names(self) -> int:
         """Return how many stored values would have to be written."""
-        return sum(v.changed_count() for v in self._vectors().values())
-
-    def _vectors(self) -> dict[str, hinged.WeightVector]:
-        """Return the learner's vectors; of one that is new, every name is changed."""
-        vectors = self.fold.vectors()
-        for vector in vectors.values():
-            if not vector.tracking:
-                vector.track()
-                vector.put_back_changed(vector.view())
-        return vectors
+        return sum(v.changed_count() for v in self.fold.vectors().values())
 
     def take_snapshot(self, retention_bytes: int, full: bool) -> Snapshot:
         """Return the state as it is now, to be saved.
@@ -154,7 +143,7 @@ class Replica:
             it may not be saved, and then they are still to be removed.
 
         """
-        vectors = self._vectors()
+        vectors = self.fold.vectors()
         changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
             names, view = vector.take_changed(), vector.view()
@@ -193,7 +182,7 @@ class Replica:
             if saved == "ok":
                 self.note_stored(snapshot.position.id, now_s)
             return
-        for name, vector in self._vectors().items():
+        for name, vector in self.fold.vectors().items():
             vector.put_back_changed(snapshot.vectors.get(name, ()))
 
     @property

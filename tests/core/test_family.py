@@ -520,8 +520,8 @@ def test_weight_zero_moves_nothing(learner: LinearClassifier) -> None:
         spaced.learn_one({"a": 7.0, "c": 1.0}, labels[1], 0.0)
         assert spaced.predict_learn_one(x, y) == model.predict_learn_one(x, y)
     assert spaced.accounting.events == 6
-    left: Any = model.get_state()  # type: ignore[attr-defined]
-    right: Any = spaced.get_state()  # type: ignore[attr-defined]
+    left: Any = model.get_state()
+    right: Any = spaced.get_state()
     assert {n: dict(v.view()) for n, v in left["vectors"].items()} == {
         n: dict(v.view()) for n, v in right["vectors"].items()
     }

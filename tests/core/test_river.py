@@ -96,7 +96,7 @@ def stream_of(model: LinearClassifier, n: int) -> list[tuple[dict[Any, Any], Any
 
 
 def plain(model: LinearClassifier) -> dict[str, Any]:
-    state: dict[str, Any] = model.get_state()  # type: ignore[attr-defined]
+    state: dict[str, Any] = model.get_state()
     return {**state, "vectors": {n: dict(v.view()) for n, v in state["vectors"].items()}}
 
 

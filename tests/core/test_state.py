@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from river import datasets
 
-from hinged import Hedge, InvalidState, LinearClassifier, OneVsRest, Perceptron, WeightVector
+from hinged import (
+    Hedge,
+    HingeSGD,
+    InvalidState,
+    LinearClassifier,
+    MulticlassAveragedPerceptron,
+    OneVsRest,
+    Perceptron,
+    WeightVector,
+)
 
 
 def trained(events: int = 200) -> Perceptron:
@@ -231,3 +240,22 @@ def test_every_learner_notes_each_name_whose_number_changed(learner: LinearClass
         now = vector.view()
         changed = {key for key in {*now, *before[name]} if now.get(key) != before[name].get(key)}
         assert changed <= vector.take_changed(), name
+
+
+def test_names_of_a_new_class_are_noted_also_those_dropped_again() -> None:
+    dropping = HingeSGD(1.0, "constant", l2=1.0)  # every event drops all weights before it
+    model = OneVsRest(dropping)
+    model.learn_one({"a": 1.0}, "A")
+    model.track()
+    for name in ("b", "c"):
+        model.learn_one({name: 1.0}, "B")
+    vectors = model.get_state()["vectors"]
+    assert dict(vectors["1/weights"].view()).keys() == {"c"}
+    assert vectors["1/weights"].take_changed() == {"b", "c"}
+    many = MulticlassAveragedPerceptron()
+    many.track()
+    many.learn_one({"a": 1.0}, "A")
+    many.learn_one({"b": 1.0}, "B")
+    changed = {n: v.take_changed() for n, v in many.get_state()["vectors"].items()}
+    names = ("weights/0", "weights/1", "sums/0", "sums/1")
+    assert changed == {name: {"b"} for name in names}
