@@ -233,7 +233,12 @@ class BinaryLinearClassifier(LinearClassifier):
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
-        score = self.score_one(x)
+        try:
+            score = self._served_score(x)
+        except TypeError:
+            score = math.nan
+        if not -inf < score < inf:
+            score = self.score_one(x)
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
