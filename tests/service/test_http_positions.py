@@ -71,6 +71,7 @@ def test_a_position_is_waited_for_told_apart_or_taken_as_reached(
 ) -> None:
     positions = [client.get(model).json()["base"]]
     for n in range(3):
+        time.sleep(0.002)  # entries of one millisecond would leave no id between them
         answer = client.post(f"{model}/learn", json={"x": {"a": 1}, "y": n % 2 == 0})
         positions.append(answer.json()["position"])
     assert len(set(positions)) == 4
