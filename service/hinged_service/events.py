@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
-from typing import Annotated, Any, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Meta
@@ -22,8 +22,12 @@ __all__ = [
     "MAX_DETAILS",
     "Event",
     "Json",
+    "MixedEvent",
+    "MixedQuestion",
     "Question",
+    "Value",
     "digest",
+    "not_a_number",
     "parse_events",
     "parse_log",
     "parse_questions",
@@ -35,14 +39,29 @@ MAX_VALUE = 1e100
 MAX_DETAILS = 20
 _EXPLAINED_BYTES = 4 * 2**20
 
+MAX_TEXT = 100_000
+
+Value = float | str | bool | None
+"""A feature's value as a pipeline takes it; `None` is a missing one."""
+
 Name = Annotated[str, Meta(max_length=MAX_NAME, description="A feature's name.")]
-Value = Annotated[float, Meta(ge=-MAX_VALUE, le=MAX_VALUE)]
+Number = Annotated[float, Meta(ge=-MAX_VALUE, le=MAX_VALUE)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Features = Annotated[
-    dict[Name, Value],
+    dict[Name, Number],
     Meta(
         max_length=MAX_FEATURES,
         description="Feature names to finite numbers; what is absent counts as 0.",
         examples=[{"age": 0.4, "clicks": 3}],
+    ),
+]
+MixedFeatures = Annotated[
+    dict[Name, Number | Text | bool | None],
+    Meta(
+        max_length=MAX_FEATURES,
+        description="Feature names to numbers, text, true or false, or null for a missing one: "
+        "for models whose pipeline takes them.",
+        examples=[{"text": "free entry", "hour": 3}],
     ),
 ]
 EventId = Annotated[
@@ -94,15 +113,57 @@ class Question(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     x: Features
 
 
-_EVENT = msgspec.json.Decoder(Event)
-_EVENTS = msgspec.json.Decoder(list[Event])
-_QUESTION = msgspec.json.Decoder(Question)
-_QUESTIONS = msgspec.json.Decoder(list[Question])
+class MixedEvent(Event, gc=False):
+    """A labelled event with features that are not all numbers.
+
+    Parameters
+    ----------
+    x
+        Feature names to numbers, text, booleans, or `None` for a missing value.
+    y, w, id
+        As in `Event`.
+
+    """
+
+    x: MixedFeatures  # type: ignore[assignment]
+
+
+class MixedQuestion(Question, gc=False):
+    """An event without its label, with features that are not all numbers.
+
+    Parameters
+    ----------
+    x
+        As in `MixedEvent`.
+
+    """
+
+    x: MixedFeatures  # type: ignore[assignment]
+
+
+class _Kind(NamedTuple):
+    """How one kind of body is read."""
+
+    one: msgspec.json.Decoder[Any]
+    many: msgspec.json.Decoder[list[Any]]
+    type: type[Event] | type[Question]
+    mixed: bool
+
+
+def _kind(of: type[Event] | type[Question], mixed: bool) -> _Kind:
+    return _Kind(msgspec.json.Decoder(of), msgspec.json.Decoder(list[of]), of, mixed)  # type: ignore[valid-type]
+
+
+_EVENTS = (_kind(Event, mixed=False), _kind(MixedEvent, mixed=True))
+_QUESTIONS = (_kind(Question, mixed=False), _kind(MixedQuestion, mixed=True))
+_RANGE = "must be a number between -1e100 and 1e100"
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _PACK = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def parse_events(body: bytes, max_events: int) -> tuple[list[Event], Json, bool]:
+def parse_events(
+    body: bytes, max_events: int, mixed: bool = False
+) -> tuple[list[Event], Json, bool]:
     """Read a learn body: one event or an array of them.
 
     Parameters
@@ -111,6 +172,8 @@ def parse_events(body: bytes, max_events: int) -> tuple[list[Event], Json, bool]
         The request body, UTF-8 JSON.
     max_events
         The longest array taken.
+    mixed
+        Whether features may be text, booleans and missing too.
 
     Returns
     -------
@@ -124,20 +187,13 @@ def parse_events(body: bytes, max_events: int) -> tuple[list[Event], Json, bool]
 
     """
     body = body.strip(b" \t\r\n")
-    if not body.startswith(b"["):
-        try:
-            return [_EVENT.decode(body)], body, False
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            _refuse(body, error, Event)
-    try:
-        events = _EVENTS.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _refuse(body, error, Event)
-    _check_count(events, max_events)
-    return events, memoryview(body)[1:-1], True
+    events, many = _parse(body, _EVENTS[mixed], max_events)
+    return events, memoryview(body)[1:-1] if many else body, many
 
 
-def parse_questions(body: bytes, max_events: int) -> tuple[list[Question], bool]:
+def parse_questions(
+    body: bytes, max_events: int, mixed: bool = False
+) -> tuple[list[Question], bool]:
     """Read a predict body: one event without label, or an array of them.
 
     Same parameters and errors as `parse_events`.
@@ -147,26 +203,31 @@ def parse_questions(body: bytes, max_events: int) -> tuple[list[Question], bool]
     The questions; whether it was an array.
 
     """
-    body = body.strip(b" \t\r\n")
-    if not body.startswith(b"["):
-        try:
-            return [_QUESTION.decode(body)], False
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            _refuse(body, error, Question)
+    return _parse(body.strip(b" \t\r\n"), _QUESTIONS[mixed], max_events)
+
+
+def _parse(body: bytes, kind: _Kind, max_events: int) -> tuple[list[Any], bool]:
+    many = body.startswith(b"[")
     try:
-        questions = _QUESTIONS.decode(body)
+        found = kind.many.decode(body) if many else [kind.one.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _refuse(body, error, Question)
-    _check_count(questions, max_events)
-    return questions, True
+        _refuse(body, error, kind)
+    if len(found) > max_events:
+        raise TooLarge(f"The array has {len(found)} events; send at most {max_events} in one call.")
+    return found, many
 
 
 def parse_log(payload: bytes) -> list[Event | None]:
-    """Read the payload of a log entry; what is no event becomes `None`, for all alike."""
-    try:
-        return list(_EVENTS.decode(payload))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass
+    """Read the payload of a log entry; what is no event becomes `None`, for all alike.
+
+    An event of numbers only is an `Event` or, beside others, a `MixedEvent`; the
+    values are the same.
+    """
+    for kind in _EVENTS:
+        try:
+            return list(kind.many.decode(payload))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
     try:
         parts = _RAW.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -176,9 +237,31 @@ def parse_log(payload: bytes) -> list[Event | None]:
 
 def _event_or_none(part: msgspec.Raw) -> Event | None:
     try:
-        return _EVENT.decode(part)
+        event: Event = _EVENTS[True].one.decode(part)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+    return event
+
+
+def not_a_number(x: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return field and fault of the first feature that is no number, `None` if all are."""
+    for name, value in x.items():
+        if type(value) is not float:
+            return f"x[{shown(name)}]", _no_number(value)
+    return None
+
+
+def _no_number(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"{_RANGE}, not {shown(value)}; send 1 or 0, or add OneHotEncoder to the pipeline"
+    if isinstance(value, str):
+        return (
+            f"{_RANGE}, not {shown(value)}; text needs OneHotEncoder, FeatureHasher, BagOfWords or "
+            "TFIDF in the pipeline"
+        )
+    if value is None:
+        return f"{_RANGE}, not null; leave it out, or add StatImputer to the pipeline"
+    return f"{_RANGE}, not {shown(value)}"
 
 
 def digest(event: Event) -> str:
@@ -192,14 +275,7 @@ def digest(event: Event) -> str:
     return hashlib.sha1(packed, usedforsecurity=False).hexdigest()[:20]
 
 
-def _check_count(events: list[Any], max_events: int) -> None:
-    if len(events) > max_events:
-        raise TooLarge(
-            f"The array has {len(events)} events; send at most {max_events} in one call."
-        )
-
-
-def _refuse(body: bytes, error: Exception, kind: type[Event] | type[Question]) -> NoReturn:
+def _refuse(body: bytes, error: Exception, kind: _Kind) -> NoReturn:
     if len(body) > _EXPLAINED_BYTES:
         raise _unexplained(error) from None
     try:
@@ -240,7 +316,7 @@ def _lenient_int(digits: str) -> int | float:
     return int(digits) if len(digits) <= 40 else math.inf
 
 
-def _faults(value: Any, kind: type[Event] | type[Question]) -> Iterator[Detail]:
+def _faults(value: Any, kind: _Kind) -> Iterator[Detail]:
     if not isinstance(value, list):
         yield from _event_faults(value, "", kind)
         return
@@ -248,18 +324,20 @@ def _faults(value: Any, kind: type[Event] | type[Question]) -> Iterator[Detail]:
         yield from _event_faults(item, f"[{index}].", kind)
 
 
-def _event_faults(value: Any, at: str, kind: type[Event] | type[Question]) -> Iterator[Detail]:
+def _event_faults(value: Any, at: str, kind: _Kind) -> Iterator[Detail]:
     if not isinstance(value, dict):
         yield Detail(at.rstrip(".") or "body", "must be an object")
         return
-    known = kind.__struct_fields__
+    known = kind.type.__struct_fields__
     for name in value:
         if name not in known:
             yield Detail(at + shown(name), f"is no field of an event; there are {', '.join(known)}")
     yield from (
-        _feature_faults(value.get("x"), at) if "x" in value else [Detail(f"{at}x", "is missing")]
+        _feature_faults(value.get("x"), at, kind.mixed)
+        if "x" in value
+        else [Detail(f"{at}x", "is missing")]
     )
-    if kind is Question:
+    if issubclass(kind.type, Question):
         return
     if "y" not in value:
         yield Detail(f"{at}y", "is missing")
@@ -272,7 +350,7 @@ def _event_faults(value: Any, at: str, kind: type[Event] | type[Question]) -> It
         yield Detail(f"{at}id", f"must be text of 1 to {MAX_NAME} characters")
 
 
-def _feature_faults(x: Any, at: str) -> Iterator[Detail]:
+def _feature_faults(x: Any, at: str, mixed: bool) -> Iterator[Detail]:
     if not isinstance(x, dict):
         yield Detail(f"{at}x", "must be an object of feature names and numbers")
         return
@@ -281,11 +359,11 @@ def _feature_faults(x: Any, at: str) -> Iterator[Detail]:
     for name, value in x.items():
         if len(name) > MAX_NAME:
             yield Detail(f"{at}x[{shown(name)}]", f"has a name over {MAX_NAME} characters")
-        if not _is_number(value, low=-MAX_VALUE):
-            yield Detail(
-                f"{at}x[{shown(name)}]",
-                f"must be a number between -1e100 and 1e100, not {shown(value)}",
-            )
+        if mixed and (value is None or isinstance(value, (bool, str))):
+            if isinstance(value, str) and len(value) > MAX_TEXT:
+                yield Detail(f"{at}x[{shown(name)}]", f"is text over {MAX_TEXT} characters")
+        elif not _is_number(value, low=-MAX_VALUE):
+            yield Detail(f"{at}x[{shown(name)}]", _no_number(value))
 
 
 def _is_number(value: Any, low: float) -> bool:

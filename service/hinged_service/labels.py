@@ -72,9 +72,11 @@ class BinaryAnswers:
         self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
         self._learner = learner
         self._at_zero: bool = getattr(learner, "label_at_zero", False)
-        self._probabilities: Callable[[float], dict[Any, float]] = (
-            vote_probabilities if isinstance(learner, hinged.Hedge) else probabilities
+        votes = not isinstance(learner, hinged.BinaryLinearClassifier)
+        self.probabilities: Callable[[float], dict[Any, float]] = (
+            vote_probabilities if votes else probabilities
         )
+        """From a score to the probability of each label of the learner."""
 
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
@@ -90,11 +92,16 @@ class BinaryAnswers:
         """Return the labels, the negative one first."""
         return list(self._labels)
 
+    def decide(self, x: dict[str, float]) -> tuple[bool, float, float]:
+        """Return the learner's label, its score, and what the probabilities come from."""
+        score: float = self._learner.score_one(x)
+        return score > 0.0 or (self._at_zero and score == 0.0), score, score
+
     def predict(self, x: dict[str, float]) -> Prediction:
         """Return the answer for one event."""
         score: float = self._learner.score_one(x)
         positive = score > 0.0 or (self._at_zero and score == 0.0)
-        proba = self._probabilities(score)
+        proba = self.probabilities(score)
         negative_text, positive_text = self._texts
         return Prediction(
             self._labels[positive],
@@ -123,6 +130,11 @@ class MulticlassAnswers:
         else:
             self._type = int if labels == "integers" else str
         self._learner = learner
+        linear = isinstance(learner, hinged.LinearClassifier)
+        self.probabilities: Callable[[dict[Any, float]], dict[Any, float]] = (
+            softmax if linear else dict
+        )
+        """From the scores of the classes to their probabilities."""
 
     def target(self, y: object) -> Label | None:
         """Return `y` if it is a label of this model, else `None`."""
@@ -148,12 +160,17 @@ class MulticlassAnswers:
         """Return the classes seen so far, in that order."""
         return list(self._learner.classes)
 
+    def decide(self, x: dict[str, float]) -> tuple[Any, float, dict[Any, float]]:
+        """Return the learner's label, its score, and what the probabilities come from."""
+        scores: dict[Any, float] = self._learner.scores_one(x)
+        y = best(scores)
+        return y, 0.0 if y is None else scores[y], scores
+
     def predict(self, x: dict[str, float]) -> Prediction:
         """Return the answer for one event."""
-        scores = self._learner.scores_one(x)
-        y = best(scores)
-        score = 0.0 if y is None else scores[y]
-        return Prediction(y, score, {label_text(c): p for c, p in softmax(scores).items()})
+        y, score, scores = self.decide(x)
+        proba = {label_text(c): p for c, p in self.probabilities(scores).items()}
+        return Prediction(y, score, proba)
 
 
 Answers = BinaryAnswers | MulticlassAnswers
