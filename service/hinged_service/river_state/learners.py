@@ -1,0 +1,38 @@
+"""The stored form of hinged's own learners: their parameters and their state."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Set
+from typing import Any
+
+import hinged
+
+__all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
+
+COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.OneVsRest))
+"""The learners made of others, which must be whole before these are."""
+
+LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
+    name: kind
+    for name, kind in ((name, getattr(hinged, name)) for name in hinged.__all__)
+    if inspect.isclass(kind)
+    and issubclass(kind, hinged.LinearClassifier)
+    and kind
+    not in (
+        hinged.BinaryLinearClassifier,
+        hinged.LinearClassifier,
+        hinged.MulticlassLinearClassifier,
+    )
+}
+"""The learners that are stored, by name."""
+
+
+def names(kind: Any) -> Set[str]:
+    """Return the names of the parameters of a class of learners."""
+    return dict.fromkeys(inspect.signature(kind).parameters).keys()
+
+
+def parameters(learner: hinged.LinearClassifier) -> Mapping[str, Any]:
+    """Return the constructor's arguments that make such a learner, as they stand now."""
+    return {name: getattr(learner, name) for name in names(type(learner))}
