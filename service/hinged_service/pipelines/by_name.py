@@ -1,0 +1,75 @@
+"""A stage that keeps one record per feature name, for at most so many names."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Generic, TypeVar
+
+import hinged
+from hinged_service.pipelines.stage import Origins, Stage, same_names
+from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.values import Features
+
+__all__ = ["ByName"]
+
+Record = TypeVar("Record")
+
+
+class ByName(Stage, Generic[Record]):
+    """Base of the scalers.
+
+    A name is known from the first event learned with it. One that is not known,
+    because no event had it or because there are `max_features` others, is given
+    as 0; the latter is counted.
+
+    Parameters
+    ----------
+    max_features
+        The most names it keeps.
+
+    """
+
+    learns = True
+
+    def __init__(self, max_features: int) -> None:
+        super().__init__()
+        self._max_features = max_features
+        self._known: dict[str, Record] = {}
+
+    @abstractmethod
+    def _fresh(self) -> Record:
+        """Return the record of a name not seen before."""
+
+    @abstractmethod
+    def _dump(self, record: Record) -> list[Any]:
+        """Return a record as JSON-like data."""
+
+    @abstractmethod
+    def _load(self, data: list[Any]) -> Record:
+        """Return the record that `_dump` gave, checked."""
+
+    def _admit(self, name: str) -> Record | None:
+        """Return a new record for `name`; `None`, counted, if there is no room."""
+        if len(self._known) >= self._max_features:
+            self._ignored += 1
+            return None
+        record = self._known[name] = self._fresh()
+        return record
+
+    def origins(self, x: Features) -> Origins:
+        """Return each feature as its own origin."""
+        return same_names(x)
+
+    def get_state(self) -> list[Any]:
+        """Return `[name, ...record]` for each name, in the order they were learned."""
+        return [[name, *self._dump(record)] for name, record in self._known.items()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        for entry in items(data, "the names"):
+            name, *record = items(entry, "a name with its record") or [None]
+            if text(name, "a name") in self._known:
+                raise hinged.InvalidState(f"{name!r} is there twice")
+            self._known[name] = self._load(record)
+        if len(self._known) > self._max_features:
+            raise hinged.InvalidState(f"there are {len(self._known)} names, too many")

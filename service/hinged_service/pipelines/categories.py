@@ -1,0 +1,175 @@
+"""One 0/1 feature per category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+
+import hinged
+from hinged_service.learners import Strict
+from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
+
+__all__ = ["OneHotEncoderSpec"]
+
+MAX_TEXT = 256
+
+Category = (
+    Annotated[StrictStr, Field(max_length=MAX_TEXT)]
+    | StrictBool
+    | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+    | Annotated[StrictFloat, Field(allow_inf_nan=False)]
+)
+
+
+class OneHotEncoderSpec(Strict):
+    """Turn each feature `name` with the value `v` into the feature `name_v` with the value 1.
+
+    As `river.preprocessing.OneHotEncoder`, but it keeps at most 10,000 zeros (later
+    categories are 1 where they occur and not mentioned elsewhere), tells 1, 1.0 and true
+    apart, refuses a feature that `categories` does not list, and drops nothing from
+    nothing.
+    """
+
+    type: Literal["OneHotEncoder"]
+    categories: dict[Name, tuple[Category, ...]] | None = Field(
+        None,
+        max_length=MAX_WIDTH,
+        description="The values that count, by feature, other values giving no feature; all that "
+        "occur if left out. Exactly the listed features are taken.",
+    )
+    drop_zeros: bool = Field(
+        False, description="Leave the other categories out instead of giving them as 0."
+    )
+    drop_first: bool = Field(
+        False, description="Leave out the first of the given names in the order of the alphabet."
+    )
+
+    @model_validator(mode="after")
+    def _bounded(self) -> OneHotEncoderSpec:
+        if sum(map(len, (self.categories or {}).values())) > MAX_WIDTH:
+            raise ValueError(f"there may be {MAX_WIDTH} categories at most")
+        return self
+
+    def build(self, max_features: int) -> Stage:
+        """Return the fresh stage."""
+        if self.categories is not None:
+            return ListedCategories(self.categories, self.drop_zeros, self.drop_first)
+        return OneHotEncoder(self.drop_zeros, self.drop_first, max_features)
+
+
+class OneHotEncoder(Stage):
+    """Keeps the names it gave, in the order they were learned."""
+
+    def __init__(self, drop_zeros: bool, drop_first: bool, max_features: int) -> None:
+        super().__init__()
+        self.learns = not drop_zeros
+        self._drop_first = drop_first
+        self._max = min(max_features, MAX_WIDTH)
+        self._fields: dict[str, str] = {}
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return 1 for the categories of `x`, 0 for the others known."""
+        made = dict.fromkeys(self._fields, 0.0)
+        made.update((given, 1.0) for given, _ in _categories(x))
+        return _without_first(made) if self._drop_first else made
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Note the categories of `x`, then encode."""
+        made = self.transform(x)
+        if self.learns:
+            for given, name in _categories(x):
+                if given not in self._fields:
+                    self._admit(given, name)
+        return made
+
+    def _admit(self, given: str, name: str) -> None:
+        if len(self._fields) >= self._max:
+            self._ignored += 1
+        else:
+            self._fields[given] = name
+
+    def origins(self, x: Features) -> Origins:
+        """Return the feature whose category each name stands for."""
+        fields = {**self._fields, **dict(_categories(x))}
+        return {given: (fields[given],) for given in self.transform(x)}
+
+    def get_state(self) -> list[list[str]]:
+        """Return the given names, each with its feature."""
+        return [list(pair) for pair in self._fields.items()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        for entry in items(data, "the categories"):
+            given, name = items(entry, "a category with its feature", 2)
+            if not text(given, "a category").startswith(text(name, "a feature") + "_"):
+                raise hinged.InvalidState("a category is not named for its feature")
+            self._fields[given] = name
+        if len(self._fields) != len(data) or len(data) > (self._max if self.learns else 0):
+            raise hinged.InvalidState(f"there are {len(data)} categories: too many, or some twice")
+
+
+class ListedCategories(Stage):
+    """Has no state: the spec lists the categories."""
+
+    numbers_suffice = False
+
+    def __init__(
+        self, categories: dict[str, tuple[Any, ...]], drop_zeros: bool, drop_first: bool
+    ) -> None:
+        super().__init__()
+        self._given = {
+            name: {_kind(value): f"{name}_{value}" for value in values}
+            for name, values in categories.items()
+        }
+        self._fields = {g: name for name, listed in self._given.items() for g in listed.values()}
+        self._blank = {} if drop_zeros else dict.fromkeys(self._fields, 0.0)
+        self._drop_first = drop_first
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return 1 for the categories of `x`, 0 for the others listed."""
+        made = self._blank.copy()
+        for given in self._found(x):
+            made[given] = 1.0
+        return _without_first(made) if self._drop_first else made
+
+    def origins(self, x: Features) -> Origins:
+        """Return the feature whose category each name stands for."""
+        return {given: (self._fields[given],) for given in self.transform(x)}
+
+    def _found(self, x: Features) -> Iterator[str]:
+        refuse_missing(x, "OneHotEncoder")
+        for name, value in x.items():
+            if (listed := self._given.get(name)) is None:
+                raise hinged.InvalidEvent(
+                    field(name),
+                    "has no categories in the spec: list them, or put Select before OneHotEncoder",
+                )
+            if (given := listed.get(_kind(value))) is not None:
+                yield given
+
+
+def _kind(value: Value) -> tuple[bool, Value]:
+    """Return what tells values apart: true is not 1, though Python finds them equal."""
+    return isinstance(value, bool), value
+
+
+def _categories(x: Features) -> Iterator[tuple[str, str]]:
+    refuse_missing(x, "OneHotEncoder")
+    for name, value in x.items():
+        if isinstance(value, str) and len(value) > MAX_TEXT:
+            raise hinged.InvalidEvent(
+                field(name),
+                f"has a category of more than {MAX_TEXT} characters: BagOfWords takes longer text",
+            )
+        yield f"{name}_{value}", name
+
+
+def _without_first(made: dict[str, float]) -> dict[str, float]:
+    if made:
+        del made[min(made)]
+    return made

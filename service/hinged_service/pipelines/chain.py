@@ -1,0 +1,141 @@
+"""Stages one after the other, and side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hinged
+from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.values import Features, Value
+
+__all__ = ["Chain", "Union"]
+
+
+class Chain(Stage):
+    """Stages one after the other, as River's pipelines have them: each learns what it is given.
+
+    Parameters
+    ----------
+    stages
+        Fresh stages.
+
+    """
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        super().__init__()
+        self.stages = tuple(stages)
+        self.learns = any(stage.learns for stage in stages)
+        self.gives_numbers = bool(stages) and stages[-1].gives_numbers
+        self.numbers_suffice = all(stage.numbers_suffice for stage in stages)
+        self.all_or_nothing = self._refuses_first()
+        self._transforms = [stage.transform for stage in stages]
+        self._learners = [stage.learn_transform for stage in stages]
+
+    def _refuses_first(self) -> bool:
+        """Tell whether no stage can refuse what comes after another one has learned."""
+        for position, stage in enumerate(self.stages):
+            if stage.learns:
+                rest = self.stages[position + 1 :]
+                safe = stage.gives_numbers and all(later.numbers_suffice for later in rest)
+                return stage.all_or_nothing and (safe or not rest)
+        return True
+
+    @property
+    def ignored(self) -> int:
+        """Features that stages did not learn."""
+        return sum(stage.ignored for stage in self.stages)
+
+    def transform(self, x: Features) -> Mapping[str, Value]:
+        """Return what the last stage makes of `x`."""
+        for transform in self._transforms:
+            x = transform(x)
+        return x
+
+    def learn_transform(self, x: Features) -> Mapping[str, Value]:
+        """Let each stage learn and transform in turn."""
+        for learn_transform in self._learners:
+            x = learn_transform(x)
+        return x
+
+    def origins(self, x: Features) -> Origins:
+        """Return the first features that the last ones come from."""
+        found: Origins = {name: (name,) for name in x}
+        for stage in self.stages:
+            found = {
+                name: tuple(dict.fromkeys(first for m in made_of for first in found.get(m, (m,))))
+                for name, made_of in stage.origins(x).items()
+            }
+            x = stage.transform(x)
+        return found
+
+    def get_state(self) -> list[Any]:
+        """Return `[class, ignored, state]` of each stage."""
+        return [[type(s).__name__, s.ignored, s.get_state()] for s in self.stages]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        for stage, entry in zip(
+            self.stages, items(data, "the stages", len(self.stages)), strict=True
+        ):
+            kind, ignored, state = items(entry, "a stage", 3)
+            if kind != type(stage).__name__:
+                raise hinged.InvalidState(f"a stage is no {type(stage).__name__}")
+            stage._ignored = count(ignored, "the features ignored")
+            stage.set_state(state)
+
+
+class Union(Stage):
+    """Chains side by side: what they give of the same event, together.
+
+    Parameters
+    ----------
+    branches
+        Fresh chains. Of a feature that several give, the first one's value counts.
+
+    """
+
+    def __init__(self, branches: Sequence[Chain]) -> None:
+        super().__init__()
+        self.branches = tuple(branches)
+        self.learns = any(branch.learns for branch in branches)
+        self.gives_numbers = all(branch.gives_numbers for branch in branches)
+        self.numbers_suffice = all(branch.numbers_suffice for branch in branches)
+        self.all_or_nothing = not self.learns
+
+    @property
+    def ignored(self) -> int:
+        """Features that branches did not learn."""
+        return sum(branch.ignored for branch in self.branches)
+
+    def transform(self, x: Features) -> dict[str, Value]:
+        """Return what all branches make of `x`, in River's order: the last one's first."""
+        made: dict[str, Value] = {}
+        for branch in reversed(self.branches):
+            made.update(branch.transform(x))
+        return made
+
+    def learn_transform(self, x: Features) -> dict[str, Value]:
+        """Let each branch learn and transform."""
+        made: dict[str, Value] = {}
+        for branch in reversed(self.branches):
+            made.update(branch.learn_transform(x))
+        return made
+
+    def origins(self, x: Features) -> Origins:
+        """Return the origins that the branches name."""
+        found: Origins = {}
+        for branch in reversed(self.branches):
+            found.update(branch.origins(x))
+        return found
+
+    def get_state(self) -> list[Any]:
+        """Return the state of each branch."""
+        return [branch.get_state() for branch in self.branches]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        states = items(data, "the branches", len(self.branches))
+        for branch, state in zip(self.branches, states, strict=True):
+            branch.set_state(state)

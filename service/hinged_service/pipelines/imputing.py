@@ -1,0 +1,306 @@
+"""Values for what is missing."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from river import stats
+
+import hinged
+from hinged_service.learners import Strict
+from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
+from hinged_service.pipelines.stage import Origins, Stage, same_names
+from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
+
+__all__ = ["StatImputerSpec"]
+
+_MODES = 25
+
+Constant = (
+    Annotated[StrictStr, Field(max_length=256)]
+    | StrictBool
+    | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+    | Annotated[StrictFloat, Field(ge=-MAX_VALUE, le=MAX_VALUE, allow_inf_nan=False)]
+)
+
+
+class Imputer(Strict):
+    """What stands in for one feature: a running statistic of it, or a constant."""
+
+    feature: Name
+    statistic: Literal["Mean", "Median", "Min", "Max", "Mode"] | None = Field(
+        None, description="Of the feature's values so far; all but Mode take numbers only."
+    )
+    value: Constant | None = Field(None, description="A constant instead of a statistic.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Imputer:
+        if (self.statistic is None) == (self.value is None):
+            raise ValueError("give either a statistic or a value")
+        return self
+
+    def build(self) -> Statistic:
+        """Return the fresh statistic."""
+        return Fixed(self.value) if self.statistic is None else _STATISTICS[self.statistic]()
+
+
+class StatImputerSpec(Strict):
+    """Replace the named features where they are missing (null, or not in the event).
+
+    As `river.preprocessing.StatImputer`, but an absent feature counts as missing
+    instead of failing. Before a feature's first value, Mode leaves it out and the other
+    statistics give 0.
+    """
+
+    type: Literal["StatImputer"]
+    imputers: tuple[Imputer, ...] = Field(min_length=1, max_length=1_000)
+
+    @model_validator(mode="after")
+    def _different(self) -> StatImputerSpec:
+        if len({imputer.feature for imputer in self.imputers}) < len(self.imputers):
+            raise ValueError("there are two imputers for one feature")
+        return self
+
+    def build(self, max_features: int) -> StatImputer:
+        """Return the fresh stage."""
+        return StatImputer({i.feature: i.build() for i in self.imputers})
+
+
+class Statistic(ABC):
+    """A running statistic that can be stored.
+
+    Attributes
+    ----------
+    numeric
+        Whether it takes and gives numbers only.
+
+    """
+
+    numeric = True
+
+    @abstractmethod
+    def update(self, value: Any) -> None:
+        """Learn a value."""
+
+    @abstractmethod
+    def get(self) -> Value:
+        """Return what stands in for a missing value; `None` if there is nothing."""
+
+    @abstractmethod
+    def get_state(self) -> Any:
+        """Return JSON-like data."""
+
+    @abstractmethod
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave, checked."""
+
+
+class Mean(Statistic):
+    """River's running mean."""
+
+    def __init__(self) -> None:
+        self._mean = stats.Mean()
+
+    def update(self, value: float) -> None:
+        """Learn a value."""
+        self._mean.update(value)
+
+    def get(self) -> float:
+        """Return the mean."""
+        return self._mean.get()
+
+    def get_state(self) -> list[float]:
+        """Return count and mean."""
+        return [self._mean.n, self._mean.get()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        n, mean = items(data, "a mean", 2)
+        self._mean = stats.Mean._from_state(
+            number(n, "a count", 0.0), number(mean, "a mean", -MAX_VALUE, MAX_VALUE)
+        )
+
+
+class Median(Statistic):
+    """River's running estimate of the median."""
+
+    def __init__(self) -> None:
+        self._quantile = stats.Quantile(0.5)
+
+    def update(self, value: float) -> None:
+        """Learn a value."""
+        self._quantile.update(value)
+
+    def get(self) -> float:
+        """Return the median, 0 before the first value."""
+        return self._quantile.get() or 0.0
+
+    def get_state(self) -> list[Any]:
+        """Return the quantile's markers."""
+        return dump_quantile(self._quantile)
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        self._quantile = load_quantile(0.5, data)
+
+
+class Min(Statistic):
+    """The least value."""
+
+    _extreme = staticmethod(min)
+
+    def __init__(self) -> None:
+        self._value: float | None = None
+
+    def update(self, value: float) -> None:
+        """Learn a value."""
+        self._value = value if self._value is None else self._extreme(self._value, value)
+
+    def get(self) -> float:
+        """Return the value, 0 before the first one."""
+        return self._value or 0.0
+
+    def get_state(self) -> float | None:
+        """Return the value."""
+        return self._value
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        self._value = None if data is None else number(data, "an extreme", -MAX_VALUE, MAX_VALUE)
+
+
+class Max(Min):
+    """The largest value."""
+
+    _extreme = staticmethod(max)
+
+
+class Mode(Statistic):
+    """River's mode: the most frequent of the first 25 different values."""
+
+    numeric = False
+
+    def __init__(self) -> None:
+        self._mode = stats.Mode(_MODES)
+
+    def update(self, value: Value) -> None:
+        """Learn a value."""
+        self._mode.update(value)
+
+    def get(self) -> Value:
+        """Return the most frequent value, the first one among equals."""
+        return self._mode.get()  # type: ignore[return-value]
+
+    def get_state(self) -> list[Any]:
+        """Return the values with their counts, in the order they came."""
+        return [[value, n] for value, n in self._mode.counts.items()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        for entry in items(data, "the counts of a mode"):
+            value, n = items(entry, "a value with its count", 2)
+            if not (isinstance(value, (str, int)) or _finite(value)):
+                raise hinged.InvalidState("a value of a mode is none of a feature")
+            self._mode.counts[value] = count(n, "a count", 1)
+        if len(self._mode.counts) != len(data) or len(data) > _MODES:
+            raise hinged.InvalidState("the values of a mode are too many, or some there twice")
+
+
+class Fixed(Statistic):
+    """A constant."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+        self.numeric = type(value) in (int, float)
+
+    def update(self, value: Value) -> None:
+        """Learn nothing."""
+
+    def get(self) -> Value:
+        """Return the constant."""
+        return self._value
+
+    def get_state(self) -> None:
+        """Return nothing."""
+
+    def set_state(self, data: Any) -> None:
+        """Take over nothing."""
+        if data is not None:
+            raise hinged.InvalidState("a constant has no state")
+
+
+_STATISTICS: dict[str, Callable[[], Statistic]] = {
+    "Mean": Mean,
+    "Median": Median,
+    "Min": Min,
+    "Max": Max,
+    "Mode": Mode,
+}
+
+
+class StatImputer(Stage):
+    """Keeps a statistic per imputed feature."""
+
+    learns = True
+    gives_numbers = False
+
+    def __init__(self, imputers: dict[str, Statistic]) -> None:
+        super().__init__()
+        self._imputers = imputers
+        self.learns = not all(isinstance(i, Fixed) for i in imputers.values())
+        self.numbers_suffice = all(i.numeric for i in imputers.values())
+
+    def transform(self, x: Features) -> dict[str, Value]:
+        """Return `x` with what was missing."""
+        self._check(x)
+        return self._filled(x)
+
+    def learn_transform(self, x: Features) -> dict[str, Value]:
+        """Learn what is not missing, then fill in the rest."""
+        numbers = self._check(x)
+        for name, imputer in self._imputers.items():
+            if (value := numbers.get(name, x.get(name))) is not None:
+                imputer.update(value)
+        return self._filled(x)
+
+    def _check(self, x: Features) -> dict[str, float]:
+        numeric = {
+            name: x[name]
+            for name, imputer in self._imputers.items()
+            if x.get(name) is not None and imputer.numeric and not isinstance(imputer, Fixed)
+        }
+        return dict(floats(numeric, "StatImputer"))
+
+    def _filled(self, x: Features) -> dict[str, Value]:
+        made = dict(x)
+        for name, imputer in self._imputers.items():
+            if made.get(name) is None:
+                if (value := imputer.get()) is None:
+                    made.pop(name, None)
+                else:
+                    made[name] = value
+        return made
+
+    def origins(self, x: Features) -> Origins:
+        """Return each feature as its own origin."""
+        return same_names(self.transform(x))
+
+    def get_state(self) -> list[Any]:
+        """Return each imputer's state, in the spec's order."""
+        return [imputer.get_state() for imputer in self._imputers.values()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        states = items(data, "the imputers", len(self._imputers))
+        for imputer, state in zip(self._imputers.values(), states, strict=True):
+            imputer.set_state(state)
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)

@@ -1,0 +1,146 @@
+"""The pipeline of a model: from an event as it is sent to the numbers that its learner takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hinged
+from hinged_service.pipelines.catalogue import Steps
+from hinged_service.pipelines.chain import Chain
+from hinged_service.pipelines.stored import count
+from hinged_service.pipelines.values import LEARNER, Features, Numbers, floats, only_numbers
+
+__all__ = ["Pipeline"]
+
+VERSION = 1
+
+
+class Pipeline:
+    """Transformers in turn, run as River's pipelines run them.
+
+    Where the values are those of River, they are so bit for bit; where a
+    transformer differs, its spec says how. Besides, a number beyond 1e100 that a
+    transformer makes is cut to it, and what is known stays within `max_features`
+    per transformer.
+
+    Parameters
+    ----------
+    steps
+        The transformers' specs; none at all is fine.
+    max_features
+        How many names, words or categories each transformer keeps at most. Later ones
+        are ignored and counted.
+
+    Attributes
+    ----------
+    learns
+        Whether any of the transformers learns.
+
+    Examples
+    --------
+    >>> from pydantic import TypeAdapter
+    >>> steps = TypeAdapter(Steps).validate_json('[{"type": "StandardScaler"}]')
+    >>> pipeline = Pipeline(steps, max_features=10)
+    >>> pipeline.learn_transform_one({"age": 30.0}), pipeline.learn_transform_one({"age": 40.0})
+    ({'age': 0.0}, {'age': 1.0})
+    >>> pipeline.transform_one({"age": 50.0, "clicks": 3.0})
+    {'age': 3.0, 'clicks': 0.0}
+
+    """
+
+    def __init__(self, steps: Steps, max_features: int) -> None:
+        self._steps = steps
+        self._max_features = max_features
+        self._chain = self._fresh()
+        self.learns = self._chain.learns
+
+    def _fresh(self) -> Chain:
+        return Chain([step.build(self._max_features) for step in self._steps])
+
+    @property
+    def ignored(self) -> int:
+        """How many features were not learned because there was no room, over all events."""
+        return self._chain.ignored
+
+    def transform_one(self, x: Features) -> Numbers:
+        """Return what the learner is asked about; nothing changes.
+
+        Parameters
+        ----------
+        x
+            Names to numbers of at most 1e100, booleans, text, or `None` for what is
+            missing.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the first feature that a transformer, or the learner, does not take,
+            and what would take it.
+
+        """
+        made = self._chain.transform(x)
+        return made if self._chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
+
+    def learn_transform_one(self, x: Features, checked: bool = False) -> Numbers:
+        """Learn an event and return what the learner is taught.
+
+        Each transformer learns what it is given before it transforms it, as in
+        `river.compose.Pipeline.learn_one`.
+
+        Parameters
+        ----------
+        x
+            An event as in `transform_one`.
+        checked
+            Whether `transform_one` has just taken it. If not, that is tried first where a
+            transformer might refuse the event after another one has learned from it.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            As `transform_one` does. Nothing has changed then.
+
+        """
+        chain = self._chain
+        if not (checked or (chain.all_or_nothing and chain.gives_numbers)):
+            if not chain.learns:
+                return self.transform_one(x)
+            if not (chain.numbers_suffice and only_numbers(x)):
+                self.transform_one(x)
+        made = chain.learn_transform(x)
+        return made if chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
+
+    def origins(self, x: Features) -> dict[str, tuple[str, ...]]:
+        """Return, for each feature that `transform_one(x)` gives, what of `x` it comes from.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            As `transform_one` does.
+
+        """
+        self.transform_one(x)
+        return self._chain.origins(x)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that was learned, as JSON-like data of finite numbers.
+
+        The order of the keys of its objects does not matter.
+        """
+        return {"version": VERSION, "stages": self._chain.get_state()}
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` of a pipeline of the same steps gave.
+
+        Raises
+        ------
+        hinged.InvalidState
+            If it is damaged, or of other steps; nothing has changed then.
+
+        """
+        if not isinstance(data, dict) or data.keys() != {"version", "stages"}:
+            raise hinged.InvalidState("the pipeline's state must have a version and stages")
+        count(data["version"], "the version of the pipeline's state", VERSION, VERSION)
+        chain = self._fresh()
+        chain.set_state(data["stages"])
+        self._chain = chain

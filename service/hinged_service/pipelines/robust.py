@@ -1,0 +1,96 @@
+"""Scaling by median and interquartile range."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+from river import stats
+
+from hinged_service.learners import Strict
+from hinged_service.pipelines.by_name import ByName
+from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
+from hinged_service.pipelines.stored import items
+from hinged_service.pipelines.values import Features, clipped, floats
+
+__all__ = ["RobustScalerSpec"]
+
+Quantile = Annotated[float, Field(gt=0, lt=1)]
+
+
+class RobustScalerSpec(Strict):
+    """Subtract each feature's median so far and divide by its interquartile range.
+
+    As `river.preprocessing.RobustScaler`, but a feature not seen before is 0, and
+    stays unknown.
+    """
+
+    type: Literal["RobustScaler"]
+    with_centering: bool = Field(True, description="Subtract the median.")
+    with_scaling: bool = Field(True, description="Divide by the interquartile range.")
+    q_inf: Quantile = Field(0.25, description="The range's lower quantile.")
+    q_sup: Quantile = Field(0.75, description="The range's upper quantile.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RobustScalerSpec:
+        if not self.q_inf < self.q_sup:
+            raise ValueError("q_inf must be below q_sup")
+        return self
+
+    def build(self, max_features: int) -> RobustScaler:
+        """Return the fresh stage."""
+        return RobustScaler(self, max_features)
+
+
+class Robust(NamedTuple):
+    """What is known of a feature."""
+
+    median: stats.Quantile
+    iqr: stats.IQR
+
+
+class RobustScaler(ByName[Robust]):
+    """Keeps River's running quantiles per name."""
+
+    def __init__(self, spec: RobustScalerSpec, max_features: int) -> None:
+        super().__init__(max_features)
+        self._spec = spec
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the scaled features."""
+        known, spec = self._known, self._spec
+        made = {}
+        for name, value in floats(x, "RobustScaler").items():
+            if (record := known.get(name)) is None:
+                made[name] = 0.0
+                continue
+            if spec.with_centering:
+                value -= record.median.get() or 0.0
+            if spec.with_scaling:
+                iqr = record.iqr.get()
+                value = value / iqr if iqr else 0.0
+            made[name] = value
+        return clipped(made)
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Learn, then scale."""
+        known, spec = self._known, self._spec
+        numbers = floats(x, "RobustScaler")
+        for name, value in numbers.items():
+            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                continue
+            if spec.with_centering:
+                record.median.update(value)
+            if spec.with_scaling:
+                record.iqr.update(value)
+        return self.transform(numbers)
+
+    def _fresh(self) -> Robust:
+        return Robust(stats.Quantile(0.5), stats.IQR(self._spec.q_inf, self._spec.q_sup))
+
+    def _dump(self, record: Robust) -> list[Any]:
+        return [dump_quantile(record.median), dump_iqr(record.iqr)]
+
+    def _load(self, data: list[Any]) -> Robust:
+        median, iqr = items(data, "a record of RobustScaler", 2)
+        return Robust(load_quantile(0.5, median), load_iqr(self._spec.q_inf, self._spec.q_sup, iqr))

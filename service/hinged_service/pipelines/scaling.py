@@ -1,0 +1,190 @@
+"""Scaling by running moments or extremes, with River's arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from pydantic import Field
+
+import hinged
+from hinged_service.learners import Strict
+from hinged_service.pipelines.by_name import ByName
+from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.values import MAX_VALUE, Features, clipped, floats
+
+__all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
+
+_MAX_VARIANCE = 1e201
+
+Moments = tuple[int, float, float]
+_UNKNOWN: Moments = (0, 0.0, 0.0)
+
+
+class StandardScalerSpec(Strict):
+    """Scale each feature to mean 0 and variance 1, by its mean and variance so far.
+
+    As `river.preprocessing.StandardScaler`, but a feature not seen before is 0
+    also without `with_std`.
+    """
+
+    type: Literal["StandardScaler"]
+    with_std: bool = Field(True, description="Divide by the standard deviation too.")
+
+    def build(self, max_features: int) -> StandardScaler:
+        """Return the fresh stage."""
+        return StandardScaler(self.with_std, max_features)
+
+
+class MinMaxScalerSpec(Strict):
+    """Scale each feature to 0..1 by its least and largest value so far.
+
+    As `river.preprocessing.MinMaxScaler`, but a feature not seen before is 0, and
+    stays unknown.
+    """
+
+    type: Literal["MinMaxScaler"]
+
+    def build(self, max_features: int) -> MinMaxScaler:
+        """Return the fresh stage."""
+        return MinMaxScaler(max_features)
+
+
+class MaxAbsScalerSpec(Strict):
+    """Scale each feature to -1..1 by its largest absolute value so far.
+
+    As `river.preprocessing.MaxAbsScaler`, but a feature not seen before stays unknown.
+    """
+
+    type: Literal["MaxAbsScaler"]
+
+    def build(self, max_features: int) -> MaxAbsScaler:
+        """Return the fresh stage."""
+        return MaxAbsScaler(max_features)
+
+
+class StandardScaler(ByName[Moments]):
+    """Keeps count, mean and variance per name (Welford's method, as River writes it)."""
+
+    def __init__(self, with_std: bool, max_features: int) -> None:
+        super().__init__(max_features)
+        self._with_std = with_std
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the scaled features."""
+        if not self._with_std:
+            return clipped(self._centred(x))
+        known = self._known
+        made = {}
+        for name, value in floats(x, "StandardScaler").items():
+            _, mean, variance = known.get(name, _UNKNOWN)
+            made[name] = (value - mean) / variance**0.5 if variance else 0.0
+        return clipped(made)
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Learn and scale in one pass; the variance includes `x`, so nothing grows too large."""
+        known = self._known
+        made: dict[str, float] = {}
+        for name, value in floats(x, "StandardScaler").items():
+            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                made[name] = 0.0
+                continue
+            n, old_mean, variance = record
+            n += 1
+            mean = old_mean + (value - old_mean) / n
+            variance += ((value - old_mean) * (value - mean) - variance) / n
+            known[name] = n, mean, variance
+            made[name] = (value - mean) / variance**0.5 if variance else 0.0
+        return made if self._with_std else clipped(self._centred(x))
+
+    def _centred(self, x: Features) -> dict[str, float]:
+        known, numbers = self._known, floats(x, "StandardScaler")
+        return {name: v - known[name][1] if name in known else 0.0 for name, v in numbers.items()}
+
+    def _fresh(self) -> Moments:
+        return _UNKNOWN
+
+    def _dump(self, record: Moments) -> list[Any]:
+        return list(record)
+
+    def _load(self, data: list[Any]) -> Moments:
+        n, mean, variance = items(data, "a record of StandardScaler", 3)
+        return (
+            count(n, "a count", 1),
+            number(mean, "a mean", -MAX_VALUE, MAX_VALUE),
+            number(variance, "a variance", 0.0, _MAX_VARIANCE),
+        )
+
+
+class MinMaxScaler(ByName[list[float]]):
+    """Keeps `[least, largest]` per name."""
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the scaled features."""
+        known = self._known
+        made = {}
+        for name, value in floats(x, "MinMaxScaler").items():
+            least, largest = known.get(name, (0.0, 0.0))
+            span = largest - least
+            made[name] = (value - least) / span if span else 0.0
+        return clipped(made)
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Learn, then scale."""
+        known = self._known
+        numbers = floats(x, "MinMaxScaler")
+        for name, value in numbers.items():
+            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                continue
+            if value < record[0]:
+                record[0] = value
+            if value > record[1]:
+                record[1] = value
+        return self.transform(numbers)
+
+    def _fresh(self) -> list[float]:
+        return [math.inf, -math.inf]
+
+    def _dump(self, record: list[float]) -> list[float]:
+        return record.copy()
+
+    def _load(self, data: list[Any]) -> list[float]:
+        least, largest = items(data, "a record of MinMaxScaler", 2)
+        record = [number(value, "an extreme", -MAX_VALUE, MAX_VALUE) for value in (least, largest)]
+        if record[0] > record[1]:
+            raise hinged.InvalidState("a minimum lies above its maximum")
+        return record
+
+
+class MaxAbsScaler(ByName[list[float]]):
+    """Keeps `[largest absolute value]` per name."""
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the scaled features."""
+        known = self._known
+        made = {}
+        for name, value in floats(x, "MaxAbsScaler").items():
+            (largest,) = known.get(name, (0.0,))
+            made[name] = value / largest if largest else 0.0
+        return clipped(made)
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Learn, then scale."""
+        known = self._known
+        numbers = floats(x, "MaxAbsScaler")
+        for name, value in numbers.items():
+            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                continue
+            if abs(value) > record[0]:
+                record[0] = abs(value)
+        return self.transform(numbers)
+
+    def _fresh(self) -> list[float]:
+        return [0.0]
+
+    def _dump(self, record: list[float]) -> list[float]:
+        return record.copy()
+
+    def _load(self, data: list[Any]) -> list[float]:
+        (largest,) = items(data, "a record of MaxAbsScaler", 1)
+        return [number(largest, "a maximum", 0.0, MAX_VALUE)]

@@ -1,0 +1,167 @@
+"""Text into counts or weights of its words."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+from river import feature_extraction
+
+import hinged
+from hinged_service.learners import Strict
+from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stored import count, items, text
+from hinged_service.pipelines.values import Features, field, refused
+
+__all__ = ["BagOfWordsSpec", "TFIDFSpec"]
+
+MAX_TERM = 256
+
+Length = Annotated[int, Field(ge=1, le=5)]
+
+
+class _Words(Strict):
+    on: Name = Field(description="The feature that holds the text; the others are left out.")
+    strip_accents: bool = Field(True, description="Take accents off the letters.")
+    lowercase: bool = Field(True, description="Make all letters small.")
+    stop_words: tuple[Name, ...] = Field((), max_length=10_000, description="Words to leave out.")
+    ngram_range: tuple[Length, Length] = Field(
+        (1, 1), description="The least and the most words that make a term."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _Words:
+        if self.ngram_range[0] > self.ngram_range[1]:
+            raise ValueError("the first of ngram_range must not be above the second")
+        return self
+
+
+class BagOfWordsSpec(_Words):
+    """Count the terms of a text.
+
+    As `river.feature_extraction.BagOfWords` with its own tokenizer, but n-grams are
+    named with a space (`"of the"`), terms of more than 256 characters are left out, and
+    an event without the text has no terms.
+    """
+
+    type: Literal["BagOfWords"]
+
+    def build(self, max_features: int) -> BagOfWords:
+        """Return the stage."""
+        return BagOfWords(self)
+
+
+class TFIDFSpec(_Words):
+    """Weigh the terms of a text by how rare they were in the texts so far.
+
+    As `river.feature_extraction.TFIDF` with its own tokenizer, and as `BagOfWords`
+    here; terms beyond the model's `max_features` count as never seen before.
+    """
+
+    type: Literal["TFIDF"]
+    normalize: bool = Field(True, description="Divide the weights by their Euclidean norm.")
+
+    def build(self, max_features: int) -> TFIDF:
+        """Return the fresh stage."""
+        return TFIDF(self, max_features)
+
+
+class BagOfWords(Stage):
+    """Has no state."""
+
+    numbers_suffice = False
+
+    def __init__(self, spec: BagOfWordsSpec | TFIDFSpec) -> None:
+        super().__init__()
+        self._on = spec.on
+        self._words: Any = feature_extraction.BagOfWords(
+            strip_accents=spec.strip_accents,
+            lowercase=spec.lowercase,
+            stop_words=set(spec.stop_words),
+            ngram_range=spec.ngram_range,
+        )
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the number of each term, in the order they come."""
+        return {term: float(number) for term, number in self._counts(x).items()}
+
+    def _counts(self, x: Features) -> Mapping[str, int]:
+        value = x.get(self._on)
+        if isinstance(value, str):
+            return collections.Counter(self._terms(value))
+        if self._on not in x:
+            return {}
+        if value is None:
+            raise refused(self._on, None, type(self).__name__)
+        raise hinged.InvalidEvent(
+            field(self._on), f"must be text: {type(self).__name__} takes nothing else"
+        )
+
+    def _terms(self, value: str) -> list[str]:
+        grams = self._words.process_text(value)
+        terms = (gram if isinstance(gram, str) else " ".join(gram) for gram in grams)
+        return [term for term in terms if len(term) <= MAX_TERM]
+
+    def origins(self, x: Features) -> Origins:
+        """Return the text as the origin of its terms."""
+        return dict.fromkeys(self._counts(x), (self._on,))
+
+
+class TFIDF(BagOfWords):
+    """Keeps the number of texts, and of those with each term."""
+
+    learns = True
+
+    def __init__(self, spec: TFIDFSpec, max_features: int) -> None:
+        super().__init__(spec)
+        self._normalize = spec.normalize
+        self._max_features = max_features
+        self._texts = 0
+        self._with_term: dict[str, int] = {}
+
+    def transform(self, x: Features) -> dict[str, float]:
+        """Return the weight of each term, in the order they come."""
+        return self._weighed(self._counts(x))
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        """Count the terms of the text, then weigh them."""
+        counts = self._counts(x)
+        known = self._with_term
+        for term in counts:
+            if term in known:
+                known[term] += 1
+            elif len(known) < self._max_features:
+                known[term] = 1
+            else:
+                self._ignored += 1
+        self._texts += self._on in x
+        return self._weighed(counts)
+
+    def _weighed(self, counts: Mapping[str, int]) -> dict[str, float]:
+        known, total, texts = self._with_term, sum(counts.values()), 1 + self._texts
+        weights = {
+            term: number / total * (math.log(texts / (1 + known.get(term, 0))) + 1)
+            for term, number in counts.items()
+        }
+        if not self._normalize:
+            return weights
+        norm = math.sqrt(sum(weight**2 for weight in weights.values()))
+        return {term: weight / norm for term, weight in weights.items()}
+
+    def get_state(self) -> list[Any]:
+        """Return the number of texts and of those with each term, in the order they came."""
+        return [self._texts, [list(pair) for pair in self._with_term.items()]]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        texts, terms = items(data, "the state of TFIDF", 2)
+        self._texts = count(texts, "the number of texts")
+        for entry in items(terms, "the terms"):
+            term, number = items(entry, "a term with its number", 2)
+            self._with_term[text(term, "a term")] = count(number, "a number of texts", 1, texts)
+        if len(self._with_term) != len(terms) or len(terms) > self._max_features:
+            raise hinged.InvalidState(f"there are {len(terms)} terms: too many, or some twice")
