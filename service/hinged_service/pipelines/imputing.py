@@ -33,7 +33,7 @@ Constant = (
 class Imputer(Strict):
     """What stands in for one feature: a running statistic of it, or a constant."""
 
-    feature: Name
+    feature: Name = Field(description="The feature that may be missing.")
     statistic: Literal["Mean", "Median", "Min", "Max", "Mode"] | None = Field(
         None, description="Of the feature's values so far; all but Mode take numbers only."
     )
@@ -59,7 +59,9 @@ class StatImputerSpec(Strict):
     """
 
     type: Literal["StatImputer"]
-    imputers: tuple[Imputer, ...] = Field(min_length=1, max_length=1_000)
+    imputers: tuple[Imputer, ...] = Field(
+        min_length=1, max_length=1_000, description="What stands in for which feature."
+    )
 
     @model_validator(mode="after")
     def _different(self) -> StatImputerSpec:
