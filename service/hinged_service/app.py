@@ -14,7 +14,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import hinged
 from hinged_service.errors import Unavailable
 from hinged_service.host import Host
-from hinged_service.routes import health, hot, models, openapi, problems
+from hinged_service.routes import (
+    checkpoints,
+    commands,
+    explain,
+    health,
+    hot,
+    models,
+    openapi,
+    problems,
+    streams,
+)
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
 from hinged_service.store.embedded import EmbeddedServer
@@ -88,7 +98,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
-    app.include_router(models.router(settings))
+    for part in (models, commands, checkpoints, explain, streams):
+        app.include_router(part.router(settings))
     app.include_router(health.router)
     openapi.install(app)
     return app

@@ -10,17 +10,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hinged_service.codec import Position
+import msgspec
+
+from hinged_service.codec import DamagedState, OtherVersion, Position
 from hinged_service.errors import (
     Busy,
     Conflict,
     Detail,
     ModelGone,
+    NotFound,
     ServiceError,
     SetAside,
     Unavailable,
@@ -32,7 +37,8 @@ from hinged_service.replica import Replica
 from hinged_service.settings import Settings
 from hinged_service.snapshots import Saver, load_replica
 from hinged_service.spec import IndexEntry
-from hinged_service.store import logs
+from hinged_service.store import checkpoints, logs, models
+from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 
 __all__ = ["Appender", "Learned"]
@@ -40,6 +46,7 @@ __all__ = ["Appender", "Learned"]
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.02
+_OPEN_S = 1.0
 _GATHER_BYTES = 2**20
 _GATHER_S = 0.002
 _SLOW_S = 0.001
@@ -85,8 +92,8 @@ class Appender:
     ----------
     connection, settings
         The worker's.
-    entry
-        The model's index entry; registered, not deleting.
+    name, entry
+        The model's name and index entry; registered, not deleting.
     replica
         The model's state as loaded.
     producer
@@ -100,6 +107,8 @@ class Appender:
         The current replica; another one after a rebuild.
     fresh_at_s
         When the log was last asked, on the loop's clock.
+    caught_up
+        Whether the log was once read to its end.
     gone
         Whether this object is of no use any more: the model was deleted or set aside.
 
@@ -109,15 +118,18 @@ class Appender:
         self,
         connection: Connection,
         settings: Settings,
+        name: str,
         entry: IndexEntry,
         replica: Replica,
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
+        self.name = name
         self.entry = entry
         self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
         self.replica = replica
         self.fresh_at_s = -1e9
+        self.caught_up = False
         self.gone = False
         self._connection = connection
         self._settings = settings
@@ -131,6 +143,7 @@ class Appender:
         self._saver = Saver(connection, settings, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
+        self._commanding = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
         self._redis_timeout_s = settings.redis_timeout_ms / 1000
@@ -141,11 +154,12 @@ class Appender:
         cls,
         connection: Connection,
         settings: Settings,
+        name: str,
         entry: IndexEntry,
         producer: str,
         sequence: itertools.count[int],
     ) -> Appender:
-        """Load a model's snapshot and catch up with its log.
+        """Load a model's snapshot and catch up with its log, or begin to if that takes long.
 
         Raises
         ------
@@ -155,8 +169,14 @@ class Appender:
 
         """
         replica = await load_replica(connection, settings, entry)
-        appender = cls(connection, settings, entry, replica, producer, sequence)
-        await appender.read()
+        appender = cls(connection, settings, name, entry, replica, producer, sequence)
+        appender._saver.keep(await models.kept(connection, appender.keys.on))
+        reader = asyncio.ensure_future(appender.read())
+        await asyncio.wait([reader], timeout=_OPEN_S)
+        if reader.done():
+            reader.result()
+        else:
+            reader.add_done_callback(_ignore)
         return appender
 
     @property
@@ -167,6 +187,29 @@ class Appender:
     def age_s(self) -> float:
         """Return how old the replica's knowledge of the log is, in seconds."""
         return self._loop.time() - self.fresh_at_s
+
+    async def ensure_caught_up(self) -> None:
+        """Return once the replica has seen the whole log, or raise.
+
+        Raises
+        ------
+        Unavailable
+            It is far behind; the text tells how far.
+
+        """
+        if not self.caught_up:
+            raise Unavailable(
+                "The model is catching up with its stream; "
+                f"{await self.progress():.0%} of the log is done.",
+                retry_after_s=1,
+            )
+
+    async def progress(self) -> float:
+        """Return the share of the stream's log that was learned, 1 once its end was seen."""
+        if self.caught_up:
+            return 1.0
+        total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
+        return self.replica.log_bytes / total if total else 0.0
 
     async def learn(self, events: list[Event], payload: Json) -> Learned:
         """Append the events to the log and return what they did.
@@ -191,6 +234,8 @@ class Appender:
             same ones with ids may be sent again.
 
         """
+        if not self.caught_up:
+            await self.ensure_caught_up()
         if self._queue and self._is_full(len(events), len(payload)):
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
@@ -210,6 +255,128 @@ class Appender:
             self._queued_events + events > settings.max_queued_events
             or self._queued_bytes + size > settings.max_queued_bytes
         )
+
+    async def command(self, command: Mapping[str, Any]) -> Position:
+        """Append a command for this model to the log and carry it out.
+
+        Parameters
+        ----------
+        command
+            What to do, as `Fold.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
+
+        Returns
+        -------
+        The position at which it was carried out.
+
+        Raises
+        ------
+        NotFound
+            There is no such checkpoint.
+        ModelGone, Unavailable
+            As for `learn`.
+
+        """
+        async with self._commanding:  # sequences of one producer arrive in their order
+            reply = await self._send_command(command)
+        if reply.kind == "missing":
+            raise NotFound("There is no such checkpoint.")
+        if reply.kind == "gone":
+            raise ModelGone("The model was deleted.")
+        if reply.position is None:
+            raise Unavailable("The command came too late.", retry_after_s=1)
+        await self.reach(reply.position)
+        return reply.position
+
+    async def checkpoint(self, name: str | None) -> Checkpoint:
+        """Keep the model's present state.
+
+        Parameters
+        ----------
+        name
+            The checkpoint's name for people, if any.
+
+        Raises
+        ------
+        Conflict
+            The stream has a checkpoint of that name, or too many of them.
+        ModelGone, Unavailable
+            Nothing was kept, or it is not known.
+
+        """
+        for _ in range(_REBUILDS):
+            replica = self.replica
+            made = Checkpoint(
+                uid=secrets.token_hex(8),
+                name=name,
+                model=self.name,
+                spec=self.entry.spec,
+                position=str(replica.position),
+                created_ms=int(time.time() * 1000),
+                events=replica.fold.events,
+                mistakes=replica.fold.mistakes,
+            )
+            state, chunk = replica.whole_state(), self._settings.snapshot_chunk
+            kept = await checkpoints.keep(
+                self._connection, self.keys.on, made, self.entry.uid, state, chunk
+            )
+            if kept == "ok":
+                return made
+            await self.read()  # the log has another past: rebuild, and keep that
+        raise Unavailable("The log keeps changing its past.", retry_after_s=1)
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """Return the checkpoints of the stream, oldest first."""
+        return await checkpoints.listed(self._connection, self.keys.on)
+
+    async def find_checkpoint(self, name: str) -> Checkpoint:
+        """Return a checkpoint of the stream by its name or uid.
+
+        Raises
+        ------
+        NotFound
+            There is none.
+
+        """
+        return await checkpoints.find(self._connection, self.keys.on, name)
+
+    async def read_checkpoint(self, checkpoint: Checkpoint) -> models.Loaded:
+        """Return the state of a checkpoint.
+
+        Raises
+        ------
+        SetAside
+            It cannot be used here.
+
+        """
+        loaded = await self._checkpoint(checkpoint.uid)
+        if loaded is None:
+            raise NotFound("There is no such checkpoint any more.")
+        return loaded
+
+    async def drop_checkpoint(self, name: str) -> str | None:
+        """Delete a checkpoint of the stream, or return the uid of a model that still needs it."""
+        found = await self.find_checkpoint(name)
+        return await checkpoints.drop(self._connection, self.keys.on, found)
+
+    async def _send_command(self, command: Mapping[str, Any]) -> logs.Commanded:
+        payload = msgspec.json.encode({"model": self.entry.uid, **command})
+        sequence = next(self._sequence)
+        deadline_s = self._loop.time() + self._timeout_s
+        while True:
+            try:
+                return await logs.command(
+                    self._connection,
+                    self.keys.on,
+                    self.entry.uid,
+                    f"{self._producer}.commands",
+                    sequence,
+                    payload,
+                    command.get("checkpoint"),
+                )
+            except Unavailable:
+                if self._loop.time() + _RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(_RETRY_S)
 
     async def read(self) -> None:
         """Bring the replica up to the log's present end.
@@ -236,6 +403,8 @@ class Appender:
         """
         if self.age_s() <= self._staleness_s:
             return
+        if not self.caught_up:
+            await self.ensure_caught_up()
         reader = self._reading
         if reader is None:
             reader = self._reading = asyncio.ensure_future(self.read())
@@ -345,6 +514,10 @@ class Appender:
         self.gone = True
         self._saver.stop()
 
+    def _note_end(self, asked_at_s: float) -> None:
+        self.fresh_at_s = asked_at_s
+        self.caught_up = True
+
     def _note_failing(self, failing: bool) -> None:
         if failing is not self._failing:
             self._failing = failing
@@ -379,7 +552,7 @@ class Appender:
         own = reply.position
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
-        self._fold(reply.entries)
+        await self._fold(reply.entries)
         outcomes: list[Result] | None = None
         if reply.kind == "replay" or reply.more:
             outcomes = await self._fold_through(own)
@@ -389,7 +562,7 @@ class Appender:
                 outcomes = None  # the entry there is somebody else's
         elif reply.appended:
             events = [event for w in taken for event in w.events]
-            entry = self.replica.own_entry(own, batch.payload, reply.skip)
+            entry = self.replica.own_entry(own, batch.payload, reply.skip, len(events))
             outcomes = self.replica.fold_entry(entry, events)
         if reply.stored is not None:
             self.replica.note_stored(reply.stored, self._loop.time())
@@ -418,7 +591,7 @@ class Appender:
                 raise ModelGone("The model was deleted.")
             if reply.kind != "lost":
                 if reply.kind == "ok" and not reply.more:
-                    self.fresh_at_s = sent_at_s
+                    self._note_end(sent_at_s)
                 return reply
             rebuilds += 1
             await self._rebuild(rebuilds)
@@ -469,24 +642,49 @@ class Appender:
                 rebuilds += 1
                 await self._rebuild(rebuilds)
                 continue
-            outcomes = self._fold(reply.entries, own) or outcomes
+            outcomes = await self._fold(reply.entries, own) or outcomes
             if reply.stored is not None:
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
-                self.fresh_at_s = sent_at_s
+                self._note_end(sent_at_s)
                 break
             self.save_if_due()
         return outcomes
 
-    def _fold(
+    async def _fold(
         self, entries: Sequence[logs.Entry], own: Position | None = None
     ) -> list[Result] | None:
         found = None
+        folded = 0
         for entry in entries:
+            if entry.command is not None and (uid := self._to_restore(entry)) is not None:
+                self.replica.fold_restore(entry, await self._checkpoint(uid))
+                continue
             outcomes = self.replica.fold_entry(entry)
             if entry.position == own:
                 found = outcomes
+            folded += len(entry.payload or b"")
+            if folded > _GATHER_BYTES:  # a long way behind: let the others have their turn
+                folded = 0
+                await asyncio.sleep(0)
         return found
+
+    def _to_restore(self, entry: logs.Entry) -> str | None:
+        """Return the uid of the checkpoint that an entry tells this model to restore."""
+        command = self.replica.command_in(entry) or {}
+        uid = command.get("checkpoint")
+        return uid if command.get("do") == "restore" and isinstance(uid, str) else None
+
+    async def _checkpoint(self, uid: str) -> models.Loaded | None:
+        """Return the state of a checkpoint, `None` if there is none."""
+        try:
+            return await checkpoints.read(
+                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
+            )
+        except NotFound:
+            return None
+        except (DamagedState, OtherVersion) as error:
+            raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
 
     async def _rebuild(self, times: int) -> None:
         if times > _REBUILDS:
@@ -496,7 +694,9 @@ class Appender:
                 retry_after_s=60,
             )
         logger.warning("model %s: the log has another past; loading the snapshot", self.entry.uid)
+        watchers = self.replica.watchers
         self.replica = await load_replica(self._connection, self._settings, self.entry)
+        self.replica.watchers = watchers
 
     def save_if_due(self) -> None:
         """Start saving a snapshot if one is due and none is being saved."""

@@ -25,6 +25,7 @@ from hinged_service.keys import VECTORS
 __all__ = [
     "FOLD_TAG",
     "DamagedState",
+    "Mark",
     "OtherVersion",
     "Position",
     "decode_field",
@@ -97,6 +98,23 @@ class Position(NamedTuple):
         if not (parts and _CHAIN.fullmatch(chain) and all(int(n) < 2**64 for n in parts.groups())):
             raise ValueError("not a position of this service")
         return cls(entry_id, chain)
+
+
+class Mark(NamedTuple):
+    """A place in a log, and what the log had taken until then.
+
+    Parameters
+    ----------
+    id
+        The id of an entry.
+    bytes, events
+        Payload bytes and events up to and including that entry.
+
+    """
+
+    id: str
+    bytes: int
+    events: int
 
 
 def encode_name(name: Hashable) -> str:
@@ -234,7 +252,7 @@ def encode_state(
     position: Position,
     scalars: Mapping[str, Any],
     sizes: Mapping[str, int],
-    marks: Iterable[tuple[str, int]],
+    marks: Iterable[Mark],
 ) -> dict[str, str]:
     """Return the fields of a model's state hash, digest included.
 
@@ -247,7 +265,7 @@ def encode_state(
     sizes
         Number of entries of each vector, checked when it is read.
     marks
-        Entry ids with the log's byte count at them, for trimming.
+        Places of the log with what it had taken until then, for trimming.
 
     """
     fields = {
@@ -269,7 +287,7 @@ class StoredState:
     position: Position
     scalars: dict[str, Any]
     sizes: dict[str, int]
-    marks: list[tuple[str, int]]
+    marks: list[Mark]
 
 
 def decode_state(fields: Mapping[str, str]) -> StoredState:
@@ -299,10 +317,10 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
         raise DamagedState(f"the stored state is damaged: {error}") from error
 
 
-def _mark(entry_id: Any, log_bytes: Any) -> tuple[str, int]:
-    if not (_ENTRY_ID.fullmatch(entry_id) and type(log_bytes) is int):
-        raise ValueError("a mark is an entry id and a number of bytes")
-    return entry_id, log_bytes
+def _mark(entry_id: Any, log_bytes: Any, log_events: Any) -> Mark:
+    if not (_ENTRY_ID.fullmatch(entry_id) and type(log_bytes) is type(log_events) is int):
+        raise ValueError("a mark is an entry id and two counts")
+    return Mark(entry_id, log_bytes, log_events)
 
 
 def _digest(fields: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""A model as a fold: a learner, its labels and its counters, moved only by log entries.
+"""A model as a fold: its parts and its counters, moved only by log entries.
 
 Nothing here reads a clock, a setting or the environment: the same entries from
 the same state give the same state, on every worker.
@@ -6,15 +6,21 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import hinged
-from hinged_service.events import Event
-from hinged_service.labels import answers_for, label_text
+from hinged_service.drift import Drift
+from hinged_service.events import Event, Value, not_a_number
+from hinged_service.labels import Prediction, answers_for, label_text
+from hinged_service.metrics import Metrics
+from hinged_service.origin import Exclusion
+from hinged_service.pipelines import Pipeline
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Fold", "Refused", "Result"]
+__all__ = ["Detection", "Fold", "Refused", "Result"]
+
+_KEPT_DETECTIONS = 20
 
 
 class Refused(NamedTuple):
@@ -34,7 +40,26 @@ class Refused(NamedTuple):
 
 
 Result = hinged.Outcome | Refused | None
-"""What an event did; why the model could not take it; `None` if it had counted before."""
+"""What an event did; why the model could not take it; `None` if it did not count."""
+
+
+class Detection(NamedTuple):
+    """A drift that the model's detector found.
+
+    Parameters
+    ----------
+    entry
+        Id of the log entry.
+    number
+        Number of the event within it.
+    events
+        Events of the model up to and including that one.
+
+    """
+
+    entry: str
+    number: int
+    events: int
 
 
 class Fold:
@@ -49,22 +74,62 @@ class Fold:
     ----------
     learner
         The learner; its weights, intercept and accounting are the model's.
+    pipeline
+        What the features go through before; `None` for a model of plain numbers.
     answers
         The model's labels.
+    events
+        Events that counted: learned, or only scored while the model was frozen.
+    mistakes
+        Those of them whose label, predicted before anything was learned, was wrong.
     rejected
         Events in the log that this model could not take: not an event, a label
-        of another model, one class too many.
+        of another model, one class too many, features that its pipeline refuses.
+    excluded
+        Events that the spec leaves out.
+    frozen
+        Whether the model only predicts.
+    detections, detected
+        The last drifts found; how many there were.
+    replaced
+        Whether other weights took the place of those that were tracked; whoever
+        saves them resets it.
 
     """
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.learner: Any = spec.learner.build(spec.max_features)
-        self.answers = answers_for(spec, self.learner)
-        self.rejected = 0
+        self._spec = spec
         self._multiclass = spec.multiclass
+        self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
+        self.metrics = Metrics(spec.metrics, spec.multiclass, spec.pair) if spec.metrics else None
+        self.drift = None if spec.drift is None else Drift(spec.drift)
+        self.configured: dict[str, Any] = {}
+        self.frozen = False
+        self.events = self.mistakes = self.rejected = self.excluded = self.detected = 0
+        self.detections: list[Detection] = []
+        self.replaced = False
+        self._place = ("", 0)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Make learner and pipeline anew, with the parameters as configured."""
+        spec = self._spec
+        self._use(spec.configured(self.configured).build(spec.max_features))
+        self.pipeline = Pipeline(spec.pipeline, spec.max_features) if spec.pipeline else None
+
+    def _use(self, learner: Any) -> None:
+        self.learner = learner
+        self.answers = answers_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
 
-    def learn_all(self, events: Iterable[Event | None], skip: frozenset[int]) -> list[Result]:
+    @property
+    def takes_mixed(self) -> bool:
+        """Whether features may be text, booleans or missing."""
+        return self._spec.takes_mixed
+
+    def learn_all(
+        self, events: Iterable[Event | None], skip: frozenset[int], entry_id: str
+    ) -> list[Result]:
         """Fold the events of one entry in.
 
         Parameters
@@ -73,6 +138,8 @@ class Fold:
             Decoded events; `None` for one that could not be decoded.
         skip
             Indices of those that do not count.
+        entry_id
+            The entry's id.
 
         Returns
         -------
@@ -80,18 +147,35 @@ class Fold:
         changes nothing else; `None` for one that does not count.
 
         """
-        target, learn = self.answers.target, self.learner.predict_learn_one
+        exclusion = self._exclusion
+        excluded = exclusion is not None and exclusion.has_entry(entry_id)
+        numbers = not self.takes_mixed
+        plain = self.pipeline is None and self.metrics is None and self.drift is None
         results: list[Result] = []
         for number, event in enumerate(events):
             if number in skip:
                 results.append(None)
                 continue
             try:
-                known = None if event is None else target(event.y)
+                known = None if event is None else self.answers.target(event.y)
                 if event is None or known is None:
                     results.append(self._refuse(event))
+                elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
+                    self.excluded += 1
+                    results.append(None)
+                elif numbers and type(event) is not Event and (fault := not_a_number(event.x)):
+                    self.rejected += 1
+                    results.append(Refused(*fault))
                 else:
-                    results.append(learn(event.x, known, event.w))
+                    if plain and not self.frozen:
+                        outcome = self.learner.predict_learn_one(event.x, known, event.w)
+                    else:
+                        self._place = entry_id, number
+                        outcome = self._progress(event.x, known, event.w)
+                    self.events += 1
+                    if outcome[2]:
+                        self.mistakes += 1
+                    results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Refused(error.field, error.reason))
@@ -103,22 +187,190 @@ class Fold:
             return Refused("", "is not an event")
         return Refused("y", self.answers.expected())
 
-    def refuses_weight(self, w: float) -> str | None:
-        """Return why the learner takes no event of this sample weight, `None` if it does."""
+    def _progress(self, x: Mapping[str, Any], y: Any, w: float) -> hinged.Outcome:
+        """Predict and score, then learn; count in the metrics and ask the drift detector."""
+        answers: Any = self.answers
+        pipeline = self.pipeline
+        before: Any = x if pipeline is None else pipeline.transform_one(x)
+        self._admit(y)
+        self.learner.check_weight(w)
+        y_pred, score, scores = answers.decide(before)
+        mistake = w > 0.0 and y_pred != y
+        proba = answers.probabilities(scores) if self.metrics is not None else {}
+        if self.frozen:
+            outcome = hinged.Outcome(y_pred, score, mistake, False, 0.0)
+        elif pipeline is None or not pipeline.learns:
+            outcome = self.learner.predict_learn_one(before, y, w)
+        else:
+            taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
+            learned = self.learner.predict_learn_one(taught, y, w)
+            outcome = learned._replace(y_pred=y_pred, score=score, mistake=mistake)
+        if w > 0.0:
+            if self.metrics is not None:
+                self.metrics.update(y, y_pred, proba)
+            if self.drift is not None and not self.frozen and self.drift.update(mistake):
+                self._detect()
+        return outcome
+
+    def _admit(self, y: Any) -> None:
+        """Raise `InvalidEvent` for a label that the learner has no room for."""
+        cap = getattr(self._spec.learner, "max_classes", None)
+        if cap is not None:
+            classes = self.learner.classes
+            if len(classes) >= cap and y not in classes:
+                raise hinged.InvalidEvent("y", f"would be class {cap + 1} of at most {cap}")
+
+    def _detect(self) -> None:
+        self.detected += 1
+        entry, number = self._place
+        kept = [*self.detections, Detection(entry, number, self.events + 1)]
+        self.detections = kept[-_KEPT_DETECTIONS:]
+        if self._spec.drift is not None and self._spec.drift.action == "reset":
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was learned; the counters and metrics go on."""
+        account = self.learner.accounting
+        self._renew()
+        self.learner.accounting = account
+        self.replaced = True
+
+    def obey(self, command: Mapping[str, Any]) -> bool:
+        """Carry out a command of the log that names this model.
+
+        Parameters
+        ----------
+        command
+            `{"do": "freeze" | "unfreeze" | "reset"}` or `{"do": "configure",
+            "set": {parameter: value}}`.
+
+        Returns
+        -------
+        Whether it could be carried out; if not, nothing changed but that it is counted.
+
+        """
+        match command:
+            case {"do": "freeze"}:
+                self.frozen = True
+            case {"do": "unfreeze"}:
+                self.frozen = False
+            case {"do": "reset"}:
+                self.reset()
+            case {"do": "configure", "set": dict() as parameters}:
+                return self._configure(parameters)
+            case _:
+                self.rejected += 1
+                return False
+        return True
+
+    def _configure(self, parameters: dict[str, Any]) -> bool:
+        wanted = {**self.configured, **parameters}
         try:
-            self.learner.check_weight(w)
+            learner = self._spec.configured(wanted).build(self._spec.max_features)
+        except ValueError:
+            self.rejected += 1
+            return False
+        learner.set_state(self.learner.get_state())
+        self.configured = wanted
+        self._use(learner)
+        self.replaced = True
+        return True
+
+    def check(self, event: Event) -> Refused | None:
+        """Return why the model cannot take weight or features of an event, `None` if it can."""
+        try:
+            if event.w != 1.0:
+                self.learner.check_weight(event.w)
+            if self.pipeline is not None:
+                self.pipeline.transform_one(event.x)
         except hinged.InvalidEvent as error:
-            return error.reason
+            return Refused(error.field, error.reason)
         return None
+
+    def predict(self, x: dict[str, Any]) -> Prediction:
+        """Return the answer for one event.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the feature that the pipeline does not take.
+
+        """
+        z: Any = x if self.pipeline is None else self.pipeline.transform_one(x)
+        return self.answers.predict(z)
+
+    def explain(self, x: Mapping[str, Value], label: str | None) -> dict[str, Any] | None:
+        """Return what each feature adds to the score; `None` if the score is no such sum.
+
+        Parameters
+        ----------
+        x
+            The features.
+        label
+            The text of a class of a multiclass model; the predicted one if left out.
+
+        Returns
+        -------
+        `"y"`, `"score"`, `"intercept"`, `"contributions"` by the names that the learner
+        sees, and `"features"`: the same by the names of the event, what comes from several
+        of them shared equally. Both with the intercept sum to the score.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the feature that the pipeline does not take.
+        KeyError
+            There is no such class.
+
+        """
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            return None
+        explain: Any = self.learner.explain_one  # type: ignore[attr-defined]
+        answers: Any = self.answers
+        pipeline = self.pipeline
+        z: Any = x if pipeline is None else pipeline.transform_one(x)
+        y, score, scores = answers.decide(z)
+        if self._multiclass and scores:
+            if label is not None:
+                y = {label_text(c): c for c in scores}[label]
+                score = scores[y]
+            parts = explain(z, y)
+        else:
+            parts = explain(z)
+        intercept = parts.pop(hinged.INTERCEPT, 0.0)
+        origins = {} if pipeline is None else pipeline.origins(x)
+        features: dict[str, float] = {}
+        for name, value in parts.items():
+            sources = origins.get(name, (name,))
+            for source in sources:
+                features[source] = features.get(source, 0.0) + value / len(sources)
+        return {
+            "y": self.answers.label(y),
+            "score": score,
+            "intercept": intercept,
+            "contributions": parts,
+            "features": features,
+        }
+
+    def accuracy(self) -> float:
+        """Return the share of right labels: by the first rolling accuracy of the spec, or ever."""
+        report = {} if self.metrics is None else self.metrics.report()
+        recent = [v for name, v in report.items() if name.startswith("rolling_accuracy")]
+        if recent and isinstance(recent[0], float):
+            return recent[0]
+        return 1.0 - self.mistakes / self.events if self.events else 0.0
 
     def feature_count(self) -> int:
         """Return how many feature names have a weight."""
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            known: int = self.learner.feature_count()
+            return known
         weights = [v for name, v in self.vectors().items() if "weights" in name]
         if len(weights) == 1:
             return len(weights[0])
         return len({name for vector in weights for name in vector.view()})
 
-    def shown_weights(self, label: str | None) -> dict[str, Any]:
+    def shown_weights(self, label: str | None) -> dict[str, Any] | None:
         """Return copies of the weights that predict, as the service shows them.
 
         Parameters
@@ -126,30 +378,36 @@ class Fold:
         label
             The text of a class of a multiclass model, to see that one only.
 
+        Returns
+        -------
+        `None` if the learner has no weights.
+
         """
-        learner = self.learner
+        learner: Any = self.learner
         if isinstance(learner, hinged.Hedge):
             experts = zip(learner.experts, learner.trust, strict=True)
             return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
         if isinstance(learner, hinged.BinaryLinearClassifier):
             return _linear(learner)
-        weights, intercepts = learner.weights, learner.intercepts
-        return {
-            "classes": {
-                label_text(y): {
-                    "weights": dict(weights[y]),
-                    "intercept": intercepts[y],
-                }
-                for y in learner.classes
-                if label in (None, label_text(y))
-            }
-        }
+        if not isinstance(learner, hinged.LinearClassifier):
+            found: dict[str, Any] | None = learner.weights()
+            return found
+        return _by_class(learner, label)
 
     def scalars(self) -> dict[str, Any]:
         """Return all of the state but the vectors, as JSON-like data."""
         learner = self.learner.get_state()
         del learner["vectors"]
-        return {"learner": learner, "rejected": self.rejected}
+        return {
+            "learner": learner,
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "frozen": self.frozen,
+            "configured": self.configured,
+            "pipeline": None if self.pipeline is None else self.pipeline.get_state(),
+            "metrics": None if self.metrics is None else self.metrics.get_state(),
+            "drift": None if self.drift is None else self.drift.get_state(),
+            "detections": [list(detection) for detection in self.detections],
+        }
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""
@@ -166,15 +424,63 @@ class Fold:
         Raises
         ------
         hinged.InvalidState
-            If it is not the state of such a learner.
+            If it is not the state of such a model. It may have been taken over in part.
 
         """
-        learner, rejected = scalars.get("learner"), scalars.get("rejected")
-        if not isinstance(learner, dict) or type(rejected) is not int:
+        match scalars:
+            case {
+                "learner": dict() as learner,
+                "counts": dict() as counts,
+                "frozen": bool() as frozen,
+                "configured": dict() as configured,
+                "detections": list() as detections,
+            } if counts.keys() == set(_COUNTS):
+                pass
+            case _:
+                raise hinged.InvalidState("the stored counters are damaged")
+        if not all(type(n) is int and n >= 0 for n in counts.values()):
             raise hinged.InvalidState("the stored counters are damaged")
+        self.configured = configured
+        try:
+            self._renew()
+            self.detections = [_detection(*detection) for detection in detections]
+        except (ValueError, TypeError) as error:
+            raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
         self.learner.set_state({**learner, "vectors": vectors})
-        self._vectors = None
-        self.rejected = rejected
+        parts: tuple[tuple[Any, str], ...] = (
+            (self.pipeline, "pipeline"),
+            (self.metrics, "metrics"),
+            (self.drift, "drift"),
+        )
+        for part, name in parts:
+            stored = scalars.get(name)
+            if (part is None) is not (stored is None):
+                raise hinged.InvalidState(f"the stored state is of another {name}")
+            if part is not None:
+                part.set_state(stored)
+        self.frozen = frozen
+        for name, count in counts.items():
+            setattr(self, name, count)
+
+
+def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
+    weights, intercepts = learner.weights, learner.intercepts
+    return {
+        "classes": {
+            label_text(y): {"weights": dict(weights[y]), "intercept": intercepts[y]}
+            for y in learner.classes
+            if label in (None, label_text(y))
+        }
+    }
+
+
+_COUNTS = ("events", "mistakes", "rejected", "excluded", "detected")
+
+
+def _detection(entry: Any, number: Any, events: Any) -> Detection:
+    if not (isinstance(entry, str) and type(number) is int and type(events) is int):
+        raise TypeError("a detection is an entry id and two counts")
+    return Detection(entry, number, events)
 
 
 def _linear(learner: Any) -> dict[str, Any]:

@@ -7,10 +7,14 @@ import itertools
 import logging
 import random
 import secrets
+import time
 from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from typing import Literal
 
+from hinged_service.aliasing import Aliases
 from hinged_service.appender import Appender
-from hinged_service.codec import DamagedState
+from hinged_service.codec import DamagedState, Position
 from hinged_service.errors import (
     Conflict,
     ModelGone,
@@ -19,10 +23,14 @@ from hinged_service.errors import (
     SetAside,
     Unavailable,
 )
+from hinged_service.fold import Detection, Fold
 from hinged_service.keys import StreamKeys
+from hinged_service.origin import Exclude, StartFrom
+from hinged_service.portable import Document
 from hinged_service.settings import Settings
-from hinged_service.spec import IndexEntry, ModelSpec, same_spec
-from hinged_service.store import models
+from hinged_service.spec import Alias, IndexEntry, Learner, ModelSpec, same_spec
+from hinged_service.store import aliases, checkpoints, models
+from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 
 __all__ = ["Host"]
@@ -50,9 +58,11 @@ class Host:
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, Appender] = OrderedDict()
+        self.aliases = Aliases(connection, settings.max_staleness_ms / 1000)
         self._opening: dict[str, asyncio.Task[Appender]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
+        self._switching: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -78,7 +88,7 @@ class Host:
         return appender
 
     async def open(self, name: str) -> Appender:
-        """Return a model, loaded if need be.
+        """Return a model by its name or an alias, loaded if need be.
 
         Raises
         ------
@@ -88,6 +98,7 @@ class Host:
             It cannot be served here and now.
 
         """
+        name = self.aliases.fresh(name) or name
         appender = self.live(name)
         if appender is not None:
             return appender
@@ -103,8 +114,16 @@ class Host:
             task.exception()  # whoever waited has it
 
     async def _load(self, name: str) -> Appender:
-        await self.connection.ensure_checked()
-        entry = await models.find(self.connection, name)
+        try:
+            await self.connection.ensure_checked()
+            entry = await models.find(self.connection, name)
+            if isinstance(entry, Alias):
+                return await self.open(await self.aliases.look_up(name, entry))
+        except Unavailable:  # an alias goes on meaning what it meant
+            appender = self.live(self.aliases.last(name) or name)
+            if appender is None:
+                raise
+            return appender
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)
             raise NotFound(f"There is no model {name!r}. Create it with PUT /v1/models/{name}.")
@@ -114,7 +133,7 @@ class Host:
             raise SetAside(self._aside[entry.uid][0], retry_after_s=60)
         try:
             appender = await Appender.open(
-                self.connection, self._settings, entry, self._producer, self._sequence
+                self.connection, self._settings, name, entry, self._producer, self._sequence
             )
         except SetAside as error:
             self._aside[entry.uid] = (error.detail, now_s + _ASIDE_S)
@@ -125,8 +144,52 @@ class Host:
                 "lost it. PUT it again to make it anew."
             ) from None
         self._live[name] = appender
+        self._heed_drift(name, appender)
         self._forget_some()
         return appender
+
+    def _heed_drift(self, name: str, appender: Appender) -> None:
+        """See to it that an alias is switched when the model's drift detector fires."""
+        drift = appender.entry.spec.drift
+        if drift is None or isinstance(drift.action, str):
+            return
+        alias = drift.action.promote.alias
+
+        def heed(detections: Sequence[Detection]) -> None:
+            if detections:
+                task = asyncio.create_task(self._switch(alias, name, appender, detections[-1]))
+                self._switching.add(task)
+                task.add_done_callback(self._switching.discard)
+
+        appender.replica.watchers.append(lambda folded: heed(folded.detections))
+        heed(appender.replica.fold.detections)  # the worker that found it may have died
+
+    async def _switch(
+        self, alias: str, name: str, appender: Appender, detection: Detection
+    ) -> None:
+        """Let an alias mean the best other model of the stream, once per detection."""
+        decision = f"{appender.entry.uid}:{detection.entry}:{detection.number}"
+        try:
+            best = await self._best_challenger(name, appender)
+            if best is None:
+                logger.warning("model %s: drift, but its stream has no other model", name)
+                return
+            made = await self.aliases.promote(alias, name, best, decision)
+        except ServiceError as error:
+            logger.warning("model %s: drift, but no switch: %s", name, error.detail)
+            return
+        if made.kind == "ok":
+            logger.info("model %s: drift; %s means %s now", name, alias, best)
+
+    async def _best_challenger(self, name: str, appender: Appender) -> str | None:
+        """Return the other model of the stream that errs least, by recent accuracy."""
+        found: dict[str, Fold] = {}
+        for other, entry in (await self.entries()).items():
+            if entry.stream == appender.entry.stream and other != name:
+                challenger = await self.open(other)
+                await challenger.freshen()
+                found[other] = challenger.replica.fold
+        return max(found, key=lambda other: found[other].accuracy(), default=None)
 
     def _forget_some(self) -> None:
         excess = len(self._live) - self._settings.max_replicas
@@ -141,8 +204,17 @@ class Host:
         if self._live.get(name) is appender:
             del self._live[name]
 
-    async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
+    async def create(
+        self, name: str, spec: ModelSpec, origin: Checkpoint | None = None
+    ) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
+
+        Parameters
+        ----------
+        name, spec
+            The model's.
+        origin
+            The checkpoint that it starts with, where the spec does not say so.
 
         Returns
         -------
@@ -154,11 +226,21 @@ class Host:
             There is one of that name with another spec.
 
         """
-        spec = spec.on(name)
         for _ in range(_CREATE_ATTEMPTS):
             entry = await models.find(self.connection, name)
+            if isinstance(entry, Alias):
+                raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
-                entry = IndexEntry(uid=secrets.token_hex(8), stream=spec.stream or name, spec=spec)
+                if isinstance(spec.start, StartFrom) and origin is None:
+                    origin, stream = await self._state_to_start_from(spec, spec.start)
+                    spec = spec.on(stream)
+                spec = spec.on(name)
+                entry = IndexEntry(
+                    uid=secrets.token_hex(8),
+                    stream=spec.stream or name,
+                    spec=spec,
+                    origin=None if origin is None else origin.uid,
+                )
                 if not await models.swap(self.connection, name, None, entry):
                     continue
                 finished = await self._finish_creation(name, entry)
@@ -168,7 +250,7 @@ class Host:
             if entry.deleting:
                 await self._finish_deletion(name, entry)
                 continue
-            if not same_spec(entry.spec, spec):
+            if not same_spec(entry.spec, spec.on(entry.stream)):
                 raise Conflict(
                     f"There is a model {name!r} with another spec. Choose another name, or delete "
                     "it first."
@@ -178,6 +260,102 @@ class Host:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
+    async def _state_to_start_from(
+        self, spec: ModelSpec, start: StartFrom
+    ) -> tuple[Checkpoint, str]:
+        """Return the checkpoint that a new model starts with, made now if need be; its stream."""
+        source = await self.open(start.model)
+        await source.freshen()
+        stream = source.entry.stream
+        if spec.stream not in (None, stream):
+            raise Conflict(
+                f"The model {start.model!r} is on the stream {stream!r}: a model that starts from "
+                "it is too. Export and import it to go elsewhere."
+            )
+        if start.checkpoint is not None:
+            keys = StreamKeys(stream)
+            return await checkpoints.find(self.connection, keys, start.checkpoint), stream
+        return await source.checkpoint(None), stream
+
+    async def create_imported(self, name: str, document: Document) -> IndexEntry:
+        """Create a model with an imported state, on a new stream of its name.
+
+        Raises
+        ------
+        Conflict
+            There is a model, alias or stream of that name.
+
+        """
+        if await models.find(self.connection, name) is not None:
+            raise Conflict(f"The name {name!r} is taken. Choose another one.")
+        spec, keys = document.spec.on(name), StreamKeys(name)
+        if await models.followers(self.connection, keys):
+            raise Conflict(f"There is a stream {name!r} already. Choose another name.")
+        fold = document.fold
+        made = Checkpoint(
+            uid=secrets.token_hex(8),
+            model=name,
+            spec=spec,
+            created_ms=int(time.time() * 1000),
+            events=fold.events,
+            mistakes=fold.mistakes,
+        )
+        vectors = fold.vectors()
+        state = models.Snapshot(
+            position=Position("0-0", "0" * 40),
+            scalars=fold.scalars(),
+            vectors={part: dict(vector.view()) for part, vector in vectors.items()},
+            sizes={part: len(vector) for part, vector in vectors.items()},
+            marks=[],
+            wanted="0-0",
+        )
+        chunk = self._settings.snapshot_chunk
+        await checkpoints.keep(self.connection, keys, made, "", state, chunk)
+        try:
+            entry, new = await self.create(name, spec, made)
+            if not new:
+                raise Conflict(f"The name {name!r} is taken. Choose another one.")
+        except ServiceError:
+            await checkpoints.drop(self.connection, keys, made)
+            raise
+        return entry
+
+    async def replay(
+        self,
+        source: Appender,
+        name: str,
+        checkpoint: str | None,
+        exclude: Exclude | None,
+        learner: Learner | None,
+    ) -> tuple[IndexEntry, bool]:
+        """Create a model that learns the past of another one's stream again.
+
+        Parameters
+        ----------
+        source
+            The other model.
+        name
+            The new model's name.
+        checkpoint
+            Start from this one; from the oldest event that the stream has if left out.
+        exclude
+            Events to leave out.
+        learner
+            Another learner than that of the other model.
+
+        """
+        changes: dict[str, object] = {
+            "stream": source.entry.stream,
+            "start": "log",
+            "exclude": exclude,
+        }
+        if checkpoint is not None:
+            changes["start"] = StartFrom(model=source.name, checkpoint=checkpoint)
+        if learner is not None:
+            changes["learner"] = learner
+        spec = source.entry.spec.model_copy(update=changes)
+        return await self.create(name, ModelSpec.model_validate(spec.model_dump()))
+
     async def _finish_creation(self, name: str, entry: IndexEntry) -> IndexEntry | None:
         """Register the model on its stream; `None` if it was deleted meanwhile."""
         keys = StreamKeys(entry.stream)
@@ -185,21 +363,39 @@ class Host:
             if entry.uid in await models.followers(self.connection, keys):
                 return entry
             logger.warning("model %s is not on its stream any more; it starts anew", name)
-        position = await models.register(
+        try:
+            position = await self._register(keys, entry)
+        except (Conflict, NotFound):
+            await models.swap(self.connection, name, entry, None)
+            raise
+        finished = entry.with_base(str(position))
+        if await models.swap(self.connection, name, entry, finished):
+            return finished
+        found = await models.find(self.connection, name)
+        if isinstance(found, IndexEntry) and found.uid == entry.uid and not found.deleting:
+            return found
+        await models.delete(self.connection, keys.model(entry.uid))
+        return None
+
+    async def _register(self, keys: StreamKeys, entry: IndexEntry) -> Position:
+        spec = entry.spec
+        start: Position | Literal["now", "log"] = "now"
+        if entry.origin is not None:
+            origin = await checkpoints.find(self.connection, keys, entry.origin)
+            start = checkpoints.place(origin) or "now"
+        elif spec.start == "log":
+            start = "log"
+        kept = spec.retention
+        return await models.register(
             self.connection,
             keys,
             entry.uid,
             self._settings.seen_s * 1000,
             self._settings.seen_ids,
+            start,
+            entry.origin,
+            None if kept is None else models.Kept(kept.events, kept.bytes),
         )
-        finished = entry.with_base(str(position))
-        if await models.swap(self.connection, name, entry, finished):
-            return finished
-        found = await models.find(self.connection, name)
-        if found is not None and found.uid == entry.uid and not found.deleting:
-            return found
-        await models.delete(self.connection, keys.model(entry.uid))
-        return None
 
     async def delete(self, name: str) -> None:
         """Delete a model; no worker can write it back.
@@ -214,6 +410,15 @@ class Host:
             entry = await models.find(self.connection, name)
             if entry is None:
                 raise NotFound(f"There is no model {name!r}.")
+            if isinstance(entry, Alias):
+                raise Conflict(f"{name!r} is an alias: DELETE /v1/aliases/{name} removes it.")
+            meaning = await aliases.of_stream(self.connection, StreamKeys(entry.stream))
+            if not entry.deleting and entry.uid in meaning.values():
+                alias = next(a for a, uid in meaning.items() if uid == entry.uid)
+                raise Conflict(
+                    f"The alias {alias!r} means this model: promote another one to it first, or "
+                    "delete the alias."
+                )
             if entry.deleting or await models.swap(
                 self.connection, name, entry, entry.as_deleting()
             ):
@@ -227,8 +432,19 @@ class Host:
 
     async def entries(self) -> dict[str, IndexEntry]:
         """Return the index entries of all models that are neither half made nor half gone."""
-        found, _ = await models.all_entries(self.connection)
+        found = (await models.index(self.connection)).models
         return {n: e for n, e in sorted(found.items()) if e.base is not None and not e.deleting}
+
+    async def overview(self) -> tuple[dict[str, IndexEntry], dict[str, tuple[str, str | None]]]:
+        """Return the models by name, and by alias its stream and the model that it means."""
+        found = await models.index(self.connection)
+        names = {e.uid: n for n, e in found.models.items() if not e.deleting}
+        meaning: dict[str, tuple[str, str | None]] = {}
+        for stream in sorted(set(found.aliases.values())):
+            uids = await aliases.of_stream(self.connection, StreamKeys(stream))
+            for alias in sorted(a for a, on in found.aliases.items() if on == stream):
+                meaning[alias] = stream, names.get(uids.get(alias, ""))
+        return await self.entries(), meaning
 
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
@@ -248,7 +464,7 @@ class Host:
 
     async def _sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
-        found, unreadable = await models.all_entries(self.connection)
+        found, _, unreadable = await models.index(self.connection)
         by_stream: dict[str, dict[str, str]] = defaultdict(dict)
         for name, entry in found.items():
             if entry.deleting:
@@ -280,8 +496,10 @@ class Host:
 
     async def _advance_laggards(self, keys: StreamKeys, named: dict[str, str]) -> None:
         lag = await models.lag_bytes(self.connection, keys)
+        kept = (await models.kept(self.connection, keys)).bytes
+        limit = self._settings.retention_bytes if kept is None else kept
         for uid, name in named.items():
-            if lag.get(uid, 0) > self._settings.retention_bytes // 2:
+            if lag.get(uid, 0) > limit // 2:
                 try:
                     appender = await self.open(name)
                     await appender.read()

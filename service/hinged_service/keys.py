@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-__all__ = ["INDEX", "VECTORS", "ModelKeys", "StreamKeys"]
+__all__ = ["INDEX", "VECTORS", "CheckpointKeys", "ModelKeys", "StateKeys", "StreamKeys"]
 
 INDEX = "hinged:models"
-"""Hash: model name to its index entry (uid, stream, spec, base), as JSON."""
+"""Hash: name of a model or alias to its index entry (uid, stream, spec, base), as JSON."""
 
 VECTORS = (
     "weights",
@@ -63,15 +64,26 @@ class StreamKeys:
         """Two hashes, by generation: event id to digest of its content."""
         return self._key("seen:0"), self._key("seen:1")
 
+    @property
+    def aliases(self) -> str:
+        """Hash: alias to the uid of the model that it means, with the decisions made."""
+        return self._key("aliases")
+
+    @property
+    def checkpoints(self) -> str:
+        """Hash: checkpoint uid to what it is of; and `name:` with its name to its uid."""
+        return self._key("checkpoints")
+
     def all(self) -> list[str]:
-        """Return every key that goes with the stream, `meta` and `followers` first."""
+        """Return every key that goes with the stream, `meta`, `followers`, `checkpoints` first."""
         return [
             self.meta,
             self.followers,
+            self.checkpoints,
             self.log,
             self.producers,
             *self.seen,
-            self._key("aliases"),
+            self.aliases,
             self._key("offsets"),
             *(self._key(f"pending:{slot}") for slot in range(8)),
             self._key("inbox"),
@@ -81,37 +93,56 @@ class StreamKeys:
         """Return the keys of the model `uid` on this stream."""
         return ModelKeys(self, uid)
 
+    def checkpoint(self, uid: str) -> CheckpointKeys:
+        """Return the keys of the checkpoint `uid` of this stream."""
+        return CheckpointKeys(self, uid)
+
 
 @dataclass(frozen=True, slots=True)
-class ModelKeys:
-    """The keys of one model's snapshot.
+class StateKeys:
+    """The keys of one stored state.
 
     Parameters
     ----------
     on
-        The keys of the stream that the model follows.
+        The keys of its stream.
     uid
-        The model's uid.
+        Its uid.
 
     """
 
     on: StreamKeys
     uid: str
+    kind: ClassVar[str]
+
+    def _key(self, part: str) -> str:
+        return f"hinged:{{{self.on.stream}}}:{self.kind}:{self.uid}:{part}"
 
     @property
     def state(self) -> str:
-        """Hash: position, chain, counters, intercept, and a digest over it all."""
-        return f"hinged:{{{self.on.stream}}}:model:{self.uid}:state"
+        """Hash: position, chain, all of the state but the vectors, and a digest over it."""
+        return self._key("state")
 
     def vector(self, name: str) -> str:
         """Return the hash of one vector: feature name to value."""
-        kind = name if name == "weights" else f"vec:{name}"
-        return f"hinged:{{{self.on.stream}}}:model:{self.uid}:{kind}"
+        return self._key(name if name == "weights" else f"vec:{name}")
 
     def temporary(self, name: str, nonce: str) -> str:
         """Return the expiring hash in which a whole vector is gathered."""
-        return f"hinged:{{{self.on.stream}}}:model:{self.uid}:temp:{nonce}:{name}"
+        return self._key(f"temp:{nonce}:{name}")
 
     def all(self) -> list[str]:
-        """Return every lasting key of the model."""
+        """Return every lasting key of the state."""
         return [self.state, *(self.vector(name) for name in VECTORS)]
+
+
+class ModelKeys(StateKeys):
+    """The keys of a model's snapshot."""
+
+    kind = "model"
+
+
+class CheckpointKeys(StateKeys):
+    """The keys of a checkpoint."""
+
+    kind = "checkpoint"

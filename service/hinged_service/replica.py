@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from hinged_service.codec import Position
+import msgspec
+
+import hinged
+from hinged_service.codec import Mark, Position
 from hinged_service.events import Event, parse_log
-from hinged_service.fold import Fold, Result
+from hinged_service.fold import Detection, Fold, Result
 from hinged_service.spec import ModelSpec
 from hinged_service.store.logs import Entry
-from hinged_service.store.models import Loaded, Saved, Snapshot
+from hinged_service.store.models import Kept, Loaded, Saved, Snapshot
 
-__all__ = ["Replica"]
+__all__ = ["Folded", "Replica", "Watcher"]
+
+logger = logging.getLogger(__name__)
 
 _MARKS_PER_RETENTION = 16
+
+
+class Folded(NamedTuple):
+    """What a replica did with one entry, for those who watch it.
+
+    Parameters
+    ----------
+    entry
+        The entry.
+    events
+        Its decoded events.
+    results
+        What each of them did.
+    command
+        What it commanded this model, if it did.
+    detections
+        Drifts that its events showed.
+
+    """
+
+    entry: Entry
+    events: Sequence[Event | None]
+    results: Sequence[Result]
+    command: Mapping[str, Any] | None
+    detections: Sequence[Detection]
+
+
+Watcher = Callable[[Folded], None]
 
 
 class Replica:
@@ -26,8 +60,8 @@ class Replica:
 
     Parameters
     ----------
-    spec
-        The model's spec.
+    uid, spec
+        The model's uid and spec.
     loaded
         The snapshot to start from.
     now_s
@@ -46,6 +80,8 @@ class Replica:
         The entry id since which the set of changed names is complete.
     stored
         The entry id of the snapshot in Redis, as far as known.
+    watchers
+        Called with everything that is folded in.
 
     Raises
     ------
@@ -55,10 +91,12 @@ class Replica:
     """
 
     def __init__(
-        self, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
+        self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
     ) -> None:
+        self.uid = uid
         self.fold = Fold(spec)
-        self._marks: list[tuple[str, int]] = []
+        self._spec = spec
+        self._marks: list[Mark] = []
         if loaded.state is not None:
             self.fold.restore(loaded.state.scalars, loaded.vectors)
             self._marks = loaded.state.marks
@@ -66,8 +104,10 @@ class Replica:
         self.position = loaded.position
         self.stored = loaded.position.id
         self.base = loaded.position.id
+        self.watchers: list[Watcher] = []
         self._complete = complete
-        self._log_bytes = self._marks[-1][1] if self._marks else 0
+        mark = loaded.mark or (self._marks[-1] if self._marks else Mark("0-0", 0, 0))
+        self.log_bytes, self.log_events = mark.bytes, mark.events
         self._unsaved_events = 0
         self._unsaved_since_s = now_s
 
@@ -86,19 +126,91 @@ class Replica:
         What became of each of its events, `None` for those that did not count.
 
         """
-        outcomes: list[Result] = []
+        fold = self.fold
+        decoded: Sequence[Event | None] = ()
+        results: list[Result] = []
+        command = None
+        detected = fold.detected
         if events is not None:
-            outcomes = self.fold.learn_all(events, entry.skip)
+            decoded = events
         elif entry.payload is not None:
-            outcomes = self.fold.learn_all(parse_log(entry.payload), entry.skip)
-        self._unsaved_events += len(outcomes)
-        self.position = entry.position
-        self._log_bytes = entry.bytes_so_far
-        return outcomes
+            decoded = parse_log(entry.payload)
+        if decoded:
+            results = fold.learn_all(decoded, entry.skip, entry.position.id)
+        elif entry.command is not None:
+            command = self.command_in(entry)
+            if command is not None:
+                fold.obey(command)
+        self._unsaved_events += len(results)
+        self._stand_at(entry)
+        if self.watchers:
+            new = fold.detected - detected
+            found = fold.detections[-new:] if new else []
+            self._tell(Folded(entry, decoded, results, command, found))
+        return results
 
-    def own_entry(self, position: Position, payload: bytes, skip: frozenset[int]) -> Entry:
-        """Return this worker's own entry, appended right after `position`."""
-        return Entry(position, payload, skip, self._log_bytes + len(payload))
+    def _tell(self, folded: Folded) -> None:
+        for watcher in tuple(self.watchers):
+            watcher(folded)
+
+    def _stand_at(self, entry: Entry) -> None:
+        if self.fold.replaced:  # what is tracked from here on is complete since this entry
+            self.fold.replaced = False
+            self.fold.learner.track()
+            self.base = entry.position.id
+        self.position = entry.position
+        self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
+
+    def command_in(self, entry: Entry) -> dict[str, Any] | None:
+        """Return what an entry commands this model, `None` if nothing."""
+        try:
+            command = msgspec.json.decode(entry.command or b"null")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return command if isinstance(command, dict) and command.get("model") == self.uid else None
+
+    def fits(self, spec: ModelSpec) -> bool:
+        """Tell whether the state of a model of that spec may be this model's."""
+        return all(
+            getattr(self._spec, part) == getattr(spec, part)
+            for part in ("learner", "pipeline", "labels", "metrics", "drift", "max_features")
+        )
+
+    def fold_restore(self, entry: Entry, state: Loaded | None) -> None:
+        """Fold a command in that restores the state of a checkpoint.
+
+        Parameters
+        ----------
+        entry
+            The entry right after `position`.
+        state
+            The checkpoint's; `None` if there is no such checkpoint or it is of another
+            kind of model: then the command is counted and nothing else changes.
+
+        """
+        fold = Fold(self._spec)
+        try:
+            stored = None if state is None else state.state
+            if state is not None and stored is not None:
+                fold.restore(stored.scalars, state.vectors)
+                fold.replaced = True
+                self.fold = fold
+        except hinged.InvalidState:
+            logger.warning("model %s: a command restores the state of another kind", self.uid)
+        if self.fold is not fold:
+            self.fold.rejected += 1
+        self._stand_at(entry)
+        if self.watchers:
+            self._tell(Folded(entry, (), (), self.command_in(entry), ()))
+
+    def own_entry(
+        self, position: Position, payload: bytes, skip: frozenset[int], count: int
+    ) -> Entry:
+        """Return this worker's own entry of `count` events, appended right after `position`."""
+        counted = count - len(skip)
+        return Entry(
+            position, payload, skip, self.log_bytes + len(payload), self.log_events + counted
+        )
 
     def note_stored(self, stored: str, now_s: float) -> None:
         """Take note of the snapshot position that a reply from Redis showed."""
@@ -131,12 +243,12 @@ class Replica:
         """Return how many stored values would have to be written."""
         return sum(v.changed_count() for v in self.fold.vectors().values())
 
-    def take_snapshot(self, retention_bytes: int, full: bool) -> Snapshot:
+    def take_snapshot(self, kept: Kept, full: bool) -> Snapshot:
         """Return the state as it is now, to be saved.
 
         Parameters
         ----------
-        retention_bytes
+        kept
             How much of the log is to be kept behind the snapshot.
         full
             All names, not only those changed since `base`; also then with those removed, for
@@ -150,27 +262,48 @@ class Replica:
             changed[name] = dict(view) if full else {}
             changed[name] |= {n: view.get(n) for n in names}
         self._unsaved_events = 0
-        wanted = self._wanted(retention_bytes)
+        return self._snapshot(changed, self._wanted(kept))
+
+    def whole_state(self) -> Snapshot:
+        """Return the state as it is now, to be kept elsewhere."""
+        vectors = self.fold.vectors().items()
+        return self._snapshot({name: dict(vector.view()) for name, vector in vectors}, "0-0")
+
+    def _snapshot(self, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str) -> Snapshot:
         return Snapshot(
             position=self.position,
             scalars=self.fold.scalars(),
-            vectors=changed,
-            sizes={name: len(vector) for name, vector in vectors.items()},
-            marks=[*self._marks, (self.position.id, self._log_bytes)],
+            vectors=vectors,
+            sizes={name: len(vector) for name, vector in self.fold.vectors().items()},
+            marks=[*self._marks, Mark(self.position.id, self.log_bytes, self.log_events)],
             wanted=wanted,
         )
 
-    def _wanted(self, retention_bytes: int) -> str:
-        if retention_bytes == 0:
+    def _wanted(self, kept: Kept) -> str:
+        """Return the oldest entry id that is to be kept: the later one of both limits."""
+        if 0 in kept:
             return self.position.id
-        last = self._marks[-1][1] if self._marks else None
-        if last is None or self._log_bytes - last >= retention_bytes // _MARKS_PER_RETENTION:
-            self._marks.append((self.position.id, self._log_bytes))
-        index = bisect_right(self._marks, self._log_bytes - retention_bytes, key=lambda m: m[1])
+        here = Mark(self.position.id, self.log_bytes, self.log_events)
+        last = self._marks[-1] if self._marks else None
+        if last is None or any(
+            now - then >= limit // _MARKS_PER_RETENTION
+            for now, then, limit in (
+                (here.bytes, last.bytes, kept.bytes),
+                (here.events, last.events, kept.events),
+            )
+            if limit is not None
+        ):
+            self._marks.append(here)
+        index = 0
+        if kept.bytes is not None:
+            index = bisect_right(self._marks, here.bytes - kept.bytes, key=lambda m: m.bytes)
+        if kept.events is not None:
+            past = bisect_right(self._marks, here.events - kept.events, key=lambda m: m.events)
+            index = max(index, past)
         if index == 0:
             return "0-0"
         del self._marks[: index - 1]
-        return self._marks[0][0]
+        return self._marks[0].id
 
     def settle(self, snapshot: Snapshot, saved: Saved | None, full: bool, now_s: float) -> None:
         """Take note of what became of a snapshot of this replica; `None` means unknown."""

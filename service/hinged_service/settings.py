@@ -30,6 +30,9 @@ class Settings(BaseSettings):
     )
 
     max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
+    max_import_bytes: int = Field(
+        256 * 2**20, ge=1024, description="Largest document of an imported model."
+    )
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import hinged
-from hinged_service.codec import FOLD_TAG, DamagedState, OtherVersion, Position
-from hinged_service.errors import ModelGone, ServiceError, SetAside
+from hinged_service.codec import FOLD_TAG, DamagedState, Mark, OtherVersion, Position
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
 from hinged_service.spec import IndexEntry
-from hinged_service.store import models
+from hinged_service.store import checkpoints, models
 from hinged_service.store.connection import Connection
 
 __all__ = ["Saver", "load_replica"]
@@ -36,6 +37,11 @@ class Saver:
     on_lost
         Called with a replica whose position the log does not hold (any more).
 
+    Attributes
+    ----------
+    kept
+        How much of the log to keep behind the snapshots.
+
     """
 
     def __init__(
@@ -52,12 +58,18 @@ class Saver:
         self._task: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._stopped = False
+        self._default = models.Kept(None, settings.retention_bytes)
+        self.kept = self._default
         self._loop = asyncio.get_running_loop()
 
     @property
     def busy(self) -> bool:
         """Whether a snapshot is being saved."""
         return self._task is not None
+
+    def keep(self, asked: models.Kept) -> None:
+        """Keep so much of the log; the setting's amount if no model of the stream says."""
+        self.kept = self._default if asked == (None, None) else asked
 
     def stop(self) -> None:
         """Take no further snapshot: the replica is of no use any more."""
@@ -103,17 +115,19 @@ class Saver:
             self._task = None
 
     async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
-        snapshot = replica.take_snapshot(self._settings.retention_bytes, full)
+        snapshot = replica.take_snapshot(self.kept, full)
         saved: models.Saved | None = None
         try:
             if full:
-                saved = await models.save_full(
-                    self._connection, self._keys, snapshot, self._settings.snapshot_chunk
-                )
+                chunk = self._settings.snapshot_chunk
+                stored = await models.save_full(self._connection, self._keys, snapshot, chunk)
             else:
-                saved = await models.save_changes(
+                stored = await models.save_changes(
                     self._connection, self._keys, snapshot, replica.base
                 )
+            saved = stored.became
+            if stored.kept is not None:
+                self.keep(stored.kept)
         finally:
             replica.settle(snapshot, saved, full, self._loop.time())
         return saved
@@ -134,13 +148,16 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
     """
     if entry.base is None:
         raise ModelGone("The model was not registered.")
-    keys = StreamKeys(entry.stream).model(entry.uid)
+    keys = StreamKeys(entry.stream)
     now_s = asyncio.get_running_loop().time()
+    chunk = settings.snapshot_chunk
     try:
         loaded = await models.load_snapshot(
-            connection, keys, entry.base, settings.snapshot_chunk, settings.hold_ms
+            connection, keys.model(entry.uid), entry.base, chunk, settings.hold_ms
         )
-        return Replica(entry.spec, loaded, now_s)
+        if loaded.state is not None or entry.origin is None:
+            return Replica(entry.uid, entry.spec, loaded, now_s)
+        return await _at_origin(connection, keys, entry, loaded.mark, chunk)
     except OtherVersion as error:
         raise SetAside(
             f"The model was last folded by {error}, this worker is {FOLD_TAG}: "
@@ -151,5 +168,30 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
         logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
             "model %s: %s; folding the log from the model's base instead", entry.uid, error
         )
-        fresh = models.Loaded(Position.parse(entry.base), None, {})
-        return Replica(entry.spec, fresh, now_s, complete=False)
+    return await _at_origin(connection, keys, entry, None, chunk)
+
+
+async def _at_origin(
+    connection: Connection, keys: StreamKeys, entry: IndexEntry, mark: Mark | None, chunk: int
+) -> Replica:
+    """Return a model's replica as it was at its base: fresh, or as its checkpoint has it."""
+    base = Position.parse(entry.base or "")
+    loaded = models.Loaded(base, None, {}, mark)
+    if entry.origin is not None:
+        try:
+            found = await checkpoints.read(connection, keys, entry.origin, chunk)
+        except (DamagedState, OtherVersion, NotFound) as error:
+            raise SetAside(
+                f"The checkpoint that the model starts with cannot be used: {error}.",
+                retry_after_s=60,
+            ) from error
+        state = None if found.state is None else replace(found.state, marks=[])
+        loaded = models.Loaded(base, state, found.vectors, mark)
+    try:
+        now_s = asyncio.get_running_loop().time()
+        return Replica(entry.uid, entry.spec, loaded, now_s, complete=False)
+    except hinged.InvalidState as error:
+        raise SetAside(
+            f"The checkpoint that the model starts with is of another kind of model: {error}.",
+            retry_after_s=60,
+        ) from error

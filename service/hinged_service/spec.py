@@ -15,15 +15,20 @@ from pydantic import (
     field_validator,
 )
 
-from hinged_service.learners import Learner, Strict
+from hinged_service.drift import DriftSpec
+from hinged_service.learners import Learner as OwnLearner
+from hinged_service.learners import Strict
+from hinged_service.metrics import MetricSpecs, check_metrics
+from hinged_service.origin import NAME_PATTERN, Exclude, Name, Start
+from hinged_service.pipelines import Steps
+from hinged_service.river_learners import RiverLearner
 
-__all__ = ["NAME_PATTERN", "IndexEntry", "ModelSpec"]
+__all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
-"""Names of models and streams: letters, digits, `_`, `.` and `-`."""
+CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
+"""Parameters of a learner that may be changed while it learns."""
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-
+Learner = OwnLearner | RiverLearner
 
 Text = Annotated[StrictStr, Field(max_length=256)]
 Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
@@ -36,10 +41,22 @@ Labels = (
 )
 
 
+class Retention(Strict):
+    """How much of its log a stream keeps behind the snapshots; whichever is reached first."""
+
+    events: int | None = Field(None, ge=0, le=10**12, description="So many events.")
+    bytes: int | None = Field(None, ge=0, le=10**15, description="So many bytes of their JSON.")
+
+
 class ModelSpec(Strict):
     """A model: a learner that follows a stream of labelled events."""
 
     learner: Learner = Field(description="The update rule and its parameters.")
+    pipeline: Steps = Field(
+        (),
+        description="What every event's features go through first, in this order. Without it "
+        "features are numbers.",
+    )
     labels: Literal["integers"] | Labels | None = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "
@@ -55,6 +72,23 @@ class ModelSpec(Strict):
         le=1_000_000,
         description="Feature names a model learns at most (each expert of a hedge, each class of "
         "one_vs_rest); later ones are ignored and counted.",
+    )
+    metrics: MetricSpecs = Field(
+        (),
+        description="Progressive metrics: each event is predicted, scored, then learned. By name, "
+        "or with parameters.",
+    )
+    drift: DriftSpec | None = Field(
+        None, description="A detector on the model's mistakes, and what to do when it fires."
+    )
+    start: Start = Field("now", description="Where on the stream the model starts.")
+    exclude: Exclude | None = Field(
+        None, description="Events of the stream that this model leaves out."
+    )
+    retention: Retention | None = Field(
+        None,
+        description="How much log the stream keeps; of all models that say so the largest. The "
+        "service's setting if left out.",
     )
 
     model_config = ConfigDict(
@@ -82,10 +116,43 @@ class ModelSpec(Strict):
             raise ValueError(f"there are {len(labels)} labels, but max_classes is {cap}")
         return labels
 
+    @field_validator("metrics")
+    @classmethod
+    def _measurable(cls, metrics: Any, info: ValidationInfo) -> Any:
+        check_metrics(metrics, hasattr(info.data.get("learner"), "max_classes"))
+        return metrics
+
+    @property
+    def pair(self) -> tuple[Any, Any] | None:
+        """The negative and the positive label of a binary model that names them."""
+        listed = isinstance(self.labels, tuple) and not self.multiclass
+        return (self.labels[0], self.labels[1]) if listed else None  # type: ignore[index]
+
     @property
     def multiclass(self) -> bool:
         """Whether the learner tells more than two labels apart."""
         return hasattr(self.learner, "max_classes")
+
+    @property
+    def takes_mixed(self) -> bool:
+        """Whether features may be text, booleans or missing."""
+        return bool(self.pipeline)
+
+    def configured(self, parameters: dict[str, Any]) -> Learner:
+        """Return the learner's spec with some parameters changed.
+
+        Raises
+        ------
+        ValueError
+            If the learner has no such parameter, or it may not change, or not to that.
+
+        """
+        known = [name for name in CONFIGURABLE if name in type(self.learner).model_fields]
+        for name in parameters:
+            if name not in known:
+                raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
+        given = {**self.learner.model_dump(mode="json"), **parameters}
+        return type(self.learner).model_validate_json(json.dumps(given))
 
     def on(self, name: str) -> ModelSpec:
         """Return the spec with its stream named, the default being the model's own name."""
@@ -99,6 +166,7 @@ class IndexEntry(Strict):
     stream: Name
     spec: ModelSpec
     base: str | None = Field(None, description="The position at which the model starts.")
+    origin: str | None = Field(None, description="The uid of the checkpoint it starts with.")
     deleting: bool = False
 
     def dumps(self) -> str:
@@ -117,6 +185,16 @@ class IndexEntry(Strict):
     def as_deleting(self) -> IndexEntry:
         """Return the entry of a model whose deletion has begun."""
         return self.model_copy(update={"deleting": True})
+
+
+class Alias(Strict):
+    """What the index knows of an alias: the stream that says which of its models is meant."""
+
+    alias_on: Name
+
+    def dumps(self) -> str:
+        """Return the entry as the index stores it."""
+        return json.dumps(self.model_dump(mode="json"))
 
 
 def same_spec(a: ModelSpec, b: ModelSpec) -> bool:

@@ -49,8 +49,8 @@ def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
             await two.learn("other", event(2))
             appender = await two.read("m")
             replica, keys = appender.replica, appender.keys
-            whole = replica.take_snapshot(10**6, full=True)
-            assert await models.save_full(two.connection, keys, whole, 2) == "ok"
+            whole = replica.take_snapshot(models.Kept(None, 10**6), full=True)
+            assert (await models.save_full(two.connection, keys, whole, 2)).became == "ok"
             held = [keys.on.meta, keys.on.followers]
             await two.connection.run(load("hold"), held, keys.uid, 100)
             await models.set_aside(two.connection, keys.on, keys.uid)

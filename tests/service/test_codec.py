@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hinged_service.codec import (
     DamagedState,
+    Mark,
     Position,
     decode_name,
     decode_state,
@@ -115,7 +116,7 @@ def _fields(**changes: Any) -> dict[str, str]:
         "position": POSITION,
         "scalars": {"intercept": 0.1 + 0.2, "events": 3},
         "sizes": {"weights": 2},
-        "marks": [("1-0", 7)],
+        "marks": [Mark("1-0", 7, 3)],
     }
     return encode_state(**(parts | changes))
 
@@ -124,7 +125,7 @@ def test_a_state_comes_back() -> None:
     state = decode_state(_fields())
     assert state.position == POSITION
     assert state.scalars == {"intercept": 0.30000000000000004, "events": 3}
-    assert (state.sizes, state.marks) == ({"weights": 2}, [("1-0", 7)])
+    assert (state.sizes, state.marks) == ({"weights": 2}, [Mark("1-0", 7, 3)])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

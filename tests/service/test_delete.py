@@ -61,8 +61,8 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 await late.learn("m", event(n))
             appender = await late.open("m")
             keys, replica = appender.keys, appender.replica
-            changes, base = replica.take_snapshot(0, full=False), replica.base
-            whole = replica.take_snapshot(0, full=True)
+            changes, base = replica.take_snapshot(models.Kept(None, 0), full=False), replica.base
+            whole = replica.take_snapshot(models.Kept(None, 0), full=True)
             await one.host.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
@@ -70,8 +70,10 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 script = Script(late.connection, "m", keys.uid)
                 end = replica.position
                 assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
-                assert await models.save_changes(late.connection, keys, changes, base) == "gone"
-                assert await models.save_full(late.connection, keys, whole, 2) == "gone"
+                assert (
+                    await models.save_changes(late.connection, keys, changes, base)
+                ).became == "gone"
+                assert (await models.save_full(late.connection, keys, whole, 2)).became == "gone"
                 await models.set_aside(late.connection, keys.on, keys.uid)
                 with pytest.raises(ModelGone):
                     await models.load_snapshot(late.connection, keys, str(end), 10, 1000)
@@ -223,7 +225,7 @@ def test_a_half_finished_deletion_is_finished(
             await one.learn("m", event(0))
             await one.save("m")
             entry = await models.find(one.connection, "m")
-            assert entry is not None
+            assert isinstance(entry, IndexEntry)
             assert await models.swap(one.connection, "m", entry, entry.as_deleting())
             if step == "removed":
                 await models.delete(one.connection, (await one.host.open("m")).keys)

@@ -116,17 +116,19 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
                 await one.connection.run(
                     models._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
                 )
-                changes = appender.replica.take_snapshot(0, full=False)
+                changes = appender.replica.take_snapshot(models.Kept(None, 0), full=False)
                 base = appender.replica.base
-                assert await models.save_changes(one.connection, keys, changes, base) == "later"
-                whole = appender.replica.take_snapshot(2**30, full=True)
-                assert await models.save_full(one.connection, keys, whole, 5) == "later"
+                assert (
+                    await models.save_changes(one.connection, keys, changes, base)
+                ).became == "later"
+                whole = appender.replica.take_snapshot(models.Kept(None, 2**30), full=True)
+                assert (await models.save_full(one.connection, keys, whole, 5)).became == "later"
                 assert stored_state(client) == before
                 # a hold set by a clock that has gone back since is none
                 far_ms = int(time.time() * 1000) + 10**7
                 hold = f"{stored_position(client)} {far_ms}"
                 client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
-                assert await models.save_full(one.connection, keys, whole, 5) == "ok"
+                assert (await models.save_full(one.connection, keys, whole, 5)).became == "ok"
                 assert stored_state(client) == fold_of(client)
 
     asyncio.run(run())
@@ -167,13 +169,13 @@ DAMAGES: dict[str, Damage] = {
         c, state, "scalars", lambda s: s["learner"]["scalars"].update(events=-1)
     ),
     "rejected no number": lambda c, state, w, f: _rewrite(
-        c, state, "scalars", lambda s: s.update(rejected=None)
+        c, state, "scalars", lambda s: s["counts"].update(rejected=None)
     ),
     "sizes no object": lambda c, state, w, f: _signed(c, state, sizes="[1]"),
     "scalars no object": lambda c, state, w, f: _signed(c, state, scalars="3"),
     "marks no pairs": lambda c, state, w, f: _signed(c, state, marks="[1]"),
-    "marks no ids": lambda c, state, w, f: _signed(c, state, marks='[["x", 1]]'),
-    "marks of no bytes": lambda c, state, w, f: _signed(c, state, marks='[["1-0", null]]'),
+    "marks no ids": lambda c, state, w, f: _signed(c, state, marks='[["x", 1, 1]]'),
+    "marks of no bytes": lambda c, state, w, f: _signed(c, state, marks='[["1-0", null, 1]]'),
     "no learner": lambda c, state, w, f: _signed(c, state, scalars="{}"),
     "learner no object": lambda c, state, w, f: _signed(c, state, scalars='{"learner": []}'),
 }

@@ -125,7 +125,10 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
             await one.create("m")
             await one.learn("m", event(0))
             appender = await one.open("m")
-            base, old = appender.replica.base, appender.replica.take_snapshot(0, full=True)
+            base, old = (
+                appender.replica.base,
+                appender.replica.take_snapshot(models.Kept(None, 0), full=True),
+            )
             keys, connection = appender.keys, one.connection
             await two.learn("m", event(1))
             await two.save("m")
@@ -137,12 +140,12 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
                 before = everything(client)
                 for snapshot, answer in ((old, "stored"), (lost, "lost")):
                     saved = await models.save_changes(connection, keys, snapshot, base)
-                    assert saved == answer
-                    assert await models.save_full(connection, keys, snapshot, 1) == answer
+                    assert saved.became == answer
+                    assert (await models.save_full(connection, keys, snapshot, 1)).became == answer
                     assert everything(client) == before
                 await two.host.delete("m")
-                assert await models.save_changes(connection, keys, old, base) == "gone"
-                assert await models.save_full(connection, keys, old, 1) == "gone"
+                assert (await models.save_changes(connection, keys, old, base)).became == "gone"
+                assert (await models.save_full(connection, keys, old, 1)).became == "gone"
                 assert leaked_keys(client) == []
 
     asyncio.run(run())
@@ -173,17 +176,17 @@ def test_a_full_snapshot_that_lost_a_chunk_is_refused(
             for n in range(10):
                 await one.learn("m", event(n))
             appender = await one.open("m")
-            snapshot = appender.replica.take_snapshot(2**30, full=True)
+            snapshot = appender.replica.take_snapshot(models.Kept(None, 2**30), full=True)
             drop_one(one.connection, monkeypatch, "gather")
             with shared_server.client() as client:
                 before = everything(client)
                 saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
-                assert saved == "incomplete"
+                assert saved.became == "incomplete"
                 assert everything(client) == before
                 assert leaked_keys(client, "m") == []
                 monkeypatch.undo()
                 saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
-                assert saved == "ok"
+                assert saved.became == "ok"
                 assert stored_state(client) == fold_of(client)
                 vector = appender.keys.vector("weights")
                 assert client.ttl(vector) == -1, "what is stored does not expire"

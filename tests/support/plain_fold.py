@@ -164,7 +164,7 @@ def read_snapshot(client: redis.Redis, stream: str, uid: str) -> Stored | None:
         follower=follower,
         weights={name: float(value) for name, value in weights.items()},
         accounts=scalars["learner"]["scalars"],
-        rejected=scalars["rejected"],
+        rejected=scalars["counts"]["rejected"],
         sizes=json.loads(state["sizes"]),
     )
 

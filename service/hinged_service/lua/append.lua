@@ -18,12 +18,12 @@
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
 --   (caller, index in its events) of event ids that came before with other content.
 --#include common
+--#include producers
 
 local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local CHUNK = 1000
-local MAX_PRODUCERS = 1024
 
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
@@ -36,7 +36,7 @@ if record then
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
-  'generation_ids', 'seen_ms', 'seen_ids')
+  'generation_ids', 'seen_ms', 'seen_ids', 'count')
 local last, last_chain = m[1], m[2]
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
 
@@ -109,9 +109,10 @@ if #skip < first then
   local from = producer .. ':' .. ARGV[3]
   chain = redis.sha1hex(last_chain .. last .. from .. ARGV[7] .. skip_text)
   local bytes = m[3] + #payload
+  local count = m[9] + first - #skip
   id = redis.call('XADD', log, '*', 'events', payload, 'skip', skip_text, 'from', from,
-    'chain', chain, 'bytes', bytes)
-  redis.call('HSET', meta, 'last', id, 'chain', chain, 'bytes', bytes)
+    'chain', chain, 'bytes', bytes, 'count', count)
+  redis.call('HSET', meta, 'last', id, 'chain', chain, 'bytes', bytes, 'count', count)
 end
 
 if #marked > 0 then
@@ -128,16 +129,6 @@ if #marked > 0 then
   end
 end
 
-if not record and redis.call('HLEN', producers) >= MAX_PRODUCERS then
-  local oldest, oldest_ms
-  local all = redis.call('HGETALL', producers)
-  for i = 1, #all, 2 do
-    local ms = cmsgpack.unpack(all[i + 1])[6]
-    if not oldest or ms < oldest_ms then oldest, oldest_ms = all[i], ms end
-  end
-  redis.call('HDEL', producers, oldest)
-end
-redis.call('HSET', producers, producer,
-  cmsgpack.pack({sequence, id, chain, skip_text, refused, now_ms}))
+note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 
 return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between}

@@ -16,16 +16,18 @@ local function words(text)
   return id or '0-0', rest or ''
 end
 
+-- One field of a log entry, given as its flat field, value list.
+local function field_of(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then return fields[i + 1] end
+  end
+end
+
 -- Does the log hold the entry `id` with this very chain?
 local function holds(log, last, last_chain, id, chain)
   if id == last then return chain == last_chain end
   local found = redis.call('XRANGE', log, id, id)
-  if #found == 0 then return false end
-  local fields = found[1][2]
-  for i = 1, #fields, 2 do
-    if fields[i] == 'chain' then return fields[i + 1] == chain end
-  end
-  return false
+  return #found > 0 and field_of(found[1][2], 'chain') == chain
 end
 
 -- The entries after `id`, oldest first, until about `limit` bytes. Second result: are there more?

@@ -1,27 +1,50 @@
 #!lua
--- Make a model a follower of a stream, at the log's end; make the stream if it is new.
+-- Make a model a follower of a stream; make the stream if it is new.
 -- Repeating it changes nothing.
 --
--- KEYS 1 meta  2 log  3 followers
+-- KEYS 1 meta  2 log  3 followers  4 state of the checkpoint that the model starts with, if any
 -- ARGV 1 model uid  2 uid for a new stream  3 ms and 4 number of ids a new stream remembers
+--      5 where it starts: now | log (the oldest entry) | an entry id, with 6 its chain
+--      7 uid of the checkpoint, or ''
+--      8 events and 9 payload bytes that the stream is to keep at least, or ''
 --
--- Reply: position id, position chain
+-- Replies: lost (the log does not hold that entry) | missing (no such checkpoint)
+--        | ok, position id, position chain
+--#include common
 
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
-local stored = redis.call('HGET', followers, ARGV[1])
+local uid, where, checkpoint = ARGV[1], ARGV[5], ARGV[7]
+local stored = redis.call('HGET', followers, uid)
 if stored then
-  local id, chain = string.match(stored, '^(%S+) (%S+)$')
-  return {id, chain}
+  local id, chain = words(stored)
+  return {'ok', id, chain}
 end
-local m = redis.call('HMGET', meta, 'last', 'chain')
+if checkpoint ~= '' and redis.call('EXISTS', KEYS[4]) == 0 then return {'missing'} end
+
+local m = redis.call('HMGET', meta, 'last', 'chain', 'keep_events', 'keep_bytes')
 local last, chain = m[1], m[2]
 if not last then
+  if where ~= 'now' and where ~= 'log' then return {'lost'} end
   local now = redis.call('TIME')
   chain = redis.sha1hex(ARGV[2])
-  last = redis.call('XADD', log, '*', 'genesis', ARGV[2], 'chain', chain, 'bytes', 0)
-  redis.call('HSET', meta, 'uid', ARGV[2], 'last', last, 'chain', chain, 'bytes', 0,
+  last = redis.call('XADD', log, '*', 'genesis', ARGV[2], 'chain', chain, 'bytes', 0, 'count', 0)
+  redis.call('HSET', meta, 'uid', ARGV[2], 'last', last, 'chain', chain, 'bytes', 0, 'count', 0,
     'generation', 0, 'generation_start', now[1] * 1000 + math.floor(now[2] / 1000),
     'generation_ids', 0, 'seen_ms', ARGV[3], 'seen_ids', ARGV[4])
+elseif where == 'log' then
+  local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
+  if not first then return {'lost'} end
+  last, chain = first[1], field_of(first[2], 'chain')
+elseif where ~= 'now' then
+  if not holds(log, last, chain, where, ARGV[6]) then return {'lost'} end
+  last, chain = where, ARGV[6]
 end
-redis.call('HSET', followers, ARGV[1], last .. ' ' .. chain)
-return {last, chain}
+for i, kept in ipairs({'keep_events', 'keep_bytes'}) do
+  local asked = tonumber(ARGV[7 + i])
+  if asked and asked > (tonumber(m[2 + i]) or -1) then
+    redis.call('HSET', meta, kept, ARGV[7 + i])
+  end
+end
+if checkpoint ~= '' then redis.call('HSET', meta, 'pin:' .. checkpoint .. ':' .. uid, 'base') end
+redis.call('HSET', followers, uid, last .. ' ' .. chain)
+return {'ok', last, chain}

@@ -7,7 +7,8 @@
 --      5 state: flat field, value list (msgpack)  6 oldest entry id that retention wants
 --      7… per vector: [flat name, value list; list of names to remove] (msgpack)
 --
--- Replies: gone | lost | stored, position | later | full (Redis holds less than base) | ok, trimmed
+-- Replies: gone | lost | stored, position | later | full (Redis holds less than base)
+--        | ok, trimmed, events and bytes that the stream is to keep
 --#include common
 --#include snapshot_check
 

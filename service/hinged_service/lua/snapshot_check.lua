@@ -34,5 +34,7 @@ local function commit(meta, log, followers, state, uid, new, new_chain, fields, 
       wanted = position
     end
   end
-  return {'ok', redis.call('XTRIM', log, 'MINID', wanted)}
+  local trimmed = redis.call('XTRIM', log, 'MINID', wanted)
+  local keep = redis.call('HMGET', meta, 'keep_events', 'keep_bytes')
+  return {'ok', trimmed, keep[1] or '', keep[2] or ''}
 end

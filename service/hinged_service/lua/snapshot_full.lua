@@ -6,7 +6,8 @@
 --      4 state: flat field, value list (msgpack)  5 oldest entry id that retention wants
 --      6… per vector: how many names were sent
 --
--- Replies: gone | lost | stored, position | later | incomplete | ok, trimmed
+-- Replies: gone | lost | stored, position | later | incomplete
+--        | ok, trimmed, events and bytes that the stream is to keep
 --#include common
 --#include snapshot_check
 

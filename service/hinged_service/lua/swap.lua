@@ -4,7 +4,7 @@
 -- service may have written the same entry with fewer fields.
 --
 -- KEYS 1 index
--- ARGV 1 model name  2 expected uid ('' = no entry)  3 expected base ('' = none yet)
+-- ARGV 1 name  2 expected uid ('' = no entry; 'alias' = an alias)  3 expected base ('' = none yet)
 --      4 expected to be deleting: 1, or 0  5 new entry as JSON ('' = remove)
 --
 -- Reply: 1 if it was set, else 0
@@ -17,7 +17,7 @@ else
   if not readable or type(entry) ~= 'table' then return 0 end
   local base = type(entry.base) == 'string' and entry.base or ''
   local deleting = entry.deleting == true and '1' or '0'
-  if entry.uid ~= ARGV[2] or base ~= ARGV[3] or deleting ~= ARGV[4] then return 0 end
+  if (entry.uid or 'alias') ~= ARGV[2] or base ~= ARGV[3] or deleting ~= ARGV[4] then return 0 end
 end
 if ARGV[5] == '' then
   redis.call('HDEL', KEYS[1], ARGV[1])

@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
+import hinged
 from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
-from hinged_service.events import MAX_DETAILS, Event, parse_events, parse_questions
+from hinged_service.events import MAX_DETAILS, Event, Question, parse_events, parse_questions
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
-from hinged_service.labels import Label
+from hinged_service.labels import Label, Prediction
 from hinged_service.routes.bodies import at_least, read_json_body
 from hinged_service.routes.problems import internal_error, problem
 from hinged_service.settings import Settings
@@ -157,15 +158,20 @@ class Predicting(_Call):
     """`POST /v1/models/{model}/predict`."""
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        questions, many = parse_questions(body, self._max_events)
+        mixed = appender.entry.spec.takes_mixed
+        questions, many = parse_questions(body, self._max_events, mixed)
         await appender.freshen()
         position = at_least(scope)
         if position is not None:
             await appender.reach(position)
         replica = appender.replica
-        predict = replica.fold.answers.predict
         at, stale_s = str(replica.position), appender.staleness_s()
-        answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
+        if mixed:
+            found = _predictions(replica.fold, questions, many)
+            answers = [Predicted(*prediction, at, stale_s) for prediction in found]
+        else:
+            predict = replica.fold.answers.predict
+            answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
         return _encode(answers if many else answers[0])
 
 
@@ -173,7 +179,8 @@ class Learning(_Call):
     """`POST /v1/models/{model}/learn`."""
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        events, payload, many = parse_events(body, self._max_events)
+        mixed = appender.entry.spec.takes_mixed
+        events, payload, many = parse_events(body, self._max_events, mixed)
         fold = appender.replica.fold
         faults = _faults(events, fold)
         if faults:
@@ -198,15 +205,29 @@ class Learning(_Call):
         return _encode(answers if many else answers[0])
 
 
+def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Prediction]:
+    """Return the answers of a model whose pipeline may refuse a feature."""
+    found: list[Prediction] = []
+    faults: list[tuple[int, Refused]] = []
+    for i, question in enumerate(questions):
+        try:
+            found.append(fold.predict(question.x))
+        except hinged.InvalidEvent as error:
+            faults.append((i, Refused(error.field, error.reason)))
+    if faults:
+        raise _refusal(faults, many, logged=False)
+    return found
+
+
 def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
     """Return what the model can refuse before anything is logged, by index."""
-    target = fold.answers.target
     faults = []
+    target, expected = fold.answers.target, fold.answers.expected
     for i, event in enumerate(events):
         if target(event.y) is None:
-            faults.append((i, Refused("y", fold.answers.expected())))
-        if event.w != 1.0 and (refusal := fold.refuses_weight(event.w)) is not None:
-            faults.append((i, Refused("w", refusal)))
+            faults.append((i, Refused("y", expected())))
+        if (event.w != 1.0 or fold.takes_mixed) and (fault := fold.check(event)) is not None:
+            faults.append((i, fault))
     return faults
 
 

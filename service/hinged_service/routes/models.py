@@ -8,24 +8,24 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from hinged_service.appender import Appender
-from hinged_service.errors import ModelGone, NotFound
-from hinged_service.host import Host
-from hinged_service.routes.bodies import parse_position, read_json_body
-from hinged_service.routes.problems import Problem, refused
+from hinged_service.errors import Conflict, NotFound
+from hinged_service.routes.common import (
+    AtLeast,
+    Name,
+    body_of,
+    document,
+    fresh,
+    host_of,
+    problems_for,
+)
 from hinged_service.settings import Settings
 from hinged_service.spec import NAME_PATTERN, ModelSpec
 
 __all__ = ["ModelInfo", "WeightsAnswer", "router"]
 
 _MANY = 10_000
-
-Name = Annotated[str, Path(description="The model's name.", examples=["spam"])]
-AtLeast = Annotated[
-    str | None, Query(description="Wait until the model is at this position or later.")
-]
 
 
 class ModelListed(BaseModel):
@@ -36,16 +36,33 @@ class ModelListed(BaseModel):
     base: str = Field(description="The position at which the model starts.")
 
 
+class Drift(BaseModel):
+    """A drift that a model's detector found."""
+
+    entry: str = Field(description="Id of the log entry; its first part is the time in ms.")
+    number: int = Field(description="Number of the event within the entry.")
+    events: int = Field(description="Events of the model until then.")
+
+
 class ModelInfo(ModelListed):
     """A model, its position and its account."""
 
     position: str = Field(description="The place in the log up to which it has learned.")
-    events: int = Field(description="Events learned, each once.")
+    progress: float = Field(
+        description="The share of the stream's log that it has learned; below 1 it is catching up."
+    )
+    events: int = Field(description="Events that counted, each once.")
     mistakes: int = Field(description="Events whose predicted label was wrong.")
     updates: int = Field(description="Weight changes; ties change weights without a mistake.")
     hinge_loss: float = Field(description="Sum of max(0, 1 - margin), each before its update.")
     overflows: int = Field(description="Updates left out because a weight would be infinite.")
     rejected: int = Field(description="Events of the stream that this model cannot take.")
+    excluded: int = Field(description="Events of the stream that its spec leaves out.")
+    frozen: bool = Field(description="Whether it only predicts.")
+    configured: dict[str, Any] = Field(description="Parameters changed since it was created.")
+    metrics: dict[str, Any] = Field(description="Its progressive metrics by name.")
+    drifts: int = Field(description="Drifts that its detector found.")
+    detections: list[Drift] = Field(description="The latest of them, oldest first.")
     perceptron_loss: float = Field(description="Sum of max(0, -margin), likewise.")
     radius: float = Field(description="The largest norm of an event, its constant included.")
     ignored_features: int = Field(description="Features of updates left out at max_features.")
@@ -87,10 +104,10 @@ def router(settings: Settings) -> APIRouter:
     routes = APIRouter(
         prefix="/v1/models",
         tags=["models"],
-        responses=_problems({503: "Redis does not answer; send the same again."}),
+        responses=problems_for({503: "Redis does not answer; send the same again."}),
     )
-    unknown = _problems({404: "There is no such model."})
-    contradicted = _problems({409: "The log contradicts at_least."})
+    unknown = problems_for({404: "There is no such model."})
+    contradicted = problems_for({409: "The log contradicts at_least."})
 
     @routes.put(
         "/{model}",
@@ -98,7 +115,7 @@ def router(settings: Settings) -> APIRouter:
         response_model=ModelListed,
         responses={
             201: {"model": ModelListed, "description": "It was created."},
-            **_problems(
+            **problems_for(
                 {
                     400: "The body is not JSON.",
                     409: "There is one with another spec.",
@@ -108,14 +125,7 @@ def router(settings: Settings) -> APIRouter:
                 }
             ),
         },
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {"schema": {"$ref": "#/components/schemas/ModelSpec"}}
-                },
-            }
-        },
+        openapi_extra=document(ModelSpec),
     )
     async def put_model(
         request: Request,
@@ -123,25 +133,23 @@ def router(settings: Settings) -> APIRouter:
         model: Annotated[str, Path(pattern=NAME_PATTERN, examples=["spam"])],
     ) -> ModelListed:
         """Create a model from its spec; the same spec again changes nothing."""
-        body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
-        try:
-            spec = ModelSpec.model_validate_json(body)
-        except ValidationError as error:
-            raise refused(error, body) from None
-        entry, new = await _host(request).create(model, spec)
+        spec = await body_of(request, ModelSpec, settings.max_body_bytes)
+        entry, new = await host_of(request).create(model, spec)
         response.status_code = 201 if new else 200
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 
     @routes.get("", summary="List the models")
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
-        entries = await _host(request).entries()
+        entries = await host_of(request).entries()
         return [ModelListed(name=n, spec=e.spec, base=e.base or "") for n, e in entries.items()]
 
     @routes.get("/{model}", summary="Look at a model", responses=unknown | contradicted)
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
-        appender = await _fresh(request, model, at_least)
+        appender = await host_of(request).open(model)
+        if appender.caught_up or at_least is not None:
+            appender = await fresh(request, model, at_least)
         replica, entry = appender.replica, appender.entry
         account, fold = replica.fold.learner.accounting, replica.fold
         return ModelInfo(
@@ -149,12 +157,19 @@ def router(settings: Settings) -> APIRouter:
             spec=entry.spec,
             base=entry.base or "",
             position=str(replica.position),
-            events=account.events,
-            mistakes=account.mistakes,
+            progress=await appender.progress(),
+            events=fold.events,
+            mistakes=fold.mistakes,
             updates=account.updates,
             hinge_loss=account.hinge_loss,
             overflows=account.overflows,
             rejected=fold.rejected,
+            excluded=fold.excluded,
+            frozen=fold.frozen,
+            configured=fold.configured,
+            metrics=fold.metrics.report() if fold.metrics is not None else {},
+            drifts=fold.detected,
+            detections=[Drift(**d._asdict()) for d in fold.detections],
             perceptron_loss=account.perceptron_loss,
             radius=account.radius,
             ignored_features=account.ignored,
@@ -173,7 +188,7 @@ def router(settings: Settings) -> APIRouter:
     )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
-        await _host(request).delete(model)
+        await host_of(request).delete(model)
 
     @routes.get(
         "/{model}/weights",
@@ -197,9 +212,11 @@ def router(settings: Settings) -> APIRouter:
         The numbers have all their digits: score = intercept + sum of weight times value
         gives the served score.
         """
-        appender = await _fresh(request, model, at_least)
+        appender = await fresh(request, model, at_least)
         position, fold = str(appender.replica.position), appender.replica.fold
         shown = fold.shown_weights(label)
+        if shown is None:
+            raise Conflict("This learner has no weights.")
         if label is not None and not shown.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
         if fold.feature_count() > _MANY:
@@ -226,28 +243,3 @@ def _weights_body(shown: dict[str, Any], position: str, top: int | None) -> byte
         return {"weights": dict(largest), **parts}
 
     return msgspec.json.encode({**cut(shown), "position": position})
-
-
-def _problems(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}
-
-
-async def _fresh(request: Request, model: str, at_least: str | None) -> Appender:
-    host = _host(request)
-    position = None if at_least is None else parse_position(at_least)
-    for _ in range(2):
-        appender = await host.open(model)
-        try:
-            await appender.freshen()
-            if position is not None:
-                await appender.reach(position)
-        except ModelGone:
-            host.forget(model, appender)
-            continue
-        return appender
-    raise NotFound(f"There is no model {model!r}.")
-
-
-def _host(request: Request) -> Host:
-    host: Host = request.app.state.host
-    return host

@@ -8,8 +8,8 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from hinged_service.events import Event, Question
-from hinged_service.routes import hot
+from hinged_service.events import Event, MixedEvent, MixedQuestion, Question
+from hinged_service.routes import checkpoints, commands, hot, streams
 from hinged_service.spec import ModelSpec
 
 __all__ = ["install"]
@@ -43,11 +43,21 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
-    shapes = (Event, Question, hot.Predicted, hot.Learned, hot.Duplicate)
+    shapes = (
+        Event,
+        MixedEvent,
+        Question,
+        MixedQuestion,
+        hot.Predicted,
+        hot.Learned,
+        hot.Duplicate,
+    )
     _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
-    spec = ModelSpec.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
     known = document.setdefault("components", {}).setdefault("schemas", {})
-    known |= schemas | spec.pop("$defs", {}) | {"ModelSpec": spec}
+    known |= schemas
+    for body in (ModelSpec, *commands.bodies, *checkpoints.bodies, *streams.bodies):
+        schema = body.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
+        known |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
         "/v1/models/{model}/predict": _hot_path(
             "Predict", "Question", ["Predicted"], {"x": {"clicks": 3, "age": 0.4}}
@@ -75,7 +85,8 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
 
 
 def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[str, Any]:
-    one_or_many: list[dict[str, Any]] = [_ref(body), {"type": "array", "items": _ref(body)}]
+    one: dict[str, Any] = {"anyOf": [_ref(body), _ref(f"Mixed{body}")]}
+    one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
     answer = {"anyOf": [_ref(name) for name in answers]}
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}

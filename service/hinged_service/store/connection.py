@@ -142,6 +142,11 @@ class Connection:
             found = await self._redis.hget(key, field)
         return None if found is None else _text(found)
 
+    async def hdel(self, key: str, field: str) -> None:
+        """Remove one field of a hash."""
+        async with _bounded(self._timeout_s):
+            await self._redis.hdel(key, field)
+
     async def hscan(self, key: str, count: int) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield a big hash in pieces of about `count` fields; a field may come twice."""
         cursor = 0

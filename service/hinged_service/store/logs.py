@@ -15,10 +15,21 @@ from hinged_service.keys import StreamKeys
 from hinged_service.scripts import load
 from hinged_service.store.connection import Connection
 
-__all__ = ["Appended", "Batch", "Caller", "CaughtUp", "Entry", "append", "catch_up"]
+__all__ = [
+    "Appended",
+    "Batch",
+    "Caller",
+    "CaughtUp",
+    "Commanded",
+    "Entry",
+    "append",
+    "catch_up",
+    "command",
+]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
+_COMMAND = load("command")
 _PACK = msgspec.msgpack.Encoder()
 
 EVENT_KIND = 0
@@ -36,8 +47,10 @@ class Entry(NamedTuple):
         JSON array of events; `None` for an entry that holds none.
     skip
         Indices of the events that do not count.
-    bytes_so_far
-        Payload bytes that the log ever took up to and including this entry.
+    bytes_so_far, events_so_far
+        Payload bytes and events that the log ever took up to and including this entry.
+    command
+        JSON of a command; `None` for an entry of events.
 
     """
 
@@ -45,6 +58,8 @@ class Entry(NamedTuple):
     payload: bytes | None
     skip: frozenset[int]
     bytes_so_far: int
+    events_so_far: int
+    command: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -219,6 +234,74 @@ async def catch_up(
     return CaughtUp("ok", reply[1].decode(), _entries(reply[3]), bool(reply[2]))
 
 
+class Commanded(NamedTuple):
+    """The answer to a command.
+
+    Parameters
+    ----------
+    kind
+        `ok`, or `replay` if it had been taken before; `stale`, `gone` as in
+        `Appended`; `missing`: there is no such checkpoint.
+    position
+        Of its entry.
+
+    """
+
+    kind: Literal["ok", "replay", "stale", "gone", "missing"]
+    position: Position | None = None
+
+
+async def command(
+    connection: Connection,
+    keys: StreamKeys,
+    uid: str,
+    producer: str,
+    sequence: int,
+    payload: bytes,
+    checkpoint: str | None = None,
+) -> Commanded:
+    """Append a command for the model `uid`; under one name it is taken once.
+
+    Parameters
+    ----------
+    connection, keys, uid
+        The worker's connection, the stream's keys, the model.
+    producer, sequence
+        The command's name, as of a `Batch`.
+    payload
+        JSON of the command.
+    checkpoint
+        Uid of the checkpoint that it names, which then cannot be deleted until the
+        model's snapshot is past it.
+
+    Raises
+    ------
+    Unavailable
+        Redis did not answer; the command may or may not have been taken.
+
+    """
+    reply = await connection.run(
+        _COMMAND,
+        [
+            keys.meta,
+            keys.log,
+            keys.followers,
+            keys.producers,
+            *([keys.checkpoint(checkpoint).state] if checkpoint else []),
+        ],
+        uid,
+        producer,
+        sequence,
+        payload,
+        hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
+        checkpoint or "",
+    )
+    kind = reply[0].decode()
+    if kind not in ("ok", "replay"):
+        return Commanded(kind)
+    return Commanded(kind, Position(reply[1].decode(), reply[2].decode()))
+
+
 def _indices(text: bytes) -> frozenset[int]:
     return frozenset(msgspec.json.decode(text, type=list[int])) if text != b"[]" else frozenset()
 
@@ -233,6 +316,8 @@ def _entries(found: list[Any]) -> list[Entry]:
                 fields.get(b"events"),
                 _indices(fields.get(b"skip", b"[]")),
                 int(fields[b"bytes"]),
+                int(fields[b"count"]),
+                fields.get(b"command"),
             )
         )
     return entries

@@ -6,12 +6,13 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from hinged_service.codec import (
     DamagedState,
+    Mark,
     OtherVersion,
     Position,
     StoredState,
@@ -22,22 +23,29 @@ from hinged_service.codec import (
     encode_state,
     place,
 )
-from hinged_service.errors import ModelGone, SetAside, Unavailable
-from hinged_service.keys import INDEX, ModelKeys, StreamKeys
+from hinged_service.errors import Conflict, ModelGone, SetAside, Unavailable
+from hinged_service.keys import INDEX, ModelKeys, StateKeys, StreamKeys
 from hinged_service.scripts import load
-from hinged_service.spec import IndexEntry
+from hinged_service.spec import Alias, IndexEntry
 from hinged_service.store.connection import Connection
 
 __all__ = [
+    "Index",
+    "Kept",
     "Loaded",
     "Saved",
     "Snapshot",
-    "all_entries",
+    "Stored",
     "delete",
     "find",
     "followers",
+    "gather",
+    "index",
+    "kept",
     "lag_bytes",
     "load_snapshot",
+    "load_state",
+    "packed_state",
     "register",
     "save_changes",
     "save_full",
@@ -74,7 +82,7 @@ class Snapshot:
     sizes
         Per vector how many names it has in all.
     marks
-        Entry ids and the log's byte count at them.
+        Places of the log with what it had taken until then.
     wanted
         The oldest entry id that retention wants kept.
 
@@ -84,13 +92,52 @@ class Snapshot:
     scalars: Mapping[str, Any]
     vectors: Mapping[str, Mapping[Any, float | None]]
     sizes: Mapping[str, int]
-    marks: list[tuple[str, int]]
+    marks: list[Mark]
     wanted: str
 
 
 Saved = Literal["ok", "stored", "later", "full", "incomplete", "lost", "gone"]
 """What became of a snapshot: stored; not needed any more (a later one is stored); held back for a
 reader; needed in full; a chunk got lost; not the log's own past; the model is gone."""
+
+
+class Kept(NamedTuple):
+    """How much of its log a stream keeps behind the snapshots, as far as its models say so.
+
+    Parameters
+    ----------
+    events, bytes
+        `None` where no model says.
+
+    """
+
+    events: int | None
+    bytes: int | None
+
+
+class Stored(NamedTuple):
+    """The answer to a snapshot.
+
+    Parameters
+    ----------
+    became
+        What became of it.
+    kept
+        What the stream keeps; `None` unless the snapshot was stored.
+
+    """
+
+    became: Saved
+    kept: Kept | None = None
+
+
+def _stored(reply: list[Any]) -> Stored:
+    became = reply[0].decode()
+    return Stored(became, _kept(reply[2], reply[3]) if became == "ok" else None)
+
+
+def _kept(events: Any, size: Any) -> Kept:
+    return Kept(int(events) if events else None, int(size) if size else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +152,35 @@ class Loaded:
         The decoded state hash; `None` for a model that was never saved.
     vectors
         The values of each vector.
+    mark
+        What the log had taken until there; `None` if the log does not hold the entry.
 
     """
 
     position: Position
     state: StoredState | None
     vectors: dict[str, dict[Any, float]]
+    mark: Mark | None = None
 
 
 async def swap(
-    connection: Connection, name: str, expected: IndexEntry | None, new: IndexEntry | None
+    connection: Connection,
+    name: str,
+    expected: IndexEntry | Alias | None,
+    new: IndexEntry | Alias | None,
 ) -> bool:
     """Set the index entry of `name` if it is still the expected one; `None` means absent."""
     stage = ("", "", 0)
-    if expected is not None:
+    if isinstance(expected, Alias):
+        stage = ("alias", "", 0)
+    elif expected is not None:
         stage = (expected.uid, expected.base or "", int(expected.deleting))
     text = "" if new is None else new.dumps()
     return bool(await connection.run(_SWAP, [INDEX], name, *stage, text))
 
 
-async def find(connection: Connection, name: str) -> IndexEntry | None:
-    """Return the index entry of a model.
+async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
+    """Return the index entry of a model or alias.
 
     Raises
     ------
@@ -135,7 +190,7 @@ async def find(connection: Connection, name: str) -> IndexEntry | None:
     """
     text = await connection.hget(INDEX, name)
     try:
-        return None if text is None else IndexEntry.loads(text)
+        return None if text is None else _entry(text)
     except ValueError as error:
         raise SetAside(
             f"The index entry of {name!r} is damaged, or of a newer version of the service.",
@@ -143,37 +198,128 @@ async def find(connection: Connection, name: str) -> IndexEntry | None:
         ) from error
 
 
-async def all_entries(connection: Connection) -> tuple[dict[str, IndexEntry], list[str]]:
-    """Return the index by model name, and the names whose entry cannot be read here."""
-    entries: dict[str, IndexEntry] = {}
-    unreadable: list[str] = []
+def _entry(text: str) -> IndexEntry | Alias:
+    found = msgspec.json.decode(text)
+    kind = Alias if isinstance(found, dict) and "alias_on" in found else IndexEntry
+    return kind.model_validate_json(text)
+
+
+class Index(NamedTuple):
+    """The whole index.
+
+    Parameters
+    ----------
+    models
+        Entries by model name.
+    aliases
+        Streams by alias.
+    unreadable
+        Names whose entry cannot be read here.
+
+    """
+
+    models: dict[str, IndexEntry]
+    aliases: dict[str, str]
+    unreadable: list[str]
+
+
+async def index(connection: Connection) -> Index:
+    """Return the index."""
+    found = Index({}, {}, [])
     for name, text in (await connection.hgetall(INDEX)).items():
         try:
-            entries[name] = IndexEntry.loads(text)
+            entry = _entry(text)
         except ValueError:
-            unreadable.append(name)
-    return entries, unreadable
+            found.unreadable.append(name)
+            continue
+        if isinstance(entry, Alias):
+            found.aliases[name] = entry.alias_on
+        else:
+            found.models[name] = entry
+    return found
 
 
 async def register(
-    connection: Connection, keys: StreamKeys, uid: str, seen_ms: int, seen_ids: int
+    connection: Connection,
+    keys: StreamKeys,
+    uid: str,
+    seen_ms: int,
+    seen_ids: int,
+    start: Position | Literal["now", "log"] = "now",
+    checkpoint: str | None = None,
+    kept: Kept | None = None,
 ) -> Position:
-    """Make `uid` a follower of the stream, from its end; return its snapshot's position."""
+    """Make `uid` a follower of the stream; return its snapshot's position.
+
+    Parameters
+    ----------
+    connection, keys, uid
+        The worker's connection, the stream's keys, the model.
+    seen_ms, seen_ids
+        How long and how many event ids a new stream remembers.
+    start
+        The log's end, the oldest entry, or a position.
+    checkpoint
+        The uid of the checkpoint that it starts with.
+    kept
+        What the stream is to keep at least.
+
+    Raises
+    ------
+    Conflict
+        The log does not hold the position, or there is no such checkpoint.
+
+    """
+    where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
+    keep = kept or Kept(None, None)
     reply = await connection.run(
         _REGISTER,
-        [keys.meta, keys.log, keys.followers],
+        [
+            keys.meta,
+            keys.log,
+            keys.followers,
+            *([keys.checkpoint(checkpoint).state] if checkpoint else []),
+        ],
         uid,
         secrets.token_hex(16),
         seen_ms,
         seen_ids,
+        *where,
+        checkpoint or "",
+        *("" if n is None else n for n in keep),
     )
-    return Position(reply[0].decode(), reply[1].decode())
+    if reply[0] == b"lost":
+        raise Conflict(
+            "The log does not reach back to that checkpoint any more: it can be restored into a "
+            "model, but no model can go on from it."
+        )
+    if reply[0] == b"missing":
+        raise Conflict("That checkpoint was deleted.")
+    return Position(reply[1].decode(), reply[2].decode())
+
+
+async def kept(connection: Connection, keys: StreamKeys) -> Kept:
+    """Return how much of its log the stream keeps, as far as its models say so."""
+    meta = await connection.hgetall(keys.meta)
+    return _kept(meta.get("keep_events"), meta.get("keep_bytes"))
 
 
 async def delete(connection: Connection, keys: ModelKeys) -> None:
     """Remove a follower and its keys; with the last one the stream goes too."""
     own = keys.all()
-    await connection.run(_DELETE, [*keys.on.all(), *own], keys.uid, len(own))
+    while True:
+        seen = await connection.hgetall(keys.on.checkpoints)
+        checkpoints = [
+            key
+            for uid in seen
+            if not uid.startswith("name:")
+            for key in keys.on.checkpoint(uid).all()
+        ]
+        gone = await connection.run(
+            _DELETE, [*keys.on.all(), *checkpoints, *own], keys.uid, len(own), len(seen)
+        )
+        if gone >= 0:
+            return
 
 
 async def followers(connection: Connection, keys: StreamKeys) -> dict[str, Position]:
@@ -189,7 +335,8 @@ def _position(value: str) -> Position:
         return Position("0-0", "0" * 40)
 
 
-def _state(snapshot: Snapshot) -> bytes:
+def packed_state(snapshot: Snapshot) -> bytes:
+    """Return the fields of a state hash as the scripts take them."""
     fields = encode_state(snapshot.position, snapshot.scalars, snapshot.sizes, snapshot.marks)
     return _PACK.encode([word for pair in fields.items() for word in pair])
 
@@ -205,7 +352,7 @@ def _places(snapshot: Snapshot) -> dict[str, list[tuple[Any, Mapping[Any, float 
 
 async def save_changes(
     connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str
-) -> Saved:
+) -> Stored:
     """Store a snapshot whose vectors hold only the names changed since `base`."""
     places = _places(snapshot)
     changes = []
@@ -233,17 +380,41 @@ async def save_changes(
         base,
         snapshot.position.id,
         snapshot.position.chain,
-        _state(snapshot),
+        packed_state(snapshot),
         snapshot.wanted,
         *changes,
     )
-    return reply[0].decode()  # type: ignore[no-any-return]
+    return _stored(reply)
 
 
 async def save_full(
     connection: Connection, keys: ModelKeys, snapshot: Snapshot, chunk: int
-) -> Saved:
+) -> Stored:
     """Store a whole snapshot, in chunks of `chunk` names and then all at once."""
+    both, counts = await gather(connection, keys, snapshot, chunk)
+    reply = await connection.run(
+        _FULL,
+        [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
+        keys.uid,
+        snapshot.position.id,
+        snapshot.position.chain,
+        packed_state(snapshot),
+        snapshot.wanted,
+        *counts,
+    )
+    return _stored(reply)
+
+
+async def gather(
+    connection: Connection, keys: StateKeys, snapshot: Snapshot, chunk: int
+) -> tuple[list[str], list[int]]:
+    """Send whole vectors to temporary hashes, which expire unless they are used.
+
+    Returns
+    -------
+    Lasting and temporary key of each vector in turn; how many names were sent to each.
+
+    """
     nonce = secrets.token_hex(8)
     both: list[str] = []
     counts: list[int] = []
@@ -263,17 +434,7 @@ async def save_full(
                 await connection.run(_GATHER, [temporary], _PACK.encode(flat), _GATHER_MS)
                 await asyncio.sleep(0)
         counts.append(count)
-    reply = await connection.run(
-        _FULL,
-        [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
-        keys.uid,
-        snapshot.position.id,
-        snapshot.position.chain,
-        _state(snapshot),
-        snapshot.wanted,
-        *counts,
-    )
-    return reply[0].decode()  # type: ignore[no-any-return]
+    return both, counts
 
 
 async def load_snapshot(
@@ -304,28 +465,56 @@ async def load_snapshot(
         position = _position(before)
         vectors: dict[str, dict[Any, float]] = {}
         damage: DamagedState | OtherVersion | None = None
-        state = None
+        state = mark = None
         try:
-            fields = await connection.hgetall(keys.state)
-            state = decode_state(fields) if fields else None
-            vectors = await _vectors(connection, keys, state, chunk)
+            state, vectors = await load_state(connection, keys, chunk)
+            mark = await _mark_at(connection, keys.on, position)
         except (DamagedState, OtherVersion) as error:
             damage = error
         if await connection.hget(keys.on.followers, keys.uid) != before:
             continue
         if damage is not None:
             raise damage
-        _check(position, state, vectors, base)
-        return Loaded(position, state, vectors)
+        _check(position, state, base)
+        return Loaded(position, state, vectors, mark)
     raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
 
 
+async def load_state(
+    connection: Connection, keys: StateKeys, chunk: int
+) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
+    """Read a stored state and its vectors; the state is `None` if nothing is stored.
+
+    Raises
+    ------
+    DamagedState
+        If what is stored cannot be what was written.
+    OtherVersion
+        If another version of the service wrote it.
+
+    """
+    fields = await connection.hgetall(keys.state)
+    if not fields:
+        return None, {}
+    state = decode_state(fields)
+    vectors = await _vectors(connection, keys, state, chunk)
+    sizes = {name: len(values) for name, values in vectors.items()}
+    if state.sizes != sizes:
+        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
+    return state, vectors
+
+
+async def _mark_at(connection: Connection, keys: StreamKeys, position: Position) -> Mark | None:
+    entry = await connection.entry(keys.log, position.id)
+    if entry is None:
+        return None
+    return Mark(position.id, int(entry[b"bytes"]), int(entry[b"count"]))
+
+
 async def _vectors(
-    connection: Connection, keys: ModelKeys, state: StoredState | None, chunk: int
+    connection: Connection, keys: StateKeys, state: StoredState, chunk: int
 ) -> dict[str, dict[Any, float]]:
     """Read the vectors that the state names, and nothing else."""
-    if state is None:
-        return {}
     learner = state.scalars.get("learner")
     if not isinstance(learner, dict):
         raise DamagedState("the stored state has no learner")
@@ -344,18 +533,12 @@ async def _vectors(
     return vectors
 
 
-def _check(
-    position: Position, state: StoredState | None, vectors: dict[str, dict[Any, float]], base: str
-) -> None:
+def _check(position: Position, state: StoredState | None, base: str) -> None:
     if state is None:
         if position != Position.parse(base):
             raise DamagedState("the stored state is missing")
-        return
-    if state.position != position:
+    elif state.position != position:
         raise DamagedState("the stored state is of another position than the follower")
-    sizes = {name: len(values) for name, values in vectors.items()}
-    if state.sizes != sizes:
-        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
 
 
 async def lag_bytes(connection: Connection, keys: StreamKeys) -> dict[str, int]:

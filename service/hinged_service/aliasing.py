@@ -1,0 +1,152 @@
+"""Aliases: names that mean one model of a stream at a time, moved by decisions made once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hinged_service.errors import Conflict, NotFound, Unavailable
+from hinged_service.keys import StreamKeys
+from hinged_service.spec import Alias, IndexEntry
+from hinged_service.store import aliases, models
+from hinged_service.store.aliases import Promoted
+from hinged_service.store.connection import Connection
+
+__all__ = ["Aliases"]
+
+_ATTEMPTS = 10
+
+
+class Aliases:
+    """The aliases as one worker knows them.
+
+    Parameters
+    ----------
+    connection
+        The worker's.
+    staleness_s
+        How long a meaning is taken for true without looking again, in seconds.
+
+    """
+
+    def __init__(self, connection: Connection, staleness_s: float) -> None:
+        self._connection = connection
+        self._staleness_s = staleness_s
+        self._known: dict[str, tuple[str, float]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def fresh(self, alias: str) -> str | None:
+        """Return the model that an alias means, if that was looked up a moment ago."""
+        known = self._known.get(alias)
+        return known[0] if known is not None and self._loop.time() < known[1] else None
+
+    def last(self, alias: str) -> str | None:
+        """Return the model that an alias meant when it was last looked up."""
+        known = self._known.get(alias)
+        return None if known is None else known[0]
+
+    async def look_up(self, alias: str, entry: Alias) -> str:
+        """Return the name of the model that an alias means.
+
+        Raises
+        ------
+        NotFound
+            It means none.
+
+        """
+        meant = await aliases.meant(self._connection, StreamKeys(entry.alias_on), alias)
+        for name, model in (await models.index(self._connection)).models.items():
+            if model.uid == meant and not model.deleting:
+                self._known[alias] = name, self._loop.time() + self._staleness_s
+                return name
+        self._known.pop(alias, None)
+        raise NotFound(f"The alias {alias!r} means no model. Promote one to it.")
+
+    async def set(self, alias: str, model: str) -> tuple[str, bool]:
+        """Make an alias, or confirm that it means this model already.
+
+        Returns
+        -------
+        Its stream; whether it is new.
+
+        Raises
+        ------
+        Conflict
+            The name is taken, or the alias means another model.
+        NotFound
+            There is no such model.
+
+        """
+        target = await self._model(model)
+        keys = StreamKeys(target.stream)
+        entry = Alias(alias_on=target.stream)
+        for _ in range(_ATTEMPTS):
+            found = await models.find(self._connection, alias)
+            if isinstance(found, IndexEntry):
+                raise Conflict(f"{alias!r} is a model. Choose another name.")
+            if found is None and not await models.swap(self._connection, alias, None, entry):
+                continue
+            if found is not None and found != entry:
+                raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
+            made = await aliases.promote(self._connection, keys, alias, "", target.uid, "")
+            if made.kind == "gone":
+                raise NotFound(f"There is no model {model!r}.")
+            if made.uid != target.uid:
+                raise Conflict(
+                    f"The alias {alias!r} means another model: POST /v1/aliases/{alias}/promote "
+                    "moves it."
+                )
+            self._known.pop(alias, None)
+            return target.stream, made.kind == "ok"
+        raise Unavailable("The alias is being made and deleted elsewhere.", retry_after_s=1)
+
+    async def promote(self, alias: str, of: str, to: str, decision: str | None) -> Promoted:
+        """Let an alias mean the model `to` instead of `of`, unless it moved or that is decided.
+
+        Raises
+        ------
+        NotFound
+            There is no such alias or model.
+        Conflict
+            The models are not on the alias's stream.
+
+        """
+        entry = await models.find(self._connection, alias)
+        if not isinstance(entry, Alias):
+            raise NotFound(f"There is no alias {alias!r}. Make it with PUT /v1/aliases/{alias}.")
+        old, new = await self._model(of), await self._model(to)
+        for name, model in ((of, old), (to, new)):
+            if model.stream != entry.alias_on:
+                raise Conflict(
+                    f"The alias is on the stream {entry.alias_on!r}, {name!r} is on "
+                    f"{model.stream!r}."
+                )
+        keys = StreamKeys(entry.alias_on)
+        made = await aliases.promote(
+            self._connection, keys, alias, old.uid, new.uid, decision or ""
+        )
+        if made.kind == "gone":
+            raise NotFound(f"There is no model {to!r}.")
+        self._known.pop(alias, None)
+        return made
+
+    async def delete(self, alias: str) -> None:
+        """Forget an alias; the model that it means stays.
+
+        Raises
+        ------
+        NotFound
+            There is none.
+
+        """
+        entry = await models.find(self._connection, alias)
+        if not isinstance(entry, Alias):
+            raise NotFound(f"There is no alias {alias!r}.")
+        await aliases.remove(self._connection, StreamKeys(entry.alias_on), alias)
+        await models.swap(self._connection, alias, entry, None)
+        self._known.pop(alias, None)
+
+    async def _model(self, name: str) -> IndexEntry:
+        found = await models.find(self._connection, name)
+        if not isinstance(found, IndexEntry) or found.deleting or found.base is None:
+            raise NotFound(f"There is no model {name!r}.")
+        return found

@@ -1,0 +1,68 @@
+"""Aliases in Redis: which model of a stream a name means."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from hinged_service.keys import StreamKeys
+from hinged_service.scripts import load
+from hinged_service.store.connection import Connection
+
+__all__ = ["Promoted", "meant", "of_stream", "promote", "remove"]
+
+_PROMOTE = load("promote")
+
+
+class _Meant(msgspec.Struct):
+    uid: str
+
+
+class Promoted(NamedTuple):
+    """The answer to a promotion.
+
+    Parameters
+    ----------
+    kind
+        `ok`; `moved`: the alias meant another model, nothing was done; `made`: that
+        decision was carried out before; `gone`: no such model follows the stream.
+    uid
+        The model that the alias means now.
+
+    """
+
+    kind: Literal["ok", "moved", "made", "gone"]
+    uid: str | None = None
+
+
+async def promote(
+    connection: Connection, keys: StreamKeys, alias: str, of: str, to: str, decision: str
+) -> Promoted:
+    """Let `alias` mean the model `to` instead of `of` (both uids, `of` empty for a new alias)."""
+    reply = await connection.run(_PROMOTE, [keys.followers, keys.aliases], alias, of, to, decision)
+    return Promoted(reply[0].decode(), reply[1].decode() if len(reply) > 1 else None)
+
+
+async def meant(connection: Connection, keys: StreamKeys, alias: str) -> str | None:
+    """Return the uid of the model that an alias means."""
+    text = await connection.hget(keys.aliases, alias)
+    return None if text is None else _uid(text)
+
+
+async def of_stream(connection: Connection, keys: StreamKeys) -> dict[str, str]:
+    """Return the aliases of a stream with the uids of the models that they mean."""
+    found = await connection.hgetall(keys.aliases)
+    return {alias: _uid(text) for alias, text in found.items()}
+
+
+async def remove(connection: Connection, keys: StreamKeys, alias: str) -> None:
+    """Forget what an alias means."""
+    await connection.hdel(keys.aliases, alias)
+
+
+def _uid(text: str) -> str:
+    try:
+        return msgspec.json.decode(text, type=_Meant).uid
+    except msgspec.MsgspecError:
+        return ""
