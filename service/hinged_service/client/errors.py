@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -25,6 +27,9 @@ __all__ = [
 ]
 
 
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+
+
 class Fault(msgspec.Struct, frozen=True):
     """One fault of a request.
 
@@ -40,6 +45,19 @@ class Fault(msgspec.Struct, frozen=True):
 
     field: str
     reason: str
+
+    @property
+    def index(self) -> int | None:
+        """The place of the event at fault among many, `None` for a lone one."""
+        found = _INDEX.match(self.field)
+        return int(found[1]) if found else None
+
+    def moved(self, by: int) -> Fault:
+        """Return the fault with its place, if it has one, counted from `by` earlier."""
+        if self.index is None:
+            return self
+        rest = self.field.partition("]")[2]
+        return Fault(f"[{self.index + by}]{rest}", self.reason)
 
 
 class HingedError(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import re
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -38,7 +37,6 @@ _PASSING: Final = (
     httpx.ProxyError,
 )
 _SHOWN_CHARS: Final = 200
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +148,11 @@ class Exchange(Generic[T]):
         return error_class(answer.status_code)(
             problem.detail,
             status=answer.status_code,
-            errors=[Fault(self._placed(fault.field), fault.reason) for fault in problem.errors],
+            errors=[fault.moved(self._call.first) for fault in problem.errors],
             retry_after_s=_retry_after_s(answer.headers.get("retry-after")),
             logged=problem.logged,
             event_ids=self._call.event_ids,
         )
-
-    def _placed(self, field: str) -> str:
-        """Return the place of a fault counted from the first event of the caller's stream."""
-        found = _INDEX.match(field)
-        return f"[{self._call.first + int(found[1])}]{field[found.end() :]}" if found else field
 
     def _unreachable(self, failure: httpx.RequestError) -> Unreachable:
         why = str(failure) or type(failure).__name__

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import msgspec
 from river import base
@@ -19,8 +18,6 @@ from hinged_service.client.results import Label, Prediction
 from hinged_service.client.sync import Client
 
 __all__ = ["RemoteClassifier"]
-
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class RemoteClassifier(base.Classifier):
@@ -100,8 +97,8 @@ class RemoteClassifier(base.Classifier):
         """Send what has been gathered, in order."""
         while self._pending:
             batcher = Batcher(lambda event: event, self.batch, BATCH_BYTES)
-            full = (batcher.add(event) for event in self._pending)
-            batch = next((b for b in full if b.items), None) or batcher.rest()
+            added = map(batcher.add, self._pending)
+            batch = next((full for full in added if full.items), None) or batcher.rest()
             try:
                 self._send(batch)
             except (Invalid, TooLarge) as error:
@@ -243,5 +240,5 @@ def _refused(error: Invalid | TooLarge, sent: int) -> set[int]:
     """Return which events of those sent will never be taken."""
     if error.logged or sent == 1:
         return set(range(sent))
-    named = {int(found[1]) for f in error.errors if (found := _INDEX.match(f.field))}
+    named = {fault.index for fault in error.errors if fault.index is not None}
     return named if named or isinstance(error, TooLarge) else set(range(sent))

@@ -132,6 +132,7 @@ def test_what_the_service_refuses_names_the_field(api: Client, name: str) -> Non
         api.learn(name, {"a": 1.0}, "spam")
     assert refused.value.status == 422
     assert [fault.field for fault in refused.value.errors] == ["y"]
+    assert refused.value.errors[0].index is None
     assert "must be true or false" in str(refused.value)
     assert refused.value.logged is False
     assert len(refused.value.event_ids) == 1
