@@ -104,7 +104,12 @@ class ArrowTable:
         reason = str(error).partition("\n")[0].rstrip(".")
         return FileError(f"{self._name} cannot be read as its format says: {reason}.")
 
+    def _must_be_on_disk(self, what: str) -> None:
+        if self._size_bytes is None:
+            raise FileError(f"{self._name} is {what}: it must lie on the disk, uncompressed.")
+
     def _parquet(self) -> _Batches:
+        self._must_be_on_disk("Parquet")
         # A buffer of its own per column keeps whole row groups out of memory.
         parquet = _load("pyarrow.parquet")
         file = self._open.enter_context(
@@ -141,11 +146,7 @@ class ArrowTable:
         return _Batches(reader.schema, batches)
 
     def _ipc_file(self, ipc: Any) -> _Batches:
-        if self._size_bytes is None:
-            raise FileError(
-                f"{self._name} is an Arrow file, which must lie on the disk, uncompressed; an "
-                "Arrow stream may come from anywhere."
-            )
+        self._must_be_on_disk("an Arrow file (an Arrow stream may come from anywhere)")
         # Mapped, because one batch may be the whole file.
         source = self._open.enter_context(self._arrow.memory_map(self._name))
         reader = self._open.enter_context(ipc.open_file(source))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import importlib
+import io
 import math
 import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,6 +109,27 @@ def test_columns_that_are_no_features(
 def test_what_is_no_such_file(arrow: Any, tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(FileError, match="cannot be read as its format says"):
         source_of(tmp_path / name, content, label="y")
+
+
+def test_streams_come_from_anywhere_and_files_do_not(
+    arrow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = arrow.table({"a": [1, 2], "y": [True, False]})
+    content = Path(write_stream(table, tmp_path).name).read_bytes()
+    expected = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": 2.0}, "y": False}]
+    packed = source_of(tmp_path / "t.arrows.gz", gzip.compress(content), label="y")
+    assert events_of(packed) == expected
+    options = FileOptions(format="arrow", label="y")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    assert events_of(open_source("-", options)) == expected
+    content = Path(write_file(table, tmp_path).name).read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    with pytest.raises(FileError, match="must lie on the disk, uncompressed"):
+        open_source("-", options)
+    with pytest.raises(FileError, match="must lie on the disk, uncompressed"):
+        source_of(tmp_path / "t.arrow.gz", gzip.compress(content), label="y")
+    with pytest.raises(FileError, match="is Parquet: it must lie on the disk"):
+        open_source("-", FileOptions(format="parquet", label="y"))
 
 
 def test_a_cut_stream_gives_what_is_whole(arrow: Any, tmp_path: Path) -> None:
