@@ -9,7 +9,6 @@ import pytest
 from river import compose, datasets, feature_extraction, preprocessing, stats
 
 import hinged
-
 from tests.service.pipelines.streams import (
     Event,
     categories,
