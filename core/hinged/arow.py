@@ -59,6 +59,7 @@ class AROW(BinaryLinearClassifier):
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _update_margin = 1.0
     r = PositiveNumber()
+    _r: float
 
     def __init__(
         self, r: float = 1.0, fit_intercept: bool = True, max_features: int | None = None
@@ -78,7 +79,7 @@ class AROW(BinaryLinearClassifier):
         variance_of, weight_of = self._variance.lookup, self._weights.lookup
         x, uncertainty = _measured(self._room(x), variance_of)
         constant = self.intercept_variance * self._constant
-        total = uncertainty + constant + self.r / w
+        total = uncertainty + constant + self._r / w
         beta = 1.0 / total if total > 0.0 else math.nan
         step = (1.0 - margin) * beta * target
         if step == 0.0:

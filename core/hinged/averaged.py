@@ -56,8 +56,8 @@ class AveragedPerceptron(BinaryLinearClassifier):
 
     _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_sum": SIGNED}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "sums": -math.inf}
-    _serves_raw = False
     learning_rate = LearningRate()
+    _learning_rate: Any
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class AveragedPerceptron(BinaryLinearClassifier):
         max_features: int | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_features)
+        self._serves_raw = False
         self.learning_rate = learning_rate
         self.intercept_sum = 0.0
         self._sums = WeightVector()
@@ -80,14 +81,17 @@ class AveragedPerceptron(BinaryLinearClassifier):
         return {name: self._weight(name) for name in self._weights.view()}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return rate_at(self.learning_rate, self.clock) * w
+        return rate_at(self._learning_rate, self.clock) * w
 
     def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
-        weights, sums, lag = self._weights, self._sums, (self.clock - 1) * step
-        if not (weights.fits(x, step, norm) and sums.fits(x, lag, norm)):
+        if step == 0.0:
             return False
-        weights.add(x, step)
-        sums.add(x, lag)
+        x, lag = self._room(x), (self.clock - 1) * step
+        if not self._sums.fits(x, lag, norm):
+            return self._overflow()
+        if not super()._move(x, step, norm):
+            return False
+        self._sums.add(x, lag)
         if self.fit_intercept:
             self.intercept_sum = saturated(self.intercept_sum + saturated(lag))
         return True

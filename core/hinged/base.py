@@ -67,8 +67,6 @@ class BinaryLinearClassifier(LinearClassifier):
     """The rule is asked for a step when the margin is at most this."""
     _on_tie = True
     """Whether the rule is asked for a step also when the label was right."""
-    _serves_raw = True
-    """Whether the weights that learn are also those that predict."""
     label_at_zero = False
 
     def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
@@ -76,6 +74,10 @@ class BinaryLinearClassifier(LinearClassifier):
         self.max_features = checked_cap("max_features", max_features)
         self.intercept = 0.0
         self._weights = WeightVector()
+        self._scores_stored = True
+        """Whether the stored weights are those that learn, with no penalty due."""
+        self._serves_raw = True
+        """Whether the weights that learn are also those that predict."""
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         """Return the step tau; the update is `w += tau t x` and `b += tau t`.
@@ -112,11 +114,15 @@ class BinaryLinearClassifier(LinearClassifier):
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
         try:
-            score = self._raw_score(x)
+            if self._scores_stored:  # `_raw_score` without the call
+                dot = self._weights.dot
+                score = dot(x) + self.intercept
+            else:
+                score = self._raw_score(x)
         except TypeError:
             x = checked_features(x)
             score = self._raw_score(x)
-        if not -inf < score < inf:
+        if not isfinite(score):
             x = checked_features(x)
             score = self._saturated_raw_score(x)
         served = score if self._serves_raw else self._served_from(x, score)
@@ -152,13 +158,16 @@ class BinaryLinearClassifier(LinearClassifier):
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
         """Move the weights, all of them or none; `norm` is that of `x` alone."""
-        step = self._step(margin, norm * norm + self._constant, w) * target
+        return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
+
+    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        """Add `step * x` to the weights and `step` to the intercept, or count an overflow."""
         if step == 0.0:
             return False
         intercept = self.intercept + step * self._constant
         if self.max_features is not None:
             x = self._room(x)
-        if not (isfinite(intercept) and self._move(x, step, norm)):
+        if not (isfinite(intercept) and self._weights.move(x, step, norm)):
             return self._overflow()
         self.intercept = intercept
         self.accounting.updates += 1
@@ -169,23 +178,17 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.ignored += len(x) - len(kept)
         return kept
 
-    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
-        """Add `step * x` to the weights; return `False`, with nothing changed, on overflow."""
-        weights = self._weights
-        if not weights.fits(x, step, norm):
-            return False
-        weights.add(x, step)
-        return True
-
     def _overflow(self) -> bool:
         self.accounting.overflows += 1
         return False
 
     def _raw_score(self, x: Mapping[Any, Any]) -> float:
-        return self._weights.dot(x) + self.intercept
+        dot = self._weights.dot
+        return dot(x) + self.intercept
 
     def _served_score(self, x: Mapping[Any, Any]) -> float:
-        return self._weights.dot(x) + self.intercept
+        dot = self._weights.dot
+        return dot(x) + self.intercept
 
     def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
         """Return the finite score that predicts, given that of the weights that learn."""
@@ -223,11 +226,11 @@ class BinaryLinearClassifier(LinearClassifier):
             score = self._served_score(x)
         except TypeError:
             score = math.nan
-        if -inf < score < inf:
+        if isfinite(score):
             return score
         x = checked_features(x)
         score = self._served_score(x)
-        if -inf < score < inf:
+        if isfinite(score):
             return score
         return saturated(saturated_dot(self._weight, x) + self._bias())
 
@@ -237,7 +240,7 @@ class BinaryLinearClassifier(LinearClassifier):
             score = self._served_score(x)
         except TypeError:
             score = math.nan
-        if not -inf < score < inf:
+        if not isfinite(score):
             score = self.score_one(x)
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 

@@ -295,7 +295,9 @@ def general(
     Raises
     ------
     InvalidParameter
-        If the learner is another one, or its rate is a schedule.
+        If the learner is another one, its rate is a schedule, or its updates were
+        or may be others than the theorem's: it ignored features, left out an update
+        that overflowed, or has no room for all names of the events.
 
     Examples
     --------
@@ -314,6 +316,7 @@ def general(
     rows = _rows(events, fit_intercept)
     u = _with_intercept(weights, intercept, fit_intercept)
     raw = start.get_state()["vectors"]["weights"].view()
+    _refuse_partial_updates(start, raw, (x for x, _ in rows))
     before = _with_intercept(raw, start.intercept, fit_intercept)
     gamma = start.margin if isinstance(start, Perceptron) else 0.0
     q = _radius2(rows) + 2.0 * gamma / eta
@@ -322,6 +325,28 @@ def general(
     names = {**u, **before}
     shifted = {n: u.get(n, 0.0) - before.get(n, 0.0) / (eta * q) for n in names}
     return q * _square(shifted) + 2.0 * _loss(u, rows)
+
+
+def _refuse_partial_updates(
+    start: BinaryLinearClassifier, stored: Vector, events: Iterable[Vector]
+) -> None:
+    """Raise `InvalidParameter` unless all updates add the whole of their event."""
+    account = start.accounting
+    if account.ignored > 0:
+        raise InvalidParameter(
+            f"start ignored {account.ignored} features, being full: no bound holds for its updates"
+        )
+    if account.overflows > 0:
+        raise InvalidParameter(
+            f"start left out {account.overflows} updates that overflowed: no bound holds for it"
+        )
+    if start.max_features is not None:
+        names = {*stored}.union(*events) - {INTERCEPT}
+        if len(names) > start.max_features:
+            raise InvalidParameter(
+                f"start has room for {start.max_features} of {len(names)} features: "
+                "no bound holds where some are ignored"
+            )
 
 
 def _rows(

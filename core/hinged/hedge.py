@@ -82,6 +82,7 @@ class Hedge(LinearClassifier):
     """
 
     learning_rate = PositiveNumber()
+    _learning_rate: float
     share = NonNegativeNumber()
 
     def __init__(
@@ -146,7 +147,7 @@ class Hedge(LinearClassifier):
         return positive, score, mistake, updated, max(0.0, 1.0 - margin)
 
     def _judge(self, wrong: list[bool], w: float) -> None:
-        factor = math.exp(-self.learning_rate * w)
+        factor = math.exp(-self._learning_rate * w)
         trust = [v * factor if bad else v for v, bad in zip(self.trust, wrong, strict=True)]
         total = math.fsum(trust)
         if total > 0.0:

@@ -25,7 +25,7 @@ class _SettledRate(LearningRate):
     """A learning rate whose change first applies the penalties due at the old one."""
 
     def __set__(self, instance: Any, value: object) -> None:
-        if self.name in instance.__dict__:
+        if hasattr(instance, self.kept):
             instance._settle()
         if instance.steps != "constant" and isinstance(value, Scheduler):
             raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')
@@ -119,7 +119,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self.learning_rate = learning_rate
         self.l2 = l2
         self.l1 = l1
-        if self.steps == "pegasos" and self.l2 == 0.0:
+        if self.steps == "pegasos" and self._l2 == 0.0:
             raise InvalidParameter("0 < l2 must hold for Pegasos, whose step is 1 / (l2 t)")
         self.intercept_squares = 0.0
         self._squares = WeightVector()
@@ -140,7 +140,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         eta = self._eta()
         if not eta < math.inf:  # no step to take, and none to penalise by
             return self._overflow()
-        shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
+        shrink, pull = max(0.0, 1.0 - eta * self._l2), eta * self._l1
         if not hit:
             self._penalise(shrink, pull)
             return False
@@ -152,7 +152,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not (math.isfinite(intercept) and self._weights.fits(x, step, norm)):
             return self._overflow()
         weights = self._weights.opened(x)
-        if self.l1 == 0.0:
+        if self._l1 == 0.0:
             marks, mark = self._shrink_marks.opened(x), self.log_shrink
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
                 weights[name] = shrink * before + step * value
@@ -167,15 +167,15 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         return True
 
     def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
-        stored, rate, penalised = self._squares.lookup, self.learning_rate, self._penalised
+        stored, rate, penalised = self._squares.lookup, self._learning_rate, self._penalised
         weights, squares = dict(zip(x, self._due(x), strict=True)), {}
         for name, value in x.items():
             squares[name] = square = stored(name, 0.0) + value * value
             if square > 0.0:
                 eta = rate / math.sqrt(square)
                 if penalised:
-                    weight = max(0.0, 1.0 - eta * self.l2) * weights[name]
-                    weights[name] = _pulled(weight + eta * direction * value, eta * self.l1)
+                    weight = max(0.0, 1.0 - eta * self._l2) * weights[name]
+                    weights[name] = _pulled(weight + eta * direction * value, eta * self._l1)
                 else:
                     weights[name] += eta * direction * value
         step = rate / math.sqrt(self.intercept_squares + 1.0) * direction
@@ -196,8 +196,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     def _eta(self) -> float:
         if self.steps == "pegasos":
-            return 1.0 / (self.l2 * self.clock)
-        eta = rate_at(self.learning_rate, self.clock)
+            return 1.0 / (self._l2 * self.clock)
+        eta = rate_at(self._learning_rate, self.clock)
         return eta / math.sqrt(self.clock) if self.steps == "sqrt" else eta
 
     def _step(self, margin: float, norm2: float, w: float) -> float:

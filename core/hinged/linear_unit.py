@@ -54,6 +54,7 @@ class LinearUnit(BinaryLinearClassifier):
     """
 
     learning_rate = LearningRate()
+    _learning_rate: Any
     _update_margin = math.inf
 
     def __init__(
@@ -72,7 +73,7 @@ class LinearUnit(BinaryLinearClassifier):
         return {"learning_rate"}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        step = rate_at(self.learning_rate, self.clock) * w
+        step = rate_at(self._learning_rate, self.clock) * w
         if self.capped:
             step = min(step, 1.0 / (norm2 + 1.0 - self._constant))
         return step * (1.0 - margin)

@@ -61,6 +61,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
     _ASIDE_START = 1.0
     _update_margin = 1.0
     r = PositiveNumber()
+    _r: float
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
         spreads = [_spread_of(part.aside, x) for part, _ in parts]
         constants = [part.aside_intercept * self._constant for part, _ in parts]
         uncertainty = spreads[0][1] + spreads[1][1]
-        total = uncertainty + constants[0] + constants[1] + self.r / w
+        total = uncertainty + constants[0] + constants[1] + self._r / w
         beta = 1.0 / total if total > 0.0 else math.nan
         step = (1.0 - margin) * beta
         if step == 0.0:

@@ -58,6 +58,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
     """
 
     C = PositiveNumber()
+    _C: float
     _update_margin = 1.0
 
     def __init__(
@@ -82,4 +83,4 @@ class MulticlassPassiveAggressive(TwoClassStep):
         return refuse_fraction(weight) if self.mode == "uncapped" else weight
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return step_length(self.mode, self.C * w, 1.0 - margin, norm2)
+        return step_length(self.mode, self._C * w, 1.0 - margin, norm2)

@@ -81,6 +81,7 @@ class MulticlassPerceptron(TwoClassStep):
     """
 
     learning_rate = LearningRate()
+    _learning_rate: Any
 
     def __init__(
         self,
@@ -97,4 +98,4 @@ class MulticlassPerceptron(TwoClassStep):
         return {"learning_rate"}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return rate_at(self.learning_rate, self.clock) * w
+        return rate_at(self._learning_rate, self.clock) * w

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from river.optim.base import Scheduler
 
@@ -115,22 +115,23 @@ def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 class PositiveNumber:
-    """A parameter in (0, infinity), checked on every assignment and read at full speed.
+    """A parameter in (0, infinity), checked on every assignment.
 
-    There is no `__get__` at run time, so a read finds the instance's own
-    dictionary as it does for an ordinary attribute.
+    The value is kept as the attribute of that name with a leading underscore,
+    which inner loops read. No instance's `__dict__` is touched: once one exists,
+    CPython reads every attribute of that instance more slowly.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        self.kept = f"_{name}"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else getattr(instance, self.kept)
 
     def __set__(self, instance: Any, value: object) -> None:
         checked = checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
-        instance.__dict__[self.name] = checked
-
-    if TYPE_CHECKING:
-
-        def __get__(self, instance: Any, owner: type | None = None) -> float: ...
+        setattr(instance, self.kept, checked)
 
 
 class NonNegativeNumber(PositiveNumber):
@@ -138,7 +139,7 @@ class NonNegativeNumber(PositiveNumber):
 
     def __set__(self, instance: Any, value: object) -> None:
         checked = checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
-        instance.__dict__[self.name] = checked
+        setattr(instance, self.kept, checked)
 
 
 class LearningRate(PositiveNumber):
@@ -152,13 +153,9 @@ class LearningRate(PositiveNumber):
         if isinstance(value, Scheduler):
             first = value.get(0)
             checked_number(self.name, first, f"0 < {self.name}.get(0) < inf", 0.0, closed=False)
-            instance.__dict__[self.name] = value
+            setattr(instance, self.kept, value)
         else:
             super().__set__(instance, value)
-
-    if TYPE_CHECKING:
-
-        def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
 
 
 def rate_at(learning_rate: Any, clock: int) -> float:

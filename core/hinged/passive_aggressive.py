@@ -62,6 +62,7 @@ class PassiveAggressive(BinaryLinearClassifier):
     """
 
     C = PositiveNumber()
+    _C: float
     _update_margin = 1.0
 
     def __init__(
@@ -85,7 +86,7 @@ class PassiveAggressive(BinaryLinearClassifier):
         return refuse_fraction(weight) if self.mode == "uncapped" else weight
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return step_length(self.mode, self.C * w, 1.0 - margin, norm2)
+        return step_length(self.mode, self._C * w, 1.0 - margin, norm2)
 
 
 def step_length(mode: str, cap: float, loss: float, norm2: float) -> float:

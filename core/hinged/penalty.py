@@ -39,9 +39,9 @@ class LazyPenalty:
 
     if TYPE_CHECKING:
         steps: str
-        learning_rate: Any
-        l1: float
-        l2: float
+        _learning_rate: Any
+        _l1: float
+        _l2: float
         clock: int
         intercept: float
         accounting: Accounting
@@ -49,7 +49,8 @@ class LazyPenalty:
         _squares: WeightVector
 
     def _start_penalty(self) -> None:
-        self._penalised = self.l1 > 0.0 or self.l2 > 0.0
+        self._penalised = self._l1 > 0.0 or self._l2 > 0.0
+        self._scores_stored = not self._penalised
         self.log_shrink = 0.0
         self.pull = 0.0
         self._shrink_marks = WeightVector()
@@ -79,9 +80,9 @@ class LazyPenalty:
         if self.steps == "adagrad":
             self._pull_marks.put(dict.fromkeys(names, float(self.clock)))
             return
-        if self.l2 > 0.0:
+        if self._l2 > 0.0:
             self._shrink_marks.put(dict.fromkeys(names, self.log_shrink))
-        if self.l1 > 0.0:
+        if self._l1 > 0.0:
             self._pull_marks.put(dict.fromkeys(names, self.pull))
 
     def _raw_weight(self, name: Hashable) -> float:
@@ -99,7 +100,7 @@ class LazyPenalty:
         current: list[float] = []
         log_shrink, pull, exp = self.log_shrink, self.pull, math.exp
         shrunk, pulled = self._shrink_marks.lookup, self._pull_marks.lookup
-        if self.l1 == 0.0:
+        if self._l1 == 0.0:
             for name in names:
                 value = weight(name, 0.0)
                 due = log_shrink - shrunk(name, log_shrink)
@@ -109,7 +110,7 @@ class LazyPenalty:
             value = weight(name, 0.0)
             if value != 0.0:
                 paid = pulled(name, 0.0)
-                if self.l2 > 0.0 and (due := log_shrink - shrunk(name, 0.0)) < 0.0:
+                if self._l2 > 0.0 and (due := log_shrink - shrunk(name, 0.0)) < 0.0:
                     factor = exp(due)
                     value, paid = factor * value, factor * paid
                 pay = pull - paid
@@ -129,8 +130,8 @@ class LazyPenalty:
         if weight == 0.0 or squares == 0.0:
             return weight
         events = max(0.0, clock - self._pull_marks.get(name))
-        eta = self.learning_rate / math.sqrt(squares)
-        shrink, pull = max(0.0, 1.0 - eta * self.l2), eta * self.l1
+        eta = self._learning_rate / math.sqrt(squares)
+        shrink, pull = max(0.0, 1.0 - eta * self._l2), eta * self._l1
         factor = shrink**events
         repeats = events if shrink == 1.0 else (1.0 - factor) / (1.0 - shrink)
         return math.copysign(max(0.0, factor * abs(weight) - pull * repeats), weight)

@@ -87,6 +87,7 @@ class Perceptron(BinaryLinearClassifier):
     """
 
     learning_rate = LearningRate()
+    _learning_rate: Any
     margin = NonNegativeNumber()
 
     def __init__(
@@ -121,9 +122,12 @@ class Perceptron(BinaryLinearClassifier):
     def _mutable_attributes(self) -> set[str]:
         return {"learning_rate"}
 
-    def _step(self, margin: float, norm2: float, w: float) -> float:
-        rate = self.learning_rate
-        return (rate if type(rate) is float else rate_at(rate, self.clock)) * w
+    def _update(
+        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
+    ) -> bool:
+        rate = self._learning_rate
+        step = rate if type(rate) is float else rate_at(rate, self.clock)
+        return self._move(x, step * w * target, norm)
 
     def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
         plain = type(self.learning_rate) is float and self.max_features is None

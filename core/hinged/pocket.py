@@ -62,8 +62,8 @@ class PocketPerceptron(BinaryLinearClassifier):
         "last_update": COUNT,
     }
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "pocket": -math.inf}
-    _serves_raw = False
     learning_rate = LearningRate()
+    _learning_rate: Any
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class PocketPerceptron(BinaryLinearClassifier):
         max_features: int | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_features)
+        self._serves_raw = False
         self.learning_rate = learning_rate
         self.pocket_intercept = 0.0
         self.record = 0
@@ -94,7 +95,7 @@ class PocketPerceptron(BinaryLinearClassifier):
         return self.clock - self.last_update > self.record
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
-        return rate_at(self.learning_rate, self.clock) * w
+        return rate_at(self._learning_rate, self.clock) * w
 
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float

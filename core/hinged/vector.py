@@ -117,6 +117,18 @@ class WeightVector:
         self._bound = bound
         return True
 
+    def move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+        """Add `step * x` if it fits (see `fits`); else change nothing and return `False`."""
+        bound = self._bound + abs(step) * norm
+        if bound < _SAFE_BOUND:
+            self._bound = bound
+        elif not self.fits(x, step, norm):
+            return False
+        self._vector.iadd_scaled(VectorDict(x), step)
+        if self._changed is not None:
+            self._changed.update(x)
+        return True
+
     def add(self, x: Mapping[Any, Any], step: float) -> None:
         """Add `step * x`, which must fit (see `fits`).
 

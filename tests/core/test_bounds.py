@@ -180,6 +180,42 @@ def test_what_no_bound_holds_for_is_refused() -> None:
     assert bounds.best_multiple([], {"a": 1.0}).bound == 0.0
 
 
+@pytest.mark.parametrize("kind", [Perceptron, AveragedPerceptron, PocketPerceptron])
+def test_a_learner_that_ignored_features_is_refused(kind: Any) -> None:
+    full = kind(max_features=1)
+    updates(full, [({"a": 1.0}, True), ({"b": -3.0}, False)])
+    assert full.accounting.ignored == 1
+    restored = kind(max_features=1)
+    restored.set_state(full.get_state())
+    for start in (full, restored):
+        with pytest.raises(InvalidParameter, match="ignored 1 features"):
+            bounds.general(start, [({"a": 1.0}, True)], {"a": 1.0})
+
+
+@pytest.mark.parametrize("kind", [Perceptron, AveragedPerceptron, PocketPerceptron])
+def test_a_learner_without_room_for_the_window_is_refused(kind: Any) -> None:
+    start = kind(fit_intercept=False, max_features=2)
+    updates(start, [({"a": 1.0}, True)])
+    assert bounds.general(start, [({"a": 1.0, "b": 1.0}, True)], {"a": 1.0}) >= 0.0
+    window: Rows = [({"b": 1.0}, True), *[({"c": 1.0}, True)] * 9]
+    with pytest.raises(InvalidParameter, match="room for 2 of 3 features"):
+        bounds.general(start, window, {"a": 1.0, "b": 1.0, "c": 1.0})
+    # Rightly so: "c" is never learned and ties for ever, beyond the bound with room for it.
+    roomy = kind(fit_intercept=False)
+    roomy.set_state(start.get_state())
+    bound = bounds.general(roomy, window, {"a": 1.0, "b": 1.0, "c": 1.0})
+    assert updates(roomy, window) <= bound < updates(start, window)
+
+
+@pytest.mark.parametrize("kind", [Perceptron, AveragedPerceptron, PocketPerceptron])
+def test_a_learner_whose_update_overflowed_is_refused(kind: Any) -> None:
+    start = kind(1e300)
+    assert updates(start, [({"a": 1e10}, True)]) == 0
+    assert start.accounting.overflows == 1
+    with pytest.raises(InvalidParameter, match="updates that overflowed"):
+        bounds.general(start, [({"b": 1.0}, True)], {"b": 1.0})
+
+
 def test_the_general_form_by_hand() -> None:
     rows: Rows = [({"a": 1.0}, True)]
     fresh = Perceptron(0.5, margin=1.0, fit_intercept=False)

@@ -45,23 +45,22 @@ class RBFSampler(Stage):
     def __init__(self, spec: RBFSamplerSpec) -> None:
         super().__init__()
         self._spec = spec
-        chances = _chances(f"offsets {spec.seed}", spec.n_components)
-        self._offsets = [2.0 * math.pi * chance for chance in chances]
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return the cosines."""
-        spec, offsets = self._spec, self._offsets
+        seed, gamma, n = self._spec.seed, self._spec.gamma, self._spec.n_components
         numbers = floats(x, "RBFSampler")
-        if len(numbers) * spec.n_components > MAX_WIDTH:
+        if len(numbers) * n > MAX_WIDTH:
             raise hinged.InvalidEvent(
                 "x",
-                f"gives {len(numbers) * spec.n_components} features at RBFSampler, more than "
-                f"{MAX_WIDTH}: put Select before it, or use fewer components",
+                f"gives {len(numbers) * n} features at RBFSampler, more than {MAX_WIDTH}: put "
+                "Select before it, or use fewer components",
             )
+        cos = math.cos
         return {
-            f"{name}_{j}": math.cos(value * weight + offsets[j])
+            given: cos(value * weight + offset)
             for name, value in numbers.items()
-            for j, weight in enumerate(_weights(spec.seed, name, spec.gamma, spec.n_components))
+            for given, weight, offset in _cosines(seed, name, gamma, n)
         }
 
     def origins(self, x: Features) -> Origins:
@@ -70,11 +69,18 @@ class RBFSampler(Stage):
         return {f"{name}_{j}": (name,) for name in x for j in range(self._spec.n_components)}
 
 
-@lru_cache(maxsize=1_024)
-def _weights(seed: int, name: str, gamma: float, n: int) -> tuple[float, ...]:
+@lru_cache(maxsize=1_024)  # a memory of what a pure function gives, no part of any model
+def _cosines(seed: int, name: str, gamma: float, n: int) -> tuple[tuple[str, float, float], ...]:
+    """Return name, frequency and phase of each cosine of a feature."""
     normal = NormalDist(0.0, 1.0).inv_cdf
     scale = math.sqrt(2.0 * gamma)
-    return tuple(scale * normal(chance) for chance in _chances(f"weights {seed} {name}", n))
+    chances = zip(
+        _chances(f"weights {seed} {name}", n), _chances(f"offsets {seed}", n), strict=True
+    )
+    return tuple(
+        (f"{name}_{j}", scale * normal(weight), 2.0 * math.pi * offset)
+        for j, (weight, offset) in enumerate(chances)
+    )
 
 
 def _chances(text: str, n: int) -> list[float]:

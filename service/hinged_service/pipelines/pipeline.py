@@ -102,11 +102,11 @@ class Pipeline:
 
         """
         chain = self._chain
-        if not (checked or (chain.all_or_nothing and chain.gives_numbers)):
-            if not chain.learns:
-                return self.transform_one(x)
-            if not (chain.numbers_suffice and only_numbers(x)):
-                self.transform_one(x)
+        if not chain.learns:
+            return self.transform_one(x)
+        whole = chain.all_or_nothing and chain.gives_numbers
+        if not (checked or whole or (chain.numbers_suffice and only_numbers(x))):
+            self.transform_one(x)
         made = chain.learn_transform(x)
         return made if chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
 

@@ -79,15 +79,17 @@ def _dump(state: bytes) -> list[Any]:
 
 def _load(fresh: bytes, data: Any) -> tuple[bytes, bool]:
     desired, positions, heights, used, in_order = items(data, "a quantile", 5)
-    for markers in (desired, positions, heights):
+    for value in items(heights, "the heights of a quantile", _MARKERS):
+        number(value, "a height of a quantile", -MAX_VALUE, MAX_VALUE)
+    for markers in (desired, positions):
         for value in items(markers, "the markers of a quantile", _MARKERS):
-            number(value, "a marker of a quantile", -MAX_VALUE, MAX_VALUE)
+            number(value, "a marker of a quantile", 1.0, 2.0**53)
     count(used, "the heights in use", 0, _MARKERS)
     count(in_order, "whether heights are sorted", 0, int(used == _MARKERS))
     start = _FORM.unpack(fresh)
     if not in_order and (desired, positions) != (list(start[6:11]), list(start[11:16])):
         raise hinged.InvalidState("a quantile has moved markers before its sixth value")
-    if not all(a + 1.0 <= b for a, b in pairwise(positions)):
+    if not all(a < b for a, b in pairwise(positions)):
         raise hinged.InvalidState("the markers of a quantile are not in order")
     if not (positions[0] == 1.0 and all(p.is_integer() for p in positions)):
         raise hinged.InvalidState("the markers of a quantile are not at whole numbers from 1")

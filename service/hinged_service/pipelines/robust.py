@@ -58,32 +58,35 @@ class RobustScaler(ByName[Robust]):
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return the scaled features."""
-        known, spec = self._known, self._spec
+        known = self._known
         made = {}
         for name, value in floats(x, "RobustScaler").items():
-            if (record := known.get(name)) is None:
-                made[name] = 0.0
-                continue
-            if spec.with_centering:
-                value -= record.median.get() or 0.0
-            if spec.with_scaling:
-                iqr = record.iqr.get()
-                value = value / iqr if iqr else 0.0
-            made[name] = value
+            record = known.get(name)
+            made[name] = 0.0 if record is None else self._scaled(value, record)
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn, then scale."""
-        known, spec = self._known, self._spec
-        numbers = floats(x, "RobustScaler")
-        for name, value in numbers.items():
+        """Learn and scale in one pass."""
+        known, centred, scaled = self._known, self._spec.with_centering, self._spec.with_scaling
+        made: dict[str, float] = {}
+        for name, value in floats(x, "RobustScaler").items():
             if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                made[name] = 0.0
                 continue
-            if spec.with_centering:
+            if centred:
                 record.median.update(value)
-            if spec.with_scaling:
+            if scaled:
                 record.iqr.update(value)
-        return self.transform(numbers)
+            made[name] = self._scaled(value, record)
+        return clipped(made)
+
+    def _scaled(self, value: float, record: Robust) -> float:
+        if self._spec.with_centering:
+            value -= record.median.get() or 0.0
+        if self._spec.with_scaling:
+            iqr = record.iqr.get()
+            return value / iqr if iqr else 0.0
+        return value
 
     def _fresh(self) -> Robust:
         return Robust(stats.Quantile(0.5), stats.IQR(self._spec.q_inf, self._spec.q_sup))

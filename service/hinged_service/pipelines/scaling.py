@@ -130,17 +130,21 @@ class MinMaxScaler(ByName[list[float]]):
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn, then scale."""
+        """Learn and scale in one pass; what was learned is in range."""
         known = self._known
-        numbers = floats(x, "MinMaxScaler")
-        for name, value in numbers.items():
+        made: dict[str, float] = {}
+        for name, value in floats(x, "MinMaxScaler").items():
             if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                made[name] = 0.0
                 continue
-            if value < record[0]:
-                record[0] = value
-            if value > record[1]:
-                record[1] = value
-        return self.transform(numbers)
+            least, largest = record
+            if value < least:
+                record[0] = least = value
+            if value > largest:
+                record[1] = largest = value
+            span = largest - least
+            made[name] = (value - least) / span if span else 0.0
+        return made
 
     def _fresh(self) -> list[float]:
         return [math.inf, -math.inf]
@@ -156,35 +160,37 @@ class MinMaxScaler(ByName[list[float]]):
         return record
 
 
-class MaxAbsScaler(ByName[list[float]]):
-    """Keeps `[largest absolute value]` per name."""
+class MaxAbsScaler(ByName[float]):
+    """Keeps the largest absolute value per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return the scaled features."""
         known = self._known
         made = {}
         for name, value in floats(x, "MaxAbsScaler").items():
-            (largest,) = known.get(name, (0.0,))
+            largest = known.get(name, 0.0)
             made[name] = value / largest if largest else 0.0
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn, then scale."""
+        """Learn and scale in one pass; what was learned is in range."""
         known = self._known
-        numbers = floats(x, "MaxAbsScaler")
-        for name, value in numbers.items():
-            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+        made: dict[str, float] = {}
+        for name, value in floats(x, "MaxAbsScaler").items():
+            if (largest := known.get(name)) is None and (largest := self._admit(name)) is None:
+                made[name] = 0.0
                 continue
-            if abs(value) > record[0]:
-                record[0] = abs(value)
-        return self.transform(numbers)
+            if (size := abs(value)) > largest:
+                known[name] = largest = size
+            made[name] = value / largest if largest else 0.0
+        return made
 
-    def _fresh(self) -> list[float]:
-        return [0.0]
+    def _fresh(self) -> float:
+        return 0.0
 
-    def _dump(self, record: list[float]) -> list[float]:
-        return record.copy()
+    def _dump(self, record: float) -> list[float]:
+        return [record]
 
-    def _load(self, data: list[Any]) -> list[float]:
+    def _load(self, data: list[Any]) -> float:
         (largest,) = items(data, "a record of MaxAbsScaler", 1)
-        return [number(largest, "a maximum", 0.0, MAX_VALUE)]
+        return number(largest, "a maximum", 0.0, MAX_VALUE)

@@ -15,6 +15,7 @@ from hinged.events import checked_features, checked_weight
 from hinged.vector import Features, room
 from hinged_service import river_state
 from hinged_service.codec import DamagedState, decode_name, encode_name
+from hinged_service.river_learners.teaching import teach
 
 __all__ = ["Adaptor"]
 
@@ -98,10 +99,7 @@ class Adaptor:
         return answer
 
     def _teach(self, x: Features, y: Any, w: float) -> None:
-        if self._weighted:
-            self._model.learn_one(x, y, w=w)
-        else:
-            self._model.learn_one(x, y)
+        teach(self._model, x, y, w if self._weighted else None)
 
     def _account(
         self, x: Features, kept: Features, margin: float, mistake: bool

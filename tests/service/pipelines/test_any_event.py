@@ -67,7 +67,7 @@ def taken(call: Callable[[Event], Numbers], x: Event) -> Numbers | str:
         return str(error)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(SPECS, EVENTS)
 def test_taken_whole_or_not_at_all(specs: list[Any], events: list[Event]) -> None:
     ours, twin = pipeline(*specs, max_features=3), pipeline(*specs, max_features=3)

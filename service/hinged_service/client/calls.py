@@ -1,0 +1,202 @@
+"""Every call as data: what is sent, and how its answer reads. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from hinged_service.client.batches import Batch
+from hinged_service.client.errors import BadAnswer, Fault, Invalid
+from hinged_service.client.events import Encoded, plain_label
+from hinged_service.client.results import (
+    Duplicate,
+    Label,
+    Learned,
+    ModelInfo,
+    ModelListed,
+    Outcome,
+    Prediction,
+    Weights,
+)
+
+__all__ = [
+    "Call",
+    "create_model",
+    "delete_model",
+    "headers",
+    "learn",
+    "learn_many",
+    "model",
+    "models",
+    "predict",
+    "predict_many",
+    "ready",
+    "weights",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request, and how its answer reads.
+
+    Parameters
+    ----------
+    method, path
+        As in HTTP; the path starts with a slash.
+    read
+        What makes the result of the body of a good answer. It may raise
+        `msgspec.MsgspecError` or `BadAnswer`.
+    query
+        Parameters of the query.
+    body
+        JSON, or nothing.
+    event_ids
+        Ids of the events in the body.
+    first
+        The place in the caller's stream of the first event of an array.
+    gone_is_done
+        Whether a 404 to a repetition says that an earlier attempt did it.
+    repeated
+        Whether a failure that passes is met with a repetition.
+
+    """
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    query: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    event_ids: tuple[str, ...] = ()
+    first: int = 0
+    gone_is_done: bool = False
+    repeated: bool = True
+
+
+_read_outcome = msgspec.json.Decoder(dict[str, Any]).decode
+_read_outcomes = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_read_prediction = msgspec.json.Decoder(Prediction).decode
+_read_predictions = msgspec.json.Decoder(list[Prediction]).decode
+_read_listed = msgspec.json.Decoder(ModelListed).decode
+_read_list = msgspec.json.Decoder(list[ModelListed]).decode
+_read_info = msgspec.json.Decoder(ModelInfo).decode
+_read_weights = msgspec.json.Decoder(Weights).decode
+
+
+def headers(api_key: str | None) -> dict[str, str]:
+    """Return the header fields of every request."""
+    fields = {"Content-Type": "application/json", "Accept": "application/json"}
+    return fields if api_key is None else {**fields, "Authorization": f"Bearer {api_key}"}
+
+
+def create_model(name: str, spec: Mapping[str, Any]) -> Call[ModelListed]:
+    """Return the call that creates a model; repeated, it changes nothing."""
+    try:
+        body = msgspec.json.encode(spec)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise Invalid("Nothing was sent.", errors=[Fault("spec", f"is no JSON: {error}")]) from None
+    return Call("PUT", _path(name), _read_listed, body=body)
+
+
+def models() -> Call[list[ModelListed]]:
+    """Return the call that lists all models."""
+    return Call("GET", "/v1/models", _read_list)
+
+
+def model(name: str, at_least: str | None) -> Call[ModelInfo]:
+    """Return the call that looks at a model."""
+    return Call("GET", _path(name), _read_info, _query(at_least=at_least))
+
+
+def delete_model(name: str) -> Call[None]:
+    """Return the call that deletes a model."""
+    return Call("DELETE", _path(name), _read_nothing, gone_is_done=True)
+
+
+def weights(name: str, top: int | None, label: Label | None, at_least: str | None) -> Call[Weights]:
+    """Return the call for the weights that predict."""
+    plain = None if label is None else plain_label(label, "label")
+    text = plain if plain is None or isinstance(plain, str) else msgspec.json.encode(plain).decode()
+    query = {**_query(top=top, at_least=at_least), **({} if text is None else {"class": text})}
+    return Call("GET", _path(name, "/weights"), _read_weights, query)
+
+
+def predict(name: str, question: Encoded, at_least: str | None) -> Call[Prediction]:
+    """Return the call that predicts one event."""
+    query = _query(at_least=at_least)
+    return Call("POST", _path(name, "/predict"), _read_prediction, query, question.json)
+
+
+def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Prediction]]:
+    """Return the call that predicts an array of events."""
+    return Call(
+        "POST",
+        _path(name, "/predict"),
+        lambda body: _as_many(_read_predictions(body), batch),
+        _query(at_least=at_least),
+        _array(batch),
+        first=batch.first,
+    )
+
+
+def learn(name: str, event: Encoded) -> Call[Outcome]:
+    """Return the call that learns one event."""
+    path, ids = _path(name, "/learn"), _ids([event])
+    return Call(
+        "POST", path, lambda body: _outcome(_read_outcome(body)), body=event.json, event_ids=ids
+    )
+
+
+def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
+    """Return the call that learns an array of events, all or none of them."""
+    return Call(
+        "POST",
+        _path(name, "/learn"),
+        lambda body: _as_many([_outcome(answer) for answer in _read_outcomes(body)], batch),
+        body=_array(batch),
+        event_ids=_ids(batch.items),
+        first=batch.first,
+    )
+
+
+def ready() -> Call[bool]:
+    """Return the call that asks whether the service can serve; it is not repeated."""
+    return Call("GET", "/readyz", lambda _: True, repeated=False)
+
+
+def _path(name: str, below: str = "") -> str:
+    if name in ("", ".", ".."):
+        raise Invalid("Nothing was sent.", errors=[Fault("name", "must name a model")])
+    return f"/v1/models/{quote(name, safe='')}{below}"
+
+
+def _query(**values: object) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _array(batch: Batch) -> bytes:
+    return b"[%b]" % b",".join(item.json for item in batch.items)
+
+
+def _ids(items: list[Encoded]) -> tuple[str, ...]:
+    return tuple(item.id for item in items if item.id is not None)
+
+
+def _as_many(answers: list[T], batch: Batch) -> list[T]:
+    if len(answers) != len(batch.items):
+        raise BadAnswer(f"{len(batch.items)} events were sent, {len(answers)} were answered.")
+    return answers
+
+
+def _outcome(answer: dict[str, Any]) -> Outcome:
+    kind: type[Outcome] = Duplicate if answer.get("duplicate") else Learned
+    return msgspec.convert(answer, kind)
+
+
+def _read_nothing(_: bytes) -> None:
+    return None

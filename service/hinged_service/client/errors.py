@@ -1,0 +1,177 @@
+"""What can go wrong in a call: one tree, a class per answer, each saying what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+__all__ = [
+    "BadAnswer",
+    "Busy",
+    "Conflict",
+    "Expired",
+    "Fault",
+    "HingedError",
+    "Invalid",
+    "Malformed",
+    "NotAllowed",
+    "NotFound",
+    "TooLarge",
+    "Unavailable",
+    "Unreachable",
+    "WrongMediaType",
+    "error_class",
+]
+
+
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One fault of a request.
+
+    Parameters
+    ----------
+    field
+        Where: `"y"`, `"x['age']"`, or `"[3].y"` for the fourth of many events,
+        counted from the first of the iterable.
+    reason
+        What must hold there.
+
+    """
+
+    field: str
+    reason: str
+
+    @property
+    def index(self) -> int | None:
+        """The place of the event at fault among many, `None` for a lone one."""
+        found = _INDEX.match(self.field)
+        return int(found[1]) if found else None
+
+    def moved(self, by: int) -> Fault:
+        """Return the fault with its place, if it has one, counted from `by` earlier."""
+        if self.index is None:
+            return self
+        rest = self.field.partition("]")[2]
+        return Fault(f"[{self.index + by}]{rest}", self.reason)
+
+
+class HingedError(Exception):
+    """Base of all errors of the client.
+
+    Parameters
+    ----------
+    detail
+        What happened and what to do next, as the service says it.
+    status
+        The HTTP status; `None` if there was no answer.
+    errors
+        The single faults, at most 20.
+    retry_after_s
+        When the same may be sent again, as the service says it.
+    logged
+        Whether the events are in the log all the same, their ids used up.
+    event_ids
+        The ids under which the events of the failed call were sent, those that
+        the client made included. Sent again under these, they still count once.
+
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int | None = None,
+        errors: Iterable[Fault] = (),
+        retry_after_s: float | None = None,
+        logged: bool = False,
+        event_ids: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.errors = tuple(errors)
+        self.retry_after_s = retry_after_s
+        self.logged = logged
+        self.event_ids = event_ids
+
+    def __str__(self) -> str:
+        return " ".join([self.detail, *(f"{f.field} {f.reason}." for f in self.errors)])
+
+
+class Malformed(HingedError):
+    """400: the body is not the JSON it claims to be."""
+
+
+class NotAllowed(HingedError):
+    """401 or 403: something in front of the service wants another key."""
+
+
+class NotFound(HingedError):
+    """404: there is no such model, class or address."""
+
+
+class Conflict(HingedError):
+    """409: the request contradicts what is already there."""
+
+
+class Expired(HingedError):
+    """410: it was there, but its time is over."""
+
+
+class TooLarge(HingedError):
+    """413: more bytes or events than the service takes in one call."""
+
+
+class WrongMediaType(HingedError):
+    """415: the service does not read this type of body."""
+
+
+class Invalid(HingedError, ValueError):
+    """422, or refused before it was sent (`status` is `None`): `errors` names the fields.
+
+    With `logged` the events are in the log and count, though the model could not
+    take some. Otherwise nothing of the call was taken.
+    """
+
+
+class Busy(HingedError):
+    """429: the model's queue is full; nothing was taken."""
+
+
+class Unavailable(HingedError):
+    """502, 503 or 504: Redis or the service does not answer; it may have counted or not."""
+
+
+class Unreachable(HingedError):
+    """There was no answer: no connection, a lost one, or not in time."""
+
+
+class BadAnswer(HingedError):
+    """An answer that this client cannot read; the address may not be that of the service."""
+
+
+_BY_STATUS: dict[int, type[HingedError]] = {
+    400: Malformed,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    413: TooLarge,
+    415: WrongMediaType,
+    422: Invalid,
+    429: Busy,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+
+
+def error_class(status: int) -> type[HingedError]:
+    """Return the class of errors that a status stands for."""
+    return _BY_STATUS.get(status, HingedError)

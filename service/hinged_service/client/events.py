@@ -1,0 +1,232 @@
+"""Events on their way out: what is taken, what it becomes in JSON, and what is refused.
+
+Feature names are text. An integer becomes its digits, a tuple of names (as n-grams
+have) a JSON array; two names of one event that become the same text are refused, as is
+any other type. Values are numbers (NumPy's included), text, booleans or `None` for a
+missing one; which of these a model takes, the service knows. Labels are booleans,
+integers or text, of Python or NumPy. Nothing that JSON has not (NaN, infinity) is sent.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hinged_service.client.errors import Fault, Invalid
+from hinged_service.client.results import Label
+
+__all__ = ["Encoded", "Event", "EventLike", "encode_event", "encode_question", "plain_label"]
+
+_encode = msgspec.json.encode
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class Event(NamedTuple):
+    """A labelled event.
+
+    Parameters
+    ----------
+    x
+        Feature names and values.
+    y
+        The label.
+    w
+        Sample weight, finite, at least 0.
+    id
+        The event's own name, under which it counts once; the client makes one if
+        it is `None`.
+
+    """
+
+    x: Mapping[Any, Any]
+    y: Any
+    w: float = 1.0
+    id: str | None = None
+
+
+class Encoded(NamedTuple):
+    """An event as it goes over the wire.
+
+    Parameters
+    ----------
+    json
+        Its JSON text.
+    id
+        Its id; `None` for a question without one.
+
+    """
+
+    json: bytes
+    id: str | None
+
+
+EventLike = tuple[Any, ...] | Mapping[str, Any]
+"""An `Event`, a tuple of its parts, `(x, y)` at least, or a mapping of them."""
+
+
+def encode_event(event: Any, *, flags_are_numbers: bool = False) -> Encoded:
+    """Return a labelled event as JSON, with an id in any case.
+
+    Parameters
+    ----------
+    event
+        An `Event`, a tuple of its parts, `(x, y)` at least, or a mapping of them.
+    flags_are_numbers
+        Whether the features true and false are sent as 1 and 0.
+
+    Raises
+    ------
+    Invalid
+        Naming the field.
+
+    """
+    x, y, w, name = _as_event(event)
+    fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), "y": plain_label(y)}
+    weight = _number(w)
+    if weight is None or not math.isfinite(weight):
+        raise _invalid("w", f"must be a finite number of at least 0, not {_shown(w)}")
+    if weight != 1.0:
+        fields["w"] = weight
+    fields["id"] = uuid.uuid4().hex if name is None else _checked_id(name)
+    return _encoded(fields)
+
+
+def encode_question(
+    x: Mapping[Any, Any], name: str | None = None, *, flags_are_numbers: bool = False
+) -> Encoded:
+    """Return an event without its label as JSON; same conversions and errors as `encode_event`."""
+    fields: dict[str, Any] = {"x": _features(x, flags_are_numbers)}
+    if name is not None:
+        fields["id"] = _checked_id(name)
+    return _encoded(fields)
+
+
+def plain_label(y: Any, field: str = "y") -> Label:
+    """Return a label as plain Python, its type kept.
+
+    Parameters
+    ----------
+    y
+        The label.
+    field
+        What an error calls it.
+
+    Raises
+    ------
+    Invalid
+        Unless it is a boolean, an integer of 64 bits or text, of Python or NumPy.
+
+    """
+    y = _plain(y)
+    if isinstance(y, bool):
+        return y
+    if isinstance(y, int) and y in _INT64:
+        return int(y)
+    if isinstance(y, str):
+        return str(y)
+    raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {_shown(y)}")
+
+
+def _as_event(event: Any) -> Event:
+    try:
+        if isinstance(event, tuple):
+            return Event(*event)
+        if isinstance(event, Mapping):
+            return Event(**event)
+    except TypeError:
+        pass
+    raise _invalid("event", "must be (x, y), (x, y, w), (x, y, w, id) or a mapping of these names")
+
+
+def _encoded(fields: dict[str, Any]) -> Encoded:
+    try:
+        return Encoded(_encode(fields), fields.get("id"))
+    except UnicodeEncodeError:
+        raise _invalid("event", "has text that is not valid Unicode") from None
+
+
+def _features(x: Any, flags_are_numbers: bool) -> dict[str, Any]:
+    if not isinstance(x, Mapping):
+        raise _invalid("x", f"must be a mapping of feature names and values, not {_shown(x)}")
+    clean: dict[str, Any] = {}
+    for name, value in x.items():
+        text = name if type(name) is str else _name(name)
+        if text in clean:
+            raise _invalid(f"x[{_shown(name)}]", f"has the same text as another name: {text!r}")
+        if type(value) is not float or not math.isfinite(value):
+            value = _value(value, name)
+            if flags_are_numbers and isinstance(value, bool):
+                value = float(value)
+        clean[text] = value
+    return clean
+
+
+def _name(name: Any) -> str:
+    part = _name_part(name)
+    return part if isinstance(part, str) else _encode(part).decode()
+
+
+def _name_part(name: Any) -> Any:
+    plain = _plain(name)
+    if isinstance(plain, str):
+        return str(plain)
+    if isinstance(plain, int) and not isinstance(plain, bool) and plain in _INT64:
+        return int(plain)
+    if isinstance(plain, tuple):
+        return [_name_part(part) for part in plain]
+    raise _invalid(
+        f"x[{_shown(name)}]",
+        "has a name that is no text, integer of 64 bits or tuple of these; rename it",
+    )
+
+
+def _value(value: Any, name: Any) -> float | str | bool | None:
+    plain = _plain(value)
+    if plain is None or isinstance(plain, bool):
+        return plain
+    if isinstance(plain, str):
+        return str(plain)
+    number = _number(plain)
+    if number is None:
+        raise _invalid(f"x[{_shown(name)}]", f"must be a number or text, not {_shown(value)}")
+    if not math.isfinite(number):
+        raise _invalid(f"x[{_shown(name)}]", f"must be finite, not {_shown(value)}")
+    return number
+
+
+def _plain(value: Any) -> Any:
+    """Return the Python value of a NumPy scalar, anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (str, bytes, bytearray)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def _checked_id(name: Any) -> str:
+    if not isinstance(name, str):
+        raise _invalid("id", f"must be text, not {_shown(name)}")
+    return str(name)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = ascii(value)
+    except ValueError:  # an integer too long to print
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _invalid(field: str, reason: str) -> Invalid:
+    return Invalid("Nothing was sent.", errors=[Fault(field, reason)])

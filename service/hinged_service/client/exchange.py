@@ -1,0 +1,172 @@
+"""One call, however many attempts it takes: reads answers, decides on repetitions. No I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Final, Generic, TypeVar
+
+import httpx
+import msgspec
+
+from hinged_service.client.calls import Call
+from hinged_service.client.errors import (
+    BadAnswer,
+    Busy,
+    Fault,
+    HingedError,
+    Unavailable,
+    Unreachable,
+    error_class,
+)
+
+__all__ = ["Exchange", "Retries"]
+
+T = TypeVar("T")
+
+_PASSING: Final = (
+    Busy,
+    Unavailable,
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    httpx.ProxyError,
+)
+_SHOWN_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """When to send again what failed for a while.
+
+    Sent again is what was answered 429, 502, 503 or 504, or not at all. It is safe:
+    every event has an id and counts once.
+
+    Parameters
+    ----------
+    deadline_s
+        No attempt starts later than this after the first; 0 for only one attempt. A
+        wait that would pass it, be it asked for by the service, is not begun: the
+        error is raised at once.
+    first_pause_s
+        Longest wait before the second attempt; it doubles from there on. The wait
+        is drawn from its upper half, and it is never shorter than the service asks
+        for (`Retry-After`).
+    longest_pause_s
+        Where the doubling ends.
+
+    """
+
+    deadline_s: float = 30.0
+    first_pause_s: float = 0.05
+    longest_pause_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.deadline_s >= 0:
+            raise ValueError(f"deadline_s must be at least 0, not {self.deadline_s}")
+        if not 0 < self.first_pause_s <= self.longest_pause_s < math.inf:
+            raise ValueError("0 < first_pause_s <= longest_pause_s < infinity must hold")
+
+
+class _Problem(msgspec.Struct):
+    detail: str
+    errors: list[Fault] = []
+    logged: bool = False
+
+
+class Exchange(Generic[T]):
+    """The course of one call; it starts now.
+
+    Parameters
+    ----------
+    call
+        What is sent.
+    retries
+        When it is sent again.
+
+    """
+
+    def __init__(self, call: Call[T], retries: Retries) -> None:
+        self._call, self._retries = call, retries
+        self._deadline = time.monotonic() + retries.deadline_s
+        self._failures = 0
+
+    def read(self, answer: httpx.Response) -> T:
+        """Return the result of the call.
+
+        Raises
+        ------
+        HingedError
+            If the answer is an error, or none of the service's.
+
+        """
+        done = self._call.gone_is_done and self._failures > 0 and answer.status_code == 404
+        if not (answer.is_success or done):
+            raise self._refusal(answer)
+        try:
+            return self._call.read(answer.content)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            detail = f"{answer.url} answered what this client cannot read: {error}."
+        except BadAnswer as error:
+            detail = error.detail
+        raise BadAnswer(detail, status=answer.status_code, event_ids=self._call.event_ids)
+
+    def pause_s(self, failure: HingedError | httpx.RequestError) -> float:
+        """Return how long to wait before the next attempt.
+
+        Raises
+        ------
+        HingedError
+            If there is none.
+
+        """
+        if isinstance(failure, HingedError):
+            error, asked_s = failure, failure.retry_after_s or 0.0
+        else:
+            error, asked_s = self._unreachable(failure), 0.0
+        retries = self._retries
+        most_s = min(
+            retries.longest_pause_s, retries.first_pause_s * 2.0 ** min(self._failures, 60)
+        )
+        pause_s = max(asked_s, 0.0) + most_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        self._failures += 1
+        over = time.monotonic() + pause_s > self._deadline
+        if over or not self._call.repeated or not isinstance(failure, _PASSING):
+            raise error from (None if error is failure else failure)
+        return pause_s
+
+    def _refusal(self, answer: httpx.Response) -> HingedError:
+        try:
+            problem = msgspec.json.decode(answer.content, type=_Problem)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            text = answer.text[:_SHOWN_CHARS] or answer.reason_phrase
+            problem = _Problem(f"{answer.url} answered {answer.status_code}: {text}")
+        return error_class(answer.status_code)(
+            problem.detail,
+            status=answer.status_code,
+            errors=[fault.moved(self._call.first) for fault in problem.errors],
+            retry_after_s=_retry_after_s(answer.headers.get("retry-after")),
+            logged=problem.logged,
+            event_ids=self._call.event_ids,
+        )
+
+    def _unreachable(self, failure: httpx.RequestError) -> Unreachable:
+        why = str(failure) or type(failure).__name__
+        ids = self._call.event_ids
+        fate = " Whether it counted is unknown: send it again under the same id." if ids else ""
+        return Unreachable(f"No answer to {self._call.path} ({why}).{fate}", event_ids=ids)
+
+
+def _retry_after_s(value: str | None) -> float | None:
+    """Return what a Retry-After field says in seconds, be they a number or a date."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    with contextlib.suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return None

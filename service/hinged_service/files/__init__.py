@@ -1,0 +1,7 @@
+"""Files as lazy, resumable sources of labelled events; each format has a module."""
+
+from hinged_service.files.options import FileOptions
+from hinged_service.files.record import FileError, Record
+from hinged_service.files.source import Source, open_source
+
+__all__ = ["FileError", "FileOptions", "Record", "Source", "open_source"]

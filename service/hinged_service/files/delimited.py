@@ -1,0 +1,172 @@
+"""CSV and TSV, by Python's `csv`."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+
+from hinged_service.files.lines import MAX_LINE_BYTES, TOO_LONG, Lines
+from hinged_service.files.options import FileOptions, Kind
+from hinged_service.files.record import BadRecord, FileError, Record
+from hinged_service.files.table import Table, check_header, infer
+from hinged_service.files.values import as_number
+
+__all__ = ["Delimited"]
+
+
+class Delimited:
+    """A table as text, with a header.
+
+    Parameters
+    ----------
+    lines
+        The lines of the file, of which the first are looked at.
+    options
+        How to read it.
+    delimiter
+        What separates the cells.
+
+    Raises
+    ------
+    FileError
+        If the header is missing or does not fit the options.
+
+    """
+
+    skipped = 0
+
+    def __init__(self, lines: Lines, options: FileOptions, delimiter: str) -> None:
+        self._options = options
+        self._delimiter = delimiter
+        rows = self._rows(lines.peek(options.sample_rows + 1))
+        names = _header(rows)
+        check_header(names, options)
+        sample = [row for row, fault, _ in rows if fault is None and len(row) == len(names)]
+        self._empty: list[str] = []
+        kinds = [self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)]
+        self._table = Table(names, kinds, options, text=True)
+        self._sampled = len(sample)
+
+    def describe(self) -> str:
+        """Say what each column is read as, and what decided it."""
+        told = " and as told" if self._options.types else ""
+        empty = f"; empty so far: {', '.join(self._empty)}" if self._empty else ""
+        return f"{self._table.describe()} (types by the first {self._sampled} rows{told}{empty})"
+
+    def records(self, lines: Lines, start: int) -> Iterator[Record]:
+        """Iterate over the records from number `start`."""
+        rows = self._rows(lines)
+        _header(rows)
+        for number, (row, fault, line) in enumerate(rows):
+            if number < start:
+                continue
+            event = None
+            if fault is None:
+                try:
+                    event = self._table.event(row)
+                except BadRecord as error:
+                    fault = str(error)
+            yield Record(number, line, event, fault, lines.position)
+
+    def _kind(self, name: str, cells: list[str]) -> Kind:
+        options = self._options
+        if name in options.types:
+            return options.types[name]
+        if name == options.id or (name == options.label and options.labels):
+            return "text"
+        kind = infer(cells, frozenset(options.missing))
+        if kind is None:
+            self._empty.append(name)
+            return "number"
+        fraction = next(filter(_is_fraction, cells), None)
+        if name == options.label and kind == "number" and fraction is not None:
+            raise FileError(
+                f"The label {name} holds fractions such as {fraction}: a label is a whole number, "
+                "true or false, or text. Name another column, or give it type text."
+            )
+        return kind
+
+    def _rows(self, lines: Iterable[bytes | None]) -> Iterator[tuple[list[str], str | None, int]]:
+        """Iterate over (cells, fault, first line); blank lines are passed over."""
+        quote = self._options.quote
+        text = _Text(lines, self._options.encoding)
+        # The bound on a whole record is kept by _Text; the module's own is lower and global.
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+        reader = csv.reader(
+            text,
+            delimiter=self._delimiter,
+            quotechar=quote,
+            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        while True:
+            text.begin()
+            first = text.number + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield [], _explain(error, text.number), first
+            except _TooLong:
+                yield [], text.fault, first
+            else:
+                if row or text.fault is not None:
+                    yield row, text.fault, first
+
+
+class _TooLong(Exception):
+    pass
+
+
+class _Text(Iterator[str]):
+    """Lines as text; of one record, no more than `MAX_LINE_BYTES` together."""
+
+    def __init__(self, lines: Iterable[bytes | None], encoding: str) -> None:
+        self._lines = iter(lines)
+        self._encoding = encoding
+        self._size = 0
+        self.number = 0
+        self.fault: str | None = None
+
+    def begin(self) -> None:
+        """Begin a record."""
+        self._size = 0
+        self.fault = None
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number += 1
+        if line is None:
+            self.fault = TOO_LONG
+            raise _TooLong
+        self._size += len(line)
+        if self._size > MAX_LINE_BYTES:
+            self.fault = f"a quoted cell does not end until line {self.number}: is a quote missing?"
+            raise _TooLong
+        try:
+            return line.decode(self._encoding)
+        except UnicodeDecodeError:
+            self.fault = f"line {self.number} is not {self._encoding}: give the encoding it has"
+            return line.decode("ascii", "replace")
+
+
+def _header(rows: Iterator[tuple[list[str], str | None, int]]) -> list[str]:
+    for row, fault, line in rows:
+        if fault is not None:
+            raise FileError(f"The header (line {line}) cannot be read: {fault}.")
+        return row
+    raise FileError("The file is empty: it has no header.")
+
+
+def _explain(error: csv.Error, line: int) -> str:
+    if "unexpected end of data" in str(error):
+        return "a quoted cell is not closed before the file ends"
+    return f"is no CSV at line {line}: {error}"
+
+
+def _is_fraction(cell: str) -> bool:
+    try:
+        return not as_number(cell).is_integer()
+    except BadRecord:
+        return False

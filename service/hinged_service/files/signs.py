@@ -1,0 +1,70 @@
+"""Labels that are whole numbers, of which -1 and 1 may stand for false and true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from hinged_service.events import shown
+from hinged_service.files.options import FileOptions, LabelValue
+from hinged_service.files.record import BadRecord
+from hinged_service.files.values import as_whole, map_label, named
+
+__all__ = ["NumericLabels"]
+
+
+class NumericLabels:
+    """How the labels of a file without a header are read.
+
+    They are -1 and 1, for false and true, if the sample has nothing else and either a -1 or
+    a `"+1"`. Otherwise they are whole numbers as they stand.
+
+    Parameters
+    ----------
+    sample
+        The first labels of the file, as text.
+    options
+        Of which `labels` matters: it overrides all this.
+
+    """
+
+    def __init__(self, sample: Iterable[str], options: FileOptions) -> None:
+        self._labels = options.labels
+        self._cached = lru_cache(1024)(self._read)
+        texts = set(sample)
+        self._signed = bool(texts) and {_whole(text) for text in texts} <= {-1, 1}
+        self._signed = self._signed and any(text.startswith(("-", "+")) for text in texts)
+
+    def describe(self) -> str:
+        """Say how labels are read."""
+        if self._labels:
+            return ", ".join(f"{text} as {label}" for text, label in self._labels.items())
+        return "-1 as false, 1 as true" if self._signed else "whole numbers"
+
+    def read(self, text: str) -> LabelValue:
+        """Return a label.
+
+        Raises
+        ------
+        BadRecord
+            If it is none.
+
+        """
+        return named("label", self._cached, text)
+
+    def _read(self, text: str) -> LabelValue:
+        if self._labels:
+            return map_label(self._labels, text)
+        whole = as_whole(text)
+        if not self._signed:
+            return whole
+        if whole not in (-1, 1):
+            raise BadRecord(f"must be -1 or 1 as in the first lines, not {shown(text)}")
+        return whole == 1
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return as_whole(text)
+    except BadRecord:
+        return None

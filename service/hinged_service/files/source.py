@@ -1,0 +1,173 @@
+"""A file as a source of events, which can be resumed at any record."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from hinged_service.files.arrow import ArrowTable
+from hinged_service.files.options import FileOptions
+from hinged_service.files.record import FileError, Record
+from hinged_service.files.streams import ByteStream, open_bytes
+from hinged_service.files.suffixes import settle
+from hinged_service.files.text import TextFile
+
+__all__ = ["Source", "open_source"]
+
+_Signature = tuple[int, int, int, int]
+
+
+class Source:
+    """A file of labelled events; nothing of it stays in memory.
+
+    Parameters
+    ----------
+    name
+        The path; `"-"` is standard input.
+    options
+        How to read it, with format and compression settled.
+
+    Attributes
+    ----------
+    name
+        The path, or `"-"`.
+    size_bytes
+        The size of the file as it lies on the disk; `None` for standard input and pipes.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened, or does not fit the options.
+
+    """
+
+    def __init__(self, name: str, options: FileOptions) -> None:
+        self.name = name
+        self._options = options
+        self._signature = _signature(name)
+        self.size_bytes = None if self._signature is None else self._signature[2]
+        self._reading: TextFile | ArrowTable = self._begin()
+        self._unread = True
+        if self.resumable:
+            self._reading.close()
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it is a file that can be read again: not standard input, not a pipe."""
+        return self._signature is not None
+
+    @property
+    def skipped(self) -> int:
+        """How many unlabelled lines the last iteration passed over so far."""
+        return self._reading.skipped
+
+    def describe(self) -> str:
+        """Say how the file is read: which columns, as what, which is the label."""
+        once = "" if self.resumable else "; it can be read once only, so not resumed"
+        return self._reading.describe() + once
+
+    def identity(self) -> str:
+        """Return a name of the content, the same wherever and whenever it is read.
+
+        It is the SHA-256 of all bytes, with the format, as the number of a record depends on
+        both. Nothing less would do: a file changed in its middle would be taken for the old
+        one, and resumed in the wrong place. It costs about a second per 1.5 GB, hardly a
+        hundredth of learning it. So a file that has grown is another source, and a copy of
+        a file is the same one.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read twice, or was changed since it was opened.
+
+        """
+        if not self.resumable:
+            raise FileError(f"{self.name} is read once only: it has no identity to resume by.")
+        with open_bytes(self.name) as file:
+            self._check_unchanged()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._check_unchanged()
+        delimiter = self._options.delimiter
+        cut = self._options.format + (f"-{ord(delimiter):x}" if delimiter is not None else "")
+        return f"{cut}:{digest}"
+
+    def records(self, start: int = 0) -> Iterator[Record]:
+        """Iterate over the records in order.
+
+        Parameters
+        ----------
+        start
+            The number of the first record to give out; those before are read, not parsed.
+
+        Raises
+        ------
+        FileError
+            After the last whole record, if the file is cut off, broken, or was changed
+            meanwhile. At once, if it can be read only once and was, or `start` is not 0.
+
+        """
+        if self.resumable:
+            self._reading = self._begin()
+        elif start or not self._unread:
+            raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
+        self._unread = False
+        return self._records(self._reading, start)
+
+    def _records(self, reading: TextFile | ArrowTable, start: int) -> Iterator[Record]:
+        with closing(reading):
+            yield from reading.records(start)
+            self._check_unchanged()
+
+    def _begin(self) -> TextFile | ArrowTable:
+        stream = ByteStream(self.name, self._options.compression)
+        try:
+            self._check_unchanged()
+            if self._options.format in ("parquet", "arrow"):
+                mapped = self.size_bytes if self._options.compression == "none" else None
+                return ArrowTable(stream, self.name, mapped, self._options)
+            return TextFile(stream, self._options)
+        except BaseException:
+            stream.close()
+            raise
+
+    def _check_unchanged(self) -> None:
+        if self.resumable and _signature(self.name) != self._signature:
+            raise FileError(f"{self.name} was changed while it was in use: begin again with it.")
+
+
+def open_source(path: str, options: FileOptions) -> Source:
+    """Open a file, or standard input if `path` is `"-"`, as a source of events.
+
+    Parameters
+    ----------
+    path
+        The file. Its suffixes tell format and compression, unless the options do.
+    options
+        How to read it.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened, its format is not known, it does not fit the options, or a
+        package to read it is missing.
+
+    """
+    return Source(path, settle(path, options))
+
+
+def _signature(name: str) -> _Signature | None:
+    """Return what changes when a file does; `None` for what is no file on a disk."""
+    if name == "-":
+        return None
+    try:
+        found = Path(name).stat()
+    except OSError as error:
+        raise FileError(f"{name} cannot be opened: {error.strerror or error}.") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise FileError(f"{name} is a folder: name the files in it.")
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,217 @@
+"""Tables: columns with a type each, rows that become events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from hinged_service.events import MAX_FEATURES, MAX_NAME, shown
+from hinged_service.files.options import FileOptions, Kind
+from hinged_service.files.record import BadRecord, FileError
+from hinged_service.files.values import (
+    all_numbers,
+    as_bool,
+    as_flag,
+    as_number,
+    as_text,
+    as_weight,
+    as_whole,
+    event_id,
+    map_label,
+)
+
+__all__ = ["Table", "check_header", "infer"]
+
+_FEATURE: dict[Kind, Callable[[Any], Any]] = {
+    "number": as_number,
+    "bool": as_flag,
+    "text": as_text,
+}
+_LABEL: dict[Kind, Callable[[Any], Any]] = {"number": as_whole, "bool": as_bool, "text": as_text}
+
+
+class _Feature(NamedTuple):
+    at: int
+    name: str
+    read: Callable[[Any], Any]
+
+
+def check_header(names: Sequence[str], options: FileOptions) -> None:
+    """Refuse a header that the options do not fit, or that names a feature twice or not at all."""
+    twice = [shown(name) for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise FileError(f"The header names {', '.join(twice)} more than once: rename one.")
+    listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
+    if options.label is None:
+        raise FileError(f"Which column is the label? Say it with --label; there are: {listed}.")
+    asked = [options.label, options.id, options.weight, *options.types]
+    unknown = [shown(name) for name in asked if name is not None and name not in names]
+    if unknown:
+        raise FileError(f"There is no column {', '.join(unknown)}; there are: {listed}.")
+    if options.types.get(options.label) == "ignore":
+        raise FileError(f"The label {options.label} cannot be ignored.")
+    for at, name in enumerate(names, 1):
+        if not name and options.types.get(name) != "ignore":
+            raise FileError(
+                f"Column {at} has no name (a row index?): name it, or give the empty name the "
+                "type ignore."
+            )
+        if len(name) > MAX_NAME:
+            raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")
+
+
+def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:
+    """Return the narrowest type that all cells fit; `None` if all are missing."""
+    kinds: set[Kind] = set()
+    for cell in cells:
+        if cell not in missing and not cell.isspace():
+            kinds.add(_kind(cell))
+    if len(kinds) > 1:
+        return "text"
+    return kinds.pop() if kinds else None
+
+
+def _kind(cell: str) -> Kind:
+    with suppress(BadRecord):
+        as_number(cell)
+        return "number"
+    with suppress(BadRecord):
+        as_bool(cell)
+        return "bool"
+    return "text"
+
+
+class Table:
+    """Columns with their types and roles.
+
+    Parameters
+    ----------
+    names
+        The names of all columns, in order.
+    kinds
+        The type of each.
+    options
+        Which are label, id and weight, and what stands for a missing value.
+    text
+        Whether all cells are text.
+
+    Raises
+    ------
+    FileError
+        If names and options do not fit together.
+
+    """
+
+    def __init__(
+        self, names: Sequence[str], kinds: Sequence[Kind], options: FileOptions, text: bool
+    ) -> None:
+        check_header(names, options)
+        self._names = names
+        self._kinds = dict(zip(names, kinds, strict=True))
+        self._options = options
+        self._missing = frozenset(options.missing)
+        roles = {options.label, options.id, options.weight}
+        self._features = [
+            _Feature(at, name, _FEATURE[kind])
+            for at, (name, kind) in enumerate(self._kinds.items())
+            if name not in roles and kind != "ignore"
+        ]
+        self._pick = self._plain_picker() if text else None
+        self._picked = [feature.name for feature in self._features]
+        self._label = names.index(str(options.label))
+        self._id = None if options.id is None else names.index(options.id)
+        self._weight = None if options.weight is None else names.index(options.weight)
+        self._read_label = _LABEL[self._kinds[str(options.label)]]
+        # Labels are few: text is read once. (In other tables True, 1 and 1.0 would mix.)
+        self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
+
+    def describe(self) -> str:
+        """Say what each column is read as."""
+        options, kinds = self._options, self._kinds
+        parts = []
+        for kind in ("number", "bool", "text"):
+            names = [f.name for f in self._features if kinds[f.name] == kind]
+            if names:
+                meaning = " (true is 1, false is 0)" if kind == "bool" else ""
+                parts.append(f"{', '.join(names)} as {kind}{meaning}")
+        ignored = [name for name, kind in kinds.items() if kind == "ignore"]
+        label_kind = kinds[str(options.label)]
+        if options.labels:
+            mapped = ", ".join(f"{text} as {label}" for text, label in options.labels.items())
+        else:
+            mapped = "whole number" if label_kind == "number" else label_kind
+        said = [
+            f"reading {', '.join(parts) or 'no features'}",
+            f"label: {options.label} ({mapped})",
+        ]
+        said += [f"id: {options.id}"] if options.id is not None else []
+        said += [f"weight: {options.weight}"] if options.weight is not None else []
+        said += [f"ignoring: {', '.join(ignored)}"] if ignored else []
+        return "; ".join(said)
+
+    def event(self, row: Sequence[Any]) -> dict[str, Any]:
+        """Return a row as an event.
+
+        Parameters
+        ----------
+        row
+            A value for each column: text, or what the format has; `None` is missing.
+
+        Raises
+        ------
+        BadRecord
+            Naming the column that does not fit.
+
+        """
+        if len(row) != len(self._names):
+            raise BadRecord(f"has {len(row)} cells where the header has {len(self._names)}")
+        x: dict[str, Any] = {}
+        at = self._label
+        try:
+            plain = all_numbers(self._pick(row)) if self._pick is not None else None
+            if plain is not None:
+                x = dict(zip(self._picked, plain, strict=True))
+            else:
+                for at, name, read in self._features:
+                    cell = row[at]
+                    if not self._is_missing(cell):
+                        x[name] = read(cell)
+            at = self._label
+            event = {"x": x, "y": self._label_of(row[at])}
+            if self._id is not None:
+                at = self._id
+                event["id"] = event_id("" if self._is_missing(row[at]) else as_text(row[at]))
+            if self._weight is not None:
+                at = self._weight
+                if not self._is_missing(row[at]):
+                    event["w"] = as_weight(row[at])
+        except BadRecord as fault:
+            raise BadRecord(f"column {self._names[at]} {fault}") from None
+        if len(x) > MAX_FEATURES:
+            raise BadRecord(f"has {len(x)} features; at most {MAX_FEATURES} are taken")
+        return event
+
+    def _plain_picker(self) -> Callable[[Sequence[str]], tuple[str, ...]] | None:
+        """Return what picks the cells of a row that may be read all at once as numbers."""
+        if len(self._features) < 2 or any(f.read is not as_number for f in self._features):
+            return None
+        if any(_kind(marker) == "number" for marker in self._missing):
+            return None
+        return itemgetter(*(feature.at for feature in self._features))
+
+    def _is_missing(self, cell: Any) -> bool:
+        return cell is None or (type(cell) is str and (cell in self._missing or cell.isspace()))
+
+    def _fresh_label(self, cell: Any) -> Any:
+        if self._is_missing(cell):
+            raise BadRecord("is empty: there is no label")
+        if self._options.labels:
+            return map_label(self._options.labels, as_text(cell).strip())
+        label = self._read_label(cell)
+        if isinstance(label, str) and len(label) > MAX_NAME:
+            raise BadRecord(f"must be a label of at most {MAX_NAME} characters")
+        return label

@@ -1,0 +1,65 @@
+"""Formats that are text, behind one door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hinged_service.files.delimited import Delimited
+from hinged_service.files.libsvm import LibSvm
+from hinged_service.files.lines import Lines
+from hinged_service.files.ndjson import Ndjson
+from hinged_service.files.options import FileOptions
+from hinged_service.files.record import Record
+from hinged_service.files.streams import ByteStream
+from hinged_service.files.vw import VowpalWabbit
+
+__all__ = ["TextFile"]
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+class TextFile:
+    """One reading of a text file, from its beginning.
+
+    Parameters
+    ----------
+    stream
+        The content, closed together with this.
+    options
+        How to read it, with the format settled.
+
+    """
+
+    def __init__(self, stream: ByteStream, options: FileOptions) -> None:
+        self._stream = stream
+        self._lines = Lines(stream)
+        self._format = _format(self._lines, options)
+
+    @property
+    def skipped(self) -> int:
+        """How many unlabelled lines were passed over so far."""
+        return self._format.skipped
+
+    def describe(self) -> str:
+        """Say how the file is read."""
+        return self._format.describe()
+
+    def records(self, start: int) -> Iterator[Record]:
+        """Iterate over the records from number `start`."""
+        return self._format.records(self._lines, start)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+def _format(lines: Lines, options: FileOptions) -> Delimited | Ndjson | LibSvm | VowpalWabbit:
+    match options.format:
+        case "ndjson":
+            return Ndjson(options)
+        case "libsvm":
+            return LibSvm(lines.peek(options.sample_rows), options)
+        case "vw":
+            return VowpalWabbit(lines.peek(options.sample_rows), options)
+        case other:
+            return Delimited(lines, options, options.delimiter or _DELIMITERS[other])

@@ -1,0 +1,101 @@
+"""Compressed files: whole, in several members, cut off, broken."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hinged_service.files import FileError
+from tests.service.files.reading import events_of, source_of, until_fault
+
+LINES = [b'{"x":{"a":%d},"y":true}\n' % (i * 7919 % 10007) for i in range(5000)]
+CONTENT = b"".join(LINES)
+
+
+def zstd(content: bytes) -> bytes:
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    module: Any = pytest.importorskip(name)
+    checked = {module.CompressionParameter.checksum_flag: 1}  # as the zstd command does
+    compressed: bytes = module.compress(content, options=checked)
+    return compressed
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstd,
+}
+each = pytest.mark.parametrize("suffix", COMPRESS)
+
+
+def values(events: list[dict[str, Any]]) -> list[int]:
+    return [event["x"]["a"] for event in events]
+
+
+EXPECTED = [i * 7919 % 10007 for i in range(5000)]
+
+
+@each
+def test_whole_and_in_several_members(tmp_path: Path, suffix: str) -> None:
+    compress = COMPRESS[suffix]
+    path = tmp_path / f"a.ndjson.{suffix}"
+    source = source_of(path, compress(CONTENT))
+    assert values(events_of(source)) == EXPECTED
+    assert list(source.records())[-1].bytes_read == source.size_bytes == path.stat().st_size
+    members = [compress(CONTENT[i : i + 9999]) for i in range(0, len(CONTENT), 9999)]
+    assert values(events_of(source_of(path, b"".join(members)))) == EXPECTED
+
+
+@each
+@pytest.mark.parametrize("missing", [1, 10, 2000])
+def test_cut_off(tmp_path: Path, suffix: str, missing: int) -> None:
+    # Members keep what comes out independent of a compressor's block size.
+    compress = COMPRESS[suffix]
+    first, second = compress(b"".join(LINES[:3000])), compress(b"".join(LINES[3000:]))
+    source = source_of(tmp_path / f"a.ndjson.{suffix}", first + second[:-missing])
+    records, fault = until_fault(source)
+    assert 3000 <= len(records) <= 5000
+    assert [r.event and r.event["x"]["a"] for r in records] == EXPECTED[: len(records)]
+    assert fault.startswith(f"{source.name} is cut off: its {suffix} data end in the middle")
+
+
+def test_a_cut_line_is_not_learned(tmp_path: Path) -> None:
+    content = gzip.compress(b"1 1:0.5\n1 1:0.55\n", compresslevel=0)
+    # Stored, not packed: ten bytes of header, five of the block's; the checksum is eight.
+    cut = content[: 10 + 5 + len(b"1 1:0.5\n1 1:0.5")]
+    assert len(events_of(source_of(tmp_path / "a.libsvm.gz", content))) == 2
+    records, fault = until_fault(source_of(tmp_path / "a.libsvm.gz", cut))
+    assert [record.event for record in records] == [{"x": {"1": 0.5}, "y": 1}]
+    assert "is cut off" in fault
+
+
+@each
+def test_broken(tmp_path: Path, suffix: str) -> None:
+    content = bytearray(COMPRESS[suffix](CONTENT))
+    content[len(content) // 2] ^= 0xFF
+    source = source_of(tmp_path / f"a.ndjson.{suffix}", bytes(content))
+    with pytest.raises(FileError, match=r"cannot be read further|is cut off"):
+        list(source.records())
+
+
+@each
+def test_not_compressed_at_all(tmp_path: Path, suffix: str) -> None:
+    assert COMPRESS[suffix](CONTENT) != CONTENT  # skips where there is no Zstandard
+    source = source_of(tmp_path / f"a.ndjson.{suffix}", CONTENT)
+    with pytest.raises(FileError, match="cannot be read further"):
+        list(source.records())
+
+
+def test_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    with pytest.raises(FileError, match=r"pip install 'hinged\[zstd\]'"):
+        source_of(tmp_path / "a.ndjson.zst", b"")
