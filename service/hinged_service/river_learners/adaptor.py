@@ -20,7 +20,8 @@ from hinged_service.river_learners.teaching import teach
 __all__ = ["Adaptor"]
 
 MAX_VALUE = 1e100
-MAX_WEIGHT = 1e6
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6
+"""Farther apart, River's running variance can turn negative, and its trees fail on that."""
 
 
 class Adaptor:
@@ -62,15 +63,15 @@ class Adaptor:
         Raises
         ------
         InvalidEvent
-            If it is no weight, above 1e6, or neither 0 nor 1 where the classifier
-            has no weights.
+            If it is no weight, neither 0 nor between 1e-6 and 1e6, or neither 0 nor
+            1 where the classifier has no weights.
 
         """
         weight = checked_weight(w)
         if not self._weighted:
             return refuse_fraction(weight)
-        if weight > MAX_WEIGHT:
-            raise hinged.InvalidEvent("w", f"must be at most {MAX_WEIGHT:g} for this learner")
+        if weight != 0.0 and not MIN_WEIGHT <= weight <= MAX_WEIGHT:
+            raise hinged.InvalidEvent("w", "must be 0 or between 1e-6 and 1e6 for this learner")
         return weight
 
     def track(self) -> None:

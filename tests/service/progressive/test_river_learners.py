@@ -142,12 +142,12 @@ def test_outcomes_and_states_are_the_same_in_every_process() -> None:
     assert trace("3", "SkylakeX" if "avx512f" in cpu_flags() else "Haswell") == first
 
 
-EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e-160, 3.0, -7.5, 1e20, 1e100, -1e100])
+EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e-160, 3.0, -7.5, 1e16, 1e20, 1e100, -1e100])
 EVENTS = st.lists(
     st.tuples(
         st.dictionaries(st.sampled_from("abcd"), EXTREMES, max_size=4),
         st.booleans(),
-        st.sampled_from([1.0, 1.0, 0.0, 1e6, 0.5]),
+        st.sampled_from([1.0, 1.0, 0.0, 1e6, 1e-6, 0.5]),
     ),
     max_size=60,
 )
@@ -272,6 +272,7 @@ def test_weights_of_events_reach_river() -> None:
         ("logistic", {"a": 1.0}, "true", 1.0, "y"),
         ("logistic", {"a": 1.0}, True, -1.0, "w"),
         ("logistic", {"a": 1.0}, True, 1e7, "w"),
+        ("tree", {"a": 1.0}, "b", 1e-7, "w"),
         ("pa_1", {"a": 1.0}, True, 0.5, "w"),
         ("gaussian", {"a": math.inf}, "b", 1.0, "x['a']"),
         ("gaussian", {"a": 1.0}, None, 1.0, "y"),
