@@ -281,8 +281,8 @@ class Fold:
         try:
             if event.w != 1.0:
                 self.learner.check_weight(event.w)
-            if self.pipeline is not None:
-                self.pipeline.transform_one(event.x)
+            if self._spec.may_refuse:
+                self.predict(event.x)
         except hinged.InvalidEvent as error:
             return Refused(error.field, error.reason)
         return None
@@ -413,6 +413,8 @@ class Fold:
         """Return the live vectors of the learner by name."""
         if self._vectors is not None:
             return self._vectors
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            return {}
         vectors: dict[str, hinged.WeightVector] = self.learner.get_state()["vectors"]
         if not self._multiclass:  # nothing but another state gives a binary learner other vectors
             self._vectors = vectors

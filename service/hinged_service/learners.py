@@ -10,7 +10,7 @@ from river.optim.schedulers import InverseScaling
 import hinged
 from hinged.hedge import default_pool
 
-__all__ = ["BinaryLearner", "Learner", "Strict"]
+__all__ = ["BinaryLearner", "OwnLearner", "Strict"]
 
 
 class Strict(BaseModel):
@@ -285,7 +285,7 @@ class OneVsRestSpec(Strict):
         return hinged.OneVsRest(self.learner.build(max_features), self.max_classes)
 
 
-Learner = Annotated[
+OwnLearner = (
     PerceptronSpec
     | AveragedPerceptronSpec
     | PocketPerceptronSpec
@@ -299,6 +299,6 @@ Learner = Annotated[
     | MulticlassPocketPerceptronSpec
     | MulticlassPassiveAggressiveSpec
     | MulticlassAROWSpec
-    | OneVsRestSpec,
-    Field(discriminator="type"),
-]
+    | OneVsRestSpec
+)
+"""The learners of `hinged`."""

@@ -16,8 +16,7 @@ from pydantic import (
 )
 
 from hinged_service.drift import DriftSpec
-from hinged_service.learners import Learner as OwnLearner
-from hinged_service.learners import Strict
+from hinged_service.learners import OwnLearner, Strict
 from hinged_service.metrics import MetricSpecs, check_metrics
 from hinged_service.origin import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
@@ -28,7 +27,7 @@ __all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
 CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
 """Parameters of a learner that may be changed while it learns."""
 
-Learner = OwnLearner | RiverLearner
+Learner = Annotated[OwnLearner | RiverLearner, Field(discriminator="type")]
 
 Text = Annotated[StrictStr, Field(max_length=256)]
 Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
@@ -138,6 +137,11 @@ class ModelSpec(Strict):
         """Whether features may be text, booleans or missing."""
         return bool(self.pipeline)
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether features that are an event's may still be refused by the model."""
+        return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
+
     def configured(self, parameters: dict[str, Any]) -> Learner:
         """Return the learner's spec with some parameters changed.
 
@@ -147,7 +151,8 @@ class ModelSpec(Strict):
             If the learner has no such parameter, or it may not change, or not to that.
 
         """
-        known = [name for name in CONFIGURABLE if name in type(self.learner).model_fields]
+        own = isinstance(self.learner, OwnLearner)
+        known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
         for name in parameters:
             if name not in known:
                 raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")

@@ -107,7 +107,7 @@ BAD_SPECS = [
     ('{"learner":' + '{"a":' * 20_000, 400, None),
     ("[" * 100_000, 400, None),
     (with_perceptron('"name":"m"'), 422, "name"),
-    (with_perceptron('"pipeline":[]'), 422, "pipeline"),
+    (with_perceptron('"pipeline":[{"type":"os.system"}]'), 422, "pipeline.0.type"),
     (with_perceptron('"labels":["a","a"]'), 422, "labels"),
     (with_perceptron('"labels":[1,1]'), 422, "labels"),
     (with_perceptron('"labels":[true,true]'), 422, "labels"),

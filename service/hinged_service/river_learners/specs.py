@@ -364,7 +364,7 @@ class BaggingClassifierSpec(_River):
         )
 
 
-RiverLearner = Annotated[
+RiverLearner = (
     LogisticRegressionSpec
     | PAClassifierSpec
     | ALMAClassifierSpec
@@ -376,6 +376,6 @@ RiverLearner = Annotated[
     | HoeffdingTreeClassifierSpec
     | OneVsRestClassifierSpec
     | OneVsOneClassifierSpec
-    | BaggingClassifierSpec,
-    Field(discriminator="type"),
-]
+    | BaggingClassifierSpec
+)
+"""River's classifiers that a spec may name."""

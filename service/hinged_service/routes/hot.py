@@ -158,15 +158,15 @@ class Predicting(_Call):
     """`POST /v1/models/{model}/predict`."""
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        mixed = appender.entry.spec.takes_mixed
-        questions, many = parse_questions(body, self._max_events, mixed)
+        spec = appender.entry.spec
+        questions, many = parse_questions(body, self._max_events, spec.takes_mixed)
         await appender.freshen()
         position = at_least(scope)
         if position is not None:
             await appender.reach(position)
         replica = appender.replica
         at, stale_s = str(replica.position), appender.staleness_s()
-        if mixed:
+        if spec.may_refuse:
             found = _predictions(replica.fold, questions, many)
             answers = [Predicted(*prediction, at, stale_s) for prediction in found]
         else:
@@ -179,10 +179,10 @@ class Learning(_Call):
     """`POST /v1/models/{model}/learn`."""
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        mixed = appender.entry.spec.takes_mixed
-        events, payload, many = parse_events(body, self._max_events, mixed)
+        spec = appender.entry.spec
+        events, payload, many = parse_events(body, self._max_events, spec.takes_mixed)
         fold = appender.replica.fold
-        faults = _faults(events, fold)
+        faults = _faults(events, fold, spec.may_refuse)
         if faults:
             raise _refusal(faults, many, logged=False)
         if not events:
@@ -219,14 +219,14 @@ def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Pred
     return found
 
 
-def _faults(events: list[Event], fold: Fold) -> list[tuple[int, Refused]]:
+def _faults(events: list[Event], fold: Fold, closely: bool) -> list[tuple[int, Refused]]:
     """Return what the model can refuse before anything is logged, by index."""
     faults = []
     target, expected = fold.answers.target, fold.answers.expected
     for i, event in enumerate(events):
         if target(event.y) is None:
             faults.append((i, Refused("y", expected())))
-        if (event.w != 1.0 or fold.takes_mixed) and (fault := fold.check(event)) is not None:
+        if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
             faults.append((i, fault))
     return faults
 
