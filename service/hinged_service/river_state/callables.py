@@ -65,5 +65,7 @@ def product(factory: Callable[[], Any]) -> tuple[Any, ...]:
     if method_name(factory) is not None:
         return ()
     if isinstance(factory, functools.partial) and factory.func is copy.deepcopy:
-        return factory.args
+        (prototype,) = factory.args
+        if not factory.keywords:
+            return (prototype,)
     return (factory(),)

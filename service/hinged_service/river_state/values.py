@@ -53,23 +53,18 @@ PLAIN = frozenset((str, int, float, bool, type(None)))
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 DTYPES: dict[str, Any] = {
-    name: np.dtype(name)
-    for name in (
-        [
-            "bool",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "float16",
-            "float32",
-            "float64",
-        ]
-    )
+    "bool": np.dtype(np.bool_),
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+    "uint8": np.dtype(np.uint8),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
+    "uint64": np.dtype(np.uint64),
+    "float16": np.dtype(np.float16),
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
 }
 """The kinds of numpy's numbers that are stored, by name."""
 
