@@ -72,7 +72,8 @@ def _sound_quantile(state: Sequence[Any]) -> bool:
     count, full = state[21:]
     ranks = state[11:16]
     return (
-        0 <= count <= 5
+        0.0 <= state[0] <= 1.0
+        and 0 <= count <= 5
         and (count == 5 or not full)
         and all(a < b for a, b in pairwise(ranks))
         and ranks[0] >= 1.0
