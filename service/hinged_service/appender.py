@@ -41,7 +41,7 @@ from hinged_service.store import checkpoints, logs, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 
-__all__ = ["Appender", "Learned"]
+__all__ = ["Appender", "Fed", "Learned"]
 
 logger = logging.getLogger(__name__)
 
@@ -71,13 +71,35 @@ class Learned(NamedTuple):
     outcomes: Sequence[Result]
 
 
+class Fed(NamedTuple):
+    """What became of a source's batch.
+
+    Parameters
+    ----------
+    offset
+        Where the source stands now; if not at the batch's end, nothing was taken
+        and it has to go on from here.
+    learned
+        What became of the events; `None` if nothing was taken, or if the batch had
+        been taken before its answer got lost.
+    refused
+        Indices of events whose id came before with other content.
+
+    """
+
+    offset: str
+    learned: Learned | None
+    refused: frozenset[int] = frozenset()
+
+
 @dataclass(slots=True)
 class _Waiting:
     events: list[Event]
     payload: Json
     marks: list[tuple[int, str, str]]
     deadline_s: float
-    answer: asyncio.Future[Learned]
+    answer: asyncio.Future[Any]
+    span: logs.Span | None = None
 
     def fail(self, error: BaseException) -> None:
         if not self.answer.done():
@@ -247,7 +269,42 @@ class Appender:
         self._queued_events += len(events)
         self._queued_bytes += len(payload)
         self._wake()
-        return await waiting.answer
+        learned: Learned = await waiting.answer
+        return learned
+
+    async def feed(self, events: list[Event], payload: Json, span: logs.Span) -> Fed:
+        """Append what a source outside brings, each event by itself, and move its offset.
+
+        Parameters
+        ----------
+        events
+            Validated events; may be empty, then only the offset moves.
+        payload
+            Their JSON, joined by commas.
+        span
+            What of the source they are.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            As for `learn`. The same span may be fed again: it is taken once.
+
+        """
+        if not self.caught_up:
+            await self.ensure_caught_up()
+        marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
+        deadline_s = self._loop.time() + self._timeout_s
+        waiting = _Waiting(events, payload, marks, deadline_s, self._loop.create_future(), span)
+        self._queue.append(waiting)
+        self._queued_events += len(events)
+        self._queued_bytes += len(payload)
+        self._wake()
+        fed: Fed = await waiting.answer
+        return fed
+
+    async def offset(self, source: str) -> str:
+        """Return where a source stands, empty if nothing of it was ever taken."""
+        return await logs.offset(self._connection, self.keys.on, source)
 
     def _is_full(self, events: int, size: int) -> bool:
         settings = self._settings
@@ -530,8 +587,10 @@ class Appender:
     def _take(self) -> list[_Waiting]:
         taken = [self._queue.popleft()]
         events, size = len(taken[0].events), len(taken[0].payload)
-        while self._queue:
+        while self._queue and taken[0].span is None:
             first = self._queue[0]
+            if first.span is not None:
+                break
             events += len(first.events)
             size += len(first.payload)
             if events > self._settings.max_batch_events or size > _GATHER_BYTES:
@@ -546,9 +605,14 @@ class Appender:
             self._producer,
             next(self._sequence),
             _joined([w.payload for w in taken]),
-            [logs.Caller(len(w.events), w.marks) for w in taken],
+            _callers(taken),
+            taken[0].span,
         )
         reply = await self._send(batch, min(w.deadline_s for w in taken))
+        if reply.kind == "moved":
+            if not taken[0].answer.done():
+                taken[0].answer.set_result(Fed(reply.offset, None))
+            return
         own = reply.position
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
@@ -566,7 +630,12 @@ class Appender:
             outcomes = self.replica.fold_entry(entry, events)
         if reply.stored is not None:
             self.replica.note_stored(reply.stored, self._loop.time())
-        self._answer(taken, own, outcomes, reply.refused)
+        if batch.span is None:
+            self._answer(taken, own, outcomes, reply.refused)
+        elif not taken[0].answer.done():
+            learned = Learned(own, outcomes or [None] * len(taken[0].events))
+            refused = frozenset(reply.refused)
+            taken[0].answer.set_result(Fed(batch.span.end, learned, refused))
 
     async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
         rebuilds = 0
@@ -720,6 +789,14 @@ class Appender:
         while self._task is not None:
             await asyncio.wait([self._task])
         await self.save()
+
+
+def _callers(taken: list[_Waiting]) -> list[logs.Caller]:
+    """Return who is taken or refused whole: a caller's events, or each event of a source."""
+    if taken[0].span is None:
+        return [logs.Caller(len(w.events), w.marks) for w in taken]
+    marks = {index: (0, name, sha) for index, name, sha in taken[0].marks}
+    return [logs.Caller(1, [marks[i]] if i in marks else ()) for i in range(len(taken[0].events))]
 
 
 def _joined(payloads: list[Json]) -> bytes:

@@ -70,6 +70,11 @@ class StreamKeys:
         return self._key("aliases")
 
     @property
+    def offsets(self) -> str:
+        """Hash: a source outside to the offset of what it is to bring next."""
+        return self._key("offsets")
+
+    @property
     def checkpoints(self) -> str:
         """Hash: checkpoint uid to what it is of; and `name:` with its name to its uid."""
         return self._key("checkpoints")
@@ -84,7 +89,7 @@ class StreamKeys:
             self.producers,
             *self.seen,
             self.aliases,
-            self._key("offsets"),
+            self.offsets,
             *(self._key(f"pending:{slot}") for slot in range(8)),
             self._key("inbox"),
         ]

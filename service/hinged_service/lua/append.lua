@@ -2,7 +2,7 @@
 -- Append one batch of labelled events to a stream's log, each event id at most once.
 -- Every check that can fail precedes the first write.
 --
--- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1
+-- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets, for a source
 -- ARGV 1 model uid
 --      2 producer, 3 sequence: name this immutable batch
 --      4 position id, 5 position chain: where the caller's replica stands
@@ -11,8 +11,11 @@
 --      8 callers (msgpack): per caller [number of events, marks]; marks is a flat list of
 --        (index in the caller's events, kind, event id, digest), or absent
 --      9 byte limit of the entries in the reply
+--      10 a source's name, 11 the offset where the batch begins, 12 that where the next one does:
+--         instead of producer and sequence, which then only tell the entry's origin
 --
 -- Replies: gone | stale | lost
+--        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
 --        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
@@ -28,11 +31,16 @@ local CHUNK = 1000
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
 
-local record = redis.call('HGET', producers, producer)
+local source = ARGV[10]
+local record = not source and redis.call('HGET', producers, producer)
 if record then
   local r = cmsgpack.unpack(record)
   if r[1] == sequence then return {'replay', r[2], r[3], r[4], r[5]} end
   if r[1] > sequence then return {'stale'} end
+end
+if source then
+  local offset = redis.call('HGET', KEYS[7], source) or ''
+  if offset ~= ARGV[11] then return {'moved', offset} end
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
@@ -129,6 +137,10 @@ if #marked > 0 then
   end
 end
 
-note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
+if source then
+  redis.call('HSET', KEYS[7], source, ARGV[12])
+else
+  note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
+end
 
 return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between}

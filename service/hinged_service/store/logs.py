@@ -22,9 +22,11 @@ __all__ = [
     "CaughtUp",
     "Commanded",
     "Entry",
+    "Span",
     "append",
     "catch_up",
     "command",
+    "offset",
 ]
 
 _APPEND = load("append")
@@ -80,6 +82,24 @@ class Caller:
     marks: Sequence[tuple[int, str, str]] = ()
 
 
+class Span(NamedTuple):
+    """The part of an outside source that a batch brings.
+
+    Parameters
+    ----------
+    source
+        The source's name, the same whoever reads it.
+    start, end
+        Where the batch begins and where the next one does; the start is empty for
+        the first batch of all. Offsets are compared as text.
+
+    """
+
+    source: str
+    start: str
+    end: str
+
+
 class Batch(NamedTuple):
     """An immutable batch of events under its name; may be sent again as it is.
 
@@ -91,6 +111,9 @@ class Batch(NamedTuple):
         JSON array of all callers' events.
     callers
         Who sent how many of them.
+    span
+        Where it comes from outside; then it is taken if the source stands at its
+        start, whatever its name.
 
     """
 
@@ -98,6 +121,7 @@ class Batch(NamedTuple):
     sequence: int
     payload: bytes
     callers: Sequence[Caller]
+    span: Span | None = None
 
 
 class Appended(NamedTuple):
@@ -109,7 +133,8 @@ class Appended(NamedTuple):
         `ok`; `replay`: this batch was taken before, here is its first answer;
         `lost`: the log does not hold the caller's position, nothing was
         written; `stale`: a later batch of the producer came first, nothing was
-        written; `gone`: the model does not follow the stream (any more).
+        written; `gone`: the model does not follow the stream (any more); `moved`:
+        the source stands elsewhere, nothing was written.
     position
         Of the batch's own entry; the log's end if nothing of it counted.
     skip
@@ -124,10 +149,12 @@ class Appended(NamedTuple):
     entries, more
         What came before the own entry since the caller's position; whether the
         reply was too small for all of it.
+    offset
+        If `moved`: where the source stands.
 
     """
 
-    kind: Literal["ok", "replay", "lost", "stale", "gone"]
+    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
     refused: Mapping[int, int] = MappingProxyType({})
@@ -135,6 +162,7 @@ class Appended(NamedTuple):
     stored: str | None = None
     entries: Sequence[Entry] = ()
     more: bool = False
+    offset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +202,17 @@ async def append(
         else (caller.count,)
         for caller in batch.callers
     ]
+    span = batch.span
     reply = await connection.run(
         _APPEND,
-        [keys.meta, keys.log, keys.followers, keys.producers, *keys.seen],
+        [
+            keys.meta,
+            keys.log,
+            keys.followers,
+            keys.producers,
+            *keys.seen,
+            *(() if span is None else (keys.offsets,)),
+        ],
         uid,
         batch.producer,
         batch.sequence,
@@ -186,9 +222,12 @@ async def append(
         hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
         _PACK.encode(callers),
         reply_bytes,
+        *(span or ()),
         timeout_s=timeout_s,
     )
     kind = reply[0].decode()
+    if kind == "moved":
+        return Appended("moved", offset=reply[1].decode())
     if kind not in ("ok", "replay"):
         return Appended(kind)
     own = Position(reply[1].decode(), reply[2].decode())
@@ -249,6 +288,11 @@ class Commanded(NamedTuple):
 
     kind: Literal["ok", "replay", "stale", "gone", "missing"]
     position: Position | None = None
+
+
+async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
+    """Return where a source stands, empty if nothing of it was ever taken."""
+    return await connection.hget(keys.offsets, source) or ""
 
 
 async def command(

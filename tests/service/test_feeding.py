@@ -1,0 +1,118 @@
+"""Sources outside: offsets move with the batches, so nothing comes twice and nothing is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from hinged_service.appender import Fed
+from hinged_service.errors import Unavailable
+from hinged_service.events import Event
+from hinged_service.store.logs import Span
+from tests.support.engine import Worker, fold_of, stored_state, worker
+from tests.support.redis_server import RedisServer
+
+
+def events_of(first: int, count: int, ids: bool = False) -> list[Event]:
+    return [
+        Event({"a": float(n), "b": 1.0}, n % 3 == 0, 1.0, f"e{n}" if ids else None)
+        for n in range(first, first + count)
+    ]
+
+
+async def feed(one: Worker, events: list[Event], start: str, end: str) -> Fed:
+    payload = b",".join(map(msgspec.json.encode, events))
+    appender = await one.open("m")
+    return await appender.feed(events, payload, Span("file:x", start, end))
+
+
+def test_batches_follow_one_another_and_none_is_taken_twice(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            await one.create("m")
+            first = await feed(one, events_of(0, 5), "", "5")
+            assert first.offset == "5"
+            assert first.learned is not None
+            assert len(first.learned.outcomes) == 5
+            again = await feed(two, events_of(0, 5), "", "5")  # a zombie, or after a lost reply
+            assert again == Fed("5", None)
+            gap = await feed(two, events_of(7, 2), "7", "9")
+            assert gap == Fed("5", None)
+            rest = await feed(two, events_of(5, 2), "5", "7")
+            assert rest.offset == "7"
+            assert (await feed(one, [], "7", "9")).offset == "9"  # nothing but bad records
+            assert await (await one.open("m")).offset("file:x") == "9"
+            assert await (await one.open("m")).offset("file:y") == ""
+            assert (await one.read("m")).replica.fold.events == 7
+            await one.save("m")
+            with shared_server.client() as client:
+                assert stored_state(client) == fold_of(client)
+
+    asyncio.run(run())
+
+
+def test_an_id_known_before_is_left_out_and_one_of_other_content_is_told(redis_url: str) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await feed(one, events_of(0, 3, ids=True), "", "3")
+            other = Event({"a": 9.0}, True, 1.0, "e1")
+            fed = await feed(one, [*events_of(2, 2, ids=True), other], "3", "6")
+            assert fed.offset == "6"
+            assert fed.refused == {2}
+            assert fed.learned is not None
+            assert [r is None for r in fed.learned.outcomes] == [True, False, True]
+            assert (await one.read("m")).replica.fold.events == 4
+
+    asyncio.run(run())
+
+
+def test_a_lost_reply_is_found_out(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.open("m")
+            whole = one.connection.run
+            lost = 0
+
+            async def losing(script: Any, *args: Any, **more: Any) -> Any:
+                nonlocal lost
+                reply = await whole(script, *args, **more)
+                if script.name == "append" and not lost:
+                    lost += 1
+                    raise Unavailable("The reply got lost.")
+                return reply
+
+            monkeypatch.setattr(one.connection, "run", losing)
+            fed = await feed(one, events_of(0, 4), "", "4")
+            assert lost == 1
+            assert fed == Fed("4", None)
+            assert (await one.read("m")).replica.fold.events == 4
+
+    asyncio.run(run())
+
+
+def test_two_readers_of_one_source_share_it(redis_url: str) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one, worker(redis_url) as two:
+            await one.create("m")
+
+            async def reader(of: Worker) -> int:
+                offset, taken = "", 0
+                while int(offset or 0) < 200:
+                    at = int(offset or 0)
+                    fed = await feed(of, events_of(at, 5), offset, str(at + 5))
+                    taken += fed.learned is not None
+                    offset = fed.offset
+                return taken
+
+            taken = await asyncio.gather(reader(one), reader(two))
+            assert sum(taken) == 40
+            assert (await one.read("m")).replica.fold.events == 200
+
+    asyncio.run(run())
