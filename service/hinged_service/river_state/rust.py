@@ -72,8 +72,7 @@ def _sound_quantile(state: Sequence[Any]) -> bool:
     count, full = state[21:]
     ranks = state[11:16]
     return (
-        0.0 <= state[0] <= 1.0
-        and 0 <= count <= 5
+        0 <= count <= 5
         and (count == 5 or not full)
         and all(a < b for a, b in pairwise(ranks))
         and ranks[0] >= 1.0
@@ -188,6 +187,8 @@ def _fixed_fields(kind: _Fixed, state: bytes) -> list[Any]:
 
 def _fixed(kind: _Fixed, name: str, arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
     _check(name, arguments, kind.kinds)
+    if kind.make in (RsQuantile, RsIQR):
+        _check_orders(name, arguments)
     value = _made(kind.make, name, arguments)
     numbers = list(struct.unpack(f"<{kind.layout}", bytes(value.__getstate__())))
     _check(name, fields, tuple(type(numbers[place]) for place in kind.fields))
@@ -209,8 +210,9 @@ def _rolling_fields(quantiles: int, state: bytes) -> list[Any]:
 def _rolling(name: str, arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
     make, quantiles = _ROLLING[name]
     _check(name, arguments, (float,) * quantiles + (int,))
+    _check_orders(name, arguments[:-1])
     size = arguments[-1]
-    if not (0 < size <= MAX_WINDOW and all(0.0 <= q <= 1.0 for q in arguments[:-1])):
+    if not 0 < size <= MAX_WINDOW:
         raise DamagedState(f"the window of a stored {name} is damaged")
     match fields:
         case [list(ordered), list(window)] if len(window) <= size:
@@ -284,6 +286,12 @@ def _made(make: Callable[..., Any], name: str, arguments: list[Any]) -> Any:
         return make(*arguments)
     except (ValueError, TypeError, OverflowError) as error:
         raise DamagedState(f"the parameters of a stored {name} are damaged") from error
+
+
+def _check_orders(name: str, orders: list[float]) -> None:
+    """Refuse orders of quantiles at which the constructor or an update would panic."""
+    if not all(0.0 <= order <= 1.0 for order in orders) or sorted(set(orders)) != orders:
+        raise DamagedState(f"the orders of a stored {name} are damaged")
 
 
 def _check(name: str, values: list[Any], kinds: tuple[type, ...]) -> None:
