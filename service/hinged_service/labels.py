@@ -11,6 +11,7 @@ from hinged.base import probabilities
 from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
 from hinged_service.events import MAX_NAME, shown
+from hinged_service.river_learners import RiverBinary
 from hinged_service.spec import ModelSpec
 
 __all__ = [
@@ -73,10 +74,10 @@ class BinaryAnswers:
         self._learner = learner
         self._at_zero: bool = getattr(learner, "label_at_zero", False)
         votes = not isinstance(learner, hinged.BinaryLinearClassifier)
-        self.probabilities: Callable[[float], dict[Any, float]] = (
+        self.probabilities: Callable[[Any], dict[Any, float]] = (
             vote_probabilities if votes else probabilities
         )
-        """From a score to the probability of each label of the learner."""
+        """From what `decide` gives to the probability of each label of the learner."""
 
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
@@ -92,7 +93,7 @@ class BinaryAnswers:
         """Return the labels, the negative one first."""
         return list(self._labels)
 
-    def decide(self, x: dict[str, float]) -> tuple[bool, float, float]:
+    def decide(self, x: dict[str, float]) -> tuple[bool, float, Any]:
         """Return the learner's label, its score, and what the probabilities come from."""
         score: float = self._learner.score_one(x)
         return score > 0.0 or (self._at_zero and score == 0.0), score, score
@@ -101,13 +102,35 @@ class BinaryAnswers:
         """Return the answer for one event."""
         score: float = self._learner.score_one(x)
         positive = score > 0.0 or (self._at_zero and score == 0.0)
-        proba = self.probabilities(score)
+        return self._prediction(positive, score, self.probabilities(score))
+
+    def _prediction(self, positive: bool, score: float, proba: dict[Any, float]) -> Prediction:
         negative_text, positive_text = self._texts
         return Prediction(
             self._labels[positive],
             score,
             {negative_text: proba[False], positive_text: proba[True]},
         )
+
+
+class RiverAnswers(BinaryAnswers):
+    """The two labels of a binary River classifier, whose probabilities are River's own.
+
+    Its score, 2 P(true) - 1, would lose the digits of a small one.
+    """
+
+    def __init__(self, pair: Any, learner: RiverBinary) -> None:
+        super().__init__(pair, learner)
+        self.probabilities = dict
+
+    def decide(self, x: dict[str, float]) -> tuple[bool, float, Any]:
+        """Return the learner's label, its score, and its probabilities."""
+        score, proba = self._learner.answer_one(x)
+        return score > 0.0, score, proba
+
+    def predict(self, x: dict[str, float]) -> Prediction:
+        """Return the answer for one event."""
+        return self._prediction(*self.decide(x))
 
 
 class MulticlassAnswers:
@@ -178,7 +201,9 @@ Answers = BinaryAnswers | MulticlassAnswers
 
 def answers_for(spec: ModelSpec, learner: Any) -> Answers:
     """Return how the model of `spec` answers with `learner`."""
-    kind = MulticlassAnswers if spec.multiclass else BinaryAnswers
+    if spec.multiclass:
+        return MulticlassAnswers(spec.labels, learner)
+    kind = RiverAnswers if isinstance(learner, RiverBinary) else BinaryAnswers
     return kind(spec.labels, learner)
 
 

@@ -31,11 +31,19 @@ class RiverBinary(Adaptor):
             Naming the feature that is no number between -1e100 and 1e100.
 
         """
-        return self._score(self._kept(self._checked(x)))
+        return self._answer(self._kept(self._checked(x)))[0]
 
-    def _score(self, x: Features) -> float:
-        score = 2.0 * self._probabilities(x).get(True, 0.5) - 1.0
-        return max(-1.0, min(1.0, score)) if math.isfinite(score) else 0.0
+    def answer_one(self, x: Mapping[Any, Any]) -> tuple[float, dict[bool, float]]:
+        """Return the score and the probabilities of false and true; errors as in `score_one`."""
+        return self._answer(self._kept(self._checked(x)))
+
+    def _answer(self, x: Features) -> tuple[float, dict[bool, float]]:
+        found = self._probabilities(x)
+        p = found.get(True, 0.5)
+        if not 0.0 <= p <= 1.0:
+            p = max(0.0, min(1.0, p)) if math.isfinite(p) else 0.5
+            found = {}
+        return 2.0 * p - 1.0, {False: found.get(False, 1.0 - p), True: p}
 
     def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> hinged.Outcome:
         """Predict, score, then learn: one step of progressive validation.
@@ -59,7 +67,7 @@ class RiverBinary(Adaptor):
         w = self.check_weight(w)
         x = self._checked(x)
         kept = self._kept(x)
-        score = self._score(kept)
+        score = self._answer(kept)[0]
         positive = score > 0.0
         if w == 0.0:
             self.accounting.events += 1
