@@ -24,20 +24,21 @@ from hinged_service.errors import (
     Busy,
     Conflict,
     Detail,
+    Expired,
     ModelGone,
     NotFound,
     ServiceError,
     SetAside,
     Unavailable,
 )
-from hinged_service.events import Event, Json, digest
+from hinged_service.events import Event, Json, Question, features_digest, mark
 from hinged_service.fold import Result
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
 from hinged_service.snapshots import Saver, load_replica
 from hinged_service.spec import IndexEntry
-from hinged_service.store import checkpoints, logs, models
+from hinged_service.store import checkpoints, late, logs, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 
@@ -64,11 +65,14 @@ class Learned(NamedTuple):
     outcomes
         Per event its outcome, or why the model could not take it; `None` for one
         that had counted before (or whose outcome is not known any more).
+    early
+        Indices of labels that came before their prediction and wait for it.
 
     """
 
     position: Position
     outcomes: Sequence[Result]
+    early: frozenset[int] = frozenset()
 
 
 class Fed(NamedTuple):
@@ -96,7 +100,7 @@ class Fed(NamedTuple):
 class _Waiting:
     events: list[Event]
     payload: Json
-    marks: list[tuple[int, str, str]]
+    marks: list[tuple[int, int, str, str]]
     deadline_s: float
     answer: asyncio.Future[Any]
     span: logs.Span | None = None
@@ -131,6 +135,8 @@ class Appender:
         When the log was last asked, on the loop's clock.
     caught_up
         Whether the log was once read to its end.
+    keeps
+        Whether predictions are known to wait on the stream for their labels.
     gone
         Whether this object is of no use any more: the model was deleted or set aside.
 
@@ -165,6 +171,9 @@ class Appender:
         self._saver = Saver(connection, settings, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
+        self.keeps = False
+        self._retiring: asyncio.Task[None] | None = None
+        self._room = late.Room(connection, self.keys)
         self._commanding = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
@@ -260,7 +269,7 @@ class Appender:
             await self.ensure_caught_up()
         if self._queue and self._is_full(len(events), len(payload)):
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
-        marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
+        marks = self._marks(events)
         loop = self._loop
         waiting = _Waiting(
             events, payload, marks, loop.time() + self._timeout_s, loop.create_future()
@@ -271,6 +280,66 @@ class Appender:
         self._wake()
         learned: Learned = await waiting.answer
         return learned
+
+    def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
+        marks = [mark(i, event) for i, event in enumerate(events) if event.id is not None]
+        if not self.keeps and any(kind for _, kind, _, _ in marks):
+            self.keeps = True
+        return marks
+
+    async def keep(self, questions: Sequence[Question], labels: Sequence[Any]) -> None:
+        """Keep predictions until their labels come.
+
+        Parameters
+        ----------
+        questions
+            Those with an id are kept, all or none of them.
+        labels
+            The predicted labels.
+
+        Raises
+        ------
+        Conflict
+            An id has its label already, or other features wait under it.
+        Busy
+            Too many predictions wait.
+        ModelGone, Unavailable
+            The model was deleted; Redis does not answer.
+
+        """
+        self.keeps = True
+        kept = [
+            (i, q.id, features_digest(q.x), _json(q.x), _json(y))
+            for i, (q, y) in enumerate(zip(questions, labels, strict=True))
+            if q.id is not None
+        ]
+        refused = await self._room.keep([part[1:] for part in kept], self._timeout_s)
+        if refused is None:
+            return
+        index, why = kept[refused[0]][0], refused[1]
+        if why == 3:
+            raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
+        reason = (
+            "other features wait under this id" if why == 1 else "names an event that has its label"
+        )
+        raise Conflict("Nothing was predicted: see errors.", [Detail(f"[{index}].id", reason)])
+
+    def retire_soon(self) -> None:
+        """Give up predictions that waited too long, in a task of its own."""
+        if self.keeps and self._retiring is None:
+            self._retiring = self._loop.create_task(self._retire_late())
+
+    async def _retire_late(self) -> None:
+        try:
+            await late.retire(self._connection, self.keys.on)
+        except ServiceError:
+            pass  # Redis is away; the next round finds the same
+        finally:
+            self._retiring = None
+
+    async def labels(self) -> dict[str, int]:
+        """Return the stream's counts of predictions and labels."""
+        return await late.counts(self._connection, self.keys.on)
 
     async def feed(self, events: list[Event], payload: Json, span: logs.Span) -> Fed:
         """Append what a source outside brings, each event by itself, and move its offset.
@@ -292,7 +361,7 @@ class Appender:
         """
         if not self.caught_up:
             await self.ensure_caught_up()
-        marks = [(i, e.id, digest(e)) for i, e in enumerate(events) if e.id is not None]
+        marks = self._marks(events)
         deadline_s = self._loop.time() + self._timeout_s
         waiting = _Waiting(events, payload, marks, deadline_s, self._loop.create_future(), span)
         self._queue.append(waiting)
@@ -626,16 +695,13 @@ class Appender:
                 outcomes = None  # the entry there is somebody else's
         elif reply.appended:
             events = [event for w in taken for event in w.events]
-            entry = self.replica.own_entry(own, batch.payload, reply.skip, len(events))
+            entry = self.replica.own_entry(
+                own, batch.payload, reply.skip, len(events), reply.joined
+            )
             outcomes = self.replica.fold_entry(entry, events)
         if reply.stored is not None:
             self.replica.note_stored(reply.stored, self._loop.time())
-        if batch.span is None:
-            self._answer(taken, own, outcomes, reply.refused)
-        elif not taken[0].answer.done():
-            learned = Learned(own, outcomes or [None] * len(taken[0].events))
-            refused = frozenset(reply.refused)
-            taken[0].answer.set_result(Fed(batch.span.end, learned, refused))
+        self._answer(taken, own, outcomes, reply)
 
     async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
         rebuilds = 0
@@ -649,6 +715,7 @@ class Appender:
                     self.replica.position,
                     batch,
                     self._settings.reply_bytes,
+                    self.keeps,
                     min(deadline_s - sent_at_s, self._redis_timeout_s),
                 )
             except Unavailable:
@@ -658,6 +725,9 @@ class Appender:
                 continue
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
+            if reply.kind == "ring":
+                self.keeps = True
+                continue
             if reply.kind != "lost":
                 if reply.kind == "ok" and not reply.more:
                     self._note_end(sent_at_s)
@@ -671,22 +741,24 @@ class Appender:
         taken: list[_Waiting],
         own: Position,
         outcomes: list[Result] | None,
-        refused: Mapping[int, int],
+        reply: logs.Appended,
     ) -> None:
+        source = taken[0]
+        if source.span is not None:
+            if not source.answer.done():
+                learned = Learned(own, outcomes or [None] * len(source.events))
+                refused = frozenset(reply.refused)
+                source.answer.set_result(Fed(source.span.end, learned, refused))
+            return
         first = 0
         for number, waiting in enumerate(taken):
             count = len(waiting.events)
-            if number in refused:
-                index = refused[number]
-                waiting.fail(
-                    Conflict(
-                        "Nothing was taken: an event id was used before for another event.",
-                        [Detail(f"[{index}].id", "names another event already")],
-                    )
-                )
+            if number in reply.refused:
+                waiting.fail(_refusal(*reply.refused[number]))
             elif not waiting.answer.done():
                 mine = [None] * count if outcomes is None else outcomes[first : first + count]
-                waiting.answer.set_result(Learned(own, mine))
+                early = frozenset(i - first for i in reply.early if first <= i < first + count)
+                waiting.answer.set_result(Learned(own, mine, early))
             first += count
 
     async def _read_all(self) -> None:
@@ -791,11 +863,33 @@ class Appender:
         await self.save()
 
 
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _refusal(index: int, why: int) -> ServiceError:
+    """Return why a caller's events were refused whole."""
+    if why == 1:
+        return NotFound(
+            "Nothing was taken: no prediction waits under that id.",
+            [Detail(f"[{index}].id", "names no prediction that waits for its label")],
+        )
+    if why == 2:
+        return Expired(
+            "Nothing was taken: the prediction was given up before its label came.",
+            [Detail(f"[{index}].id", "names a prediction that waited too long")],
+        )
+    return Conflict(
+        "Nothing was taken: an event id was used before for another event.",
+        [Detail(f"[{index}].id", "names another event already")],
+    )
+
+
 def _callers(taken: list[_Waiting]) -> list[logs.Caller]:
     """Return who is taken or refused whole: a caller's events, or each event of a source."""
     if taken[0].span is None:
         return [logs.Caller(len(w.events), w.marks) for w in taken]
-    marks = {index: (0, name, sha) for index, name, sha in taken[0].marks}
+    marks = {part[0]: (0, *part[1:]) for part in taken[0].marks}
     return [logs.Caller(1, [marks[i]] if i in marks else ()) for i in range(len(taken[0].events))]
 
 

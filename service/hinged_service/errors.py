@@ -9,6 +9,7 @@ __all__ = [
     "Busy",
     "Conflict",
     "Detail",
+    "Expired",
     "Malformed",
     "ModelGone",
     "NotFound",
@@ -95,6 +96,13 @@ class Conflict(ServiceError):
 
     status = 409
     title = "Conflict"
+
+
+class Expired(ServiceError):
+    """The label came after the prediction was given up."""
+
+    status = 410
+    title = "Gone"
 
 
 class TooLarge(ServiceError):

@@ -10,25 +10,32 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable
 
 __all__ = [
     "MAX_DETAILS",
     "Event",
+    "Joined",
     "Json",
+    "LateEvent",
     "MixedEvent",
     "MixedQuestion",
     "Question",
     "Value",
-    "digest",
+    "completed",
+    "features_digest",
+    "is_label",
+    "label_digest",
+    "mark",
     "not_a_number",
     "parse_events",
+    "parse_joined",
     "parse_log",
     "parse_questions",
 ]
@@ -107,10 +114,13 @@ class Question(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ----------
     x
         Feature names to finite numbers, as in `Event`.
+    id
+        Names the event whose label comes later, under the same id.
 
     """
 
     x: Features
+    id: EventId | None = None
 
 
 class MixedEvent(Event, gc=False):
@@ -126,6 +136,43 @@ class MixedEvent(Event, gc=False):
     """
 
     x: MixedFeatures  # type: ignore[assignment]
+
+
+class LateEvent(Event, kw_only=True, gc=False):
+    """A labelled event that may leave its features out: those of the prediction under its id.
+
+    Parameters
+    ----------
+    x
+        As in `MixedEvent`; left out for the label of an earlier prediction.
+    y, w, id
+        As in `Event`.
+
+    """
+
+    x: MixedFeatures | UnsetType = UNSET  # type: ignore[assignment]
+
+
+class Joined(msgspec.Struct, gc=False):
+    """A prediction that got its label, as the log tells of it.
+
+    Parameters
+    ----------
+    at
+        When it was first made, in ms since 1970, by the clock of Redis.
+    served
+        By model uid the label that was served first.
+    x
+        The features, where the label came without them.
+    default
+        Whether the label is the stream's default because none came.
+
+    """
+
+    at: float
+    served: dict[str, bool | int | str | None]
+    x: MixedFeatures | None = None
+    default: bool = False
 
 
 class MixedQuestion(Question, gc=False):
@@ -155,6 +202,8 @@ def _kind(of: type[Event] | type[Question], mixed: bool) -> _Kind:
 
 
 _EVENTS = (_kind(Event, mixed=False), _kind(MixedEvent, mixed=True))
+_LATE = _kind(LateEvent, mixed=True)
+_JOINED = msgspec.json.Decoder(dict[int, Joined])
 _QUESTIONS = (_kind(Question, mixed=False), _kind(MixedQuestion, mixed=True))
 _RANGE = "must be a number between -1e100 and 1e100"
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
@@ -187,7 +236,14 @@ def parse_events(
 
     """
     body = body.strip(b" \t\r\n")
-    events, many = _parse(body, _EVENTS[mixed], max_events)
+    many = body.startswith(b"[")
+    events = _decoded(body, many, _EVENTS[mixed])
+    if isinstance(events, Exception):
+        late = _decoded(body, many, _LATE)
+        if isinstance(late, Exception) or not all(_is_late(event, mixed) for event in late):
+            _refuse(body, events, _EVENTS[mixed])
+        events = late
+    _check_count(events, max_events)
     return events, memoryview(body)[1:-1] if many else body, many
 
 
@@ -203,31 +259,53 @@ def parse_questions(
     The questions; whether it was an array.
 
     """
-    return _parse(body.strip(b" \t\r\n"), _QUESTIONS[mixed], max_events)
-
-
-def _parse(body: bytes, kind: _Kind, max_events: int) -> tuple[list[Any], bool]:
+    body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
+    questions = _decoded(body, many, _QUESTIONS[mixed])
+    if isinstance(questions, Exception):
+        _refuse(body, questions, _QUESTIONS[mixed])
+    _check_count(questions, max_events)
+    return questions, many
+
+
+def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:
     try:
-        found = kind.many.decode(body) if many else [kind.one.decode(body)]
+        return kind.many.decode(body) if many else [kind.one.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _refuse(body, error, kind)
-    if len(found) > max_events:
-        raise TooLarge(f"The array has {len(found)} events; send at most {max_events} in one call.")
-    return found, many
+        return error
+
+
+def is_label(event: Event) -> bool:
+    """Tell whether an event is nothing but the label of an earlier prediction."""
+    x: Any = event.x
+    return x is UNSET
+
+
+def _is_late(event: LateEvent, mixed: bool) -> bool:
+    """Tell whether an event is whole, or the label of one that was predicted."""
+    if is_label(event):
+        return event.id is not None
+    x: Any = event.x
+    return mixed or not_a_number(x) is None
+
+
+def _check_count(events: list[Any], max_events: int) -> None:
+    if len(events) > max_events:
+        raise TooLarge(
+            f"The array has {len(events)} events; send at most {max_events} in one call."
+        )
 
 
 def parse_log(payload: bytes) -> list[Event | None]:
     """Read the payload of a log entry; what is no event becomes `None`, for all alike.
 
-    An event of numbers only is an `Event` or, beside others, a `MixedEvent`; the
-    values are the same.
+    An event of numbers only is an `Event` or, beside others, of a kind that takes
+    more; the values are the same. The label of a prediction has no features yet.
     """
-    for kind in _EVENTS:
-        try:
-            return list(kind.many.decode(payload))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
+    for kind in (_EVENTS[False], _LATE):
+        events = _decoded(payload, True, kind)
+        if not isinstance(events, Exception):
+            return list(events)
     try:
         parts = _RAW.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -237,7 +315,7 @@ def parse_log(payload: bytes) -> list[Event | None]:
 
 def _event_or_none(part: msgspec.Raw) -> Event | None:
     try:
-        event: Event = _EVENTS[True].one.decode(part)
+        event: Event = _LATE.one.decode(part)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return event
@@ -264,15 +342,70 @@ def _no_number(value: Any) -> str:
     return f"{_RANGE}, not {shown(value)}"
 
 
-def digest(event: Event) -> str:
-    """Return 20 hex digits that tell two contents of one event id apart.
+def parse_joined(text: bytes) -> dict[int, Joined]:
+    """Read what a log entry tells of predictions, by the index of the event that is their label.
 
-    They cover the parsed values: neither white space nor the order of the
-    features matters.
+    What cannot be read is nothing, for all alike.
+    """
+    try:
+        return _JOINED.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def completed(events: Sequence[Event | None], joined: Mapping[int, Joined]) -> list[Event | None]:
+    """Return the events of an entry, labels with the features of their predictions.
+
+    A label without one is no event.
+    """
+    whole: list[Event | None] = []
+    for index, event in enumerate(events):
+        if event is not None and is_label(event):
+            found = joined.get(index)
+            x: Any = None if found is None else found.x
+            whole.append(None if x is None else MixedEvent(x, event.y, event.w, event.id))
+        else:
+            whole.append(event)
+    return whole
+
+
+def mark(index: int, event: Event) -> tuple[int, int, str, str]:
+    """Return what the append script has to know of an event with an id.
+
+    Parameters
+    ----------
+    index
+        The event's index among its caller's.
+    event
+        The event; it has an id.
+
+    Returns
+    -------
+    The index; 1 for the label of a prediction, else 0; the id; digests of features
+    and label, or the digest of the label and its JSON. Digests cover the parsed
+    values: neither white space nor the order of the features matters.
 
     """
-    packed = _PACK.encode((event.x, event.y, event.w))
-    return hashlib.sha1(packed, usedforsecurity=False).hexdigest()[:20]
+    name = event.id or ""
+    label = _digest((event.y, event.w))
+    if is_label(event):
+        parts = {"id": name, "y": event.y} | ({} if event.w == 1.0 else {"w": event.w})
+        return index, 1, name, label + msgspec.json.encode(parts).decode()
+    return index, 0, name, features_digest(event.x) + label
+
+
+def features_digest(x: Mapping[str, Any]) -> str:
+    """Return 14 hex digits that tell the features of two events apart."""
+    return _digest(x)
+
+
+def label_digest(y: Any) -> str:
+    """Return 14 hex digits that tell the labels of two events of weight 1 apart."""
+    return _digest((y, 1.0))
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha1(_PACK.encode(value), usedforsecurity=False).hexdigest()[:14]
 
 
 def _refuse(body: bytes, error: Exception, kind: _Kind) -> NoReturn:
@@ -335,9 +468,10 @@ def _event_faults(value: Any, at: str, kind: _Kind) -> Iterator[Detail]:
     yield from (
         _feature_faults(value.get("x"), at, kind.mixed)
         if "x" in value
-        else [Detail(f"{at}x", "is missing")]
+        else [Detail(f"{at}x", _no_features(kind))]
     )
     if issubclass(kind.type, Question):
+        yield from _id_faults(value.get("id"), at)
         return
     if "y" not in value:
         yield Detail(f"{at}y", "is missing")
@@ -345,9 +479,18 @@ def _event_faults(value: Any, at: str, kind: _Kind) -> Iterator[Detail]:
         yield Detail(f"{at}y", "must be a label: true, false, an integer or text")
     if "w" in value and not _is_number(value["w"], low=0.0):
         yield Detail(f"{at}w", f"must be a finite number of at least 0, not {shown(value['w'])}")
-    name = value.get("id")
+    yield from _id_faults(value.get("id"), at)
+
+
+def _id_faults(name: Any, at: str) -> Iterator[Detail]:
     if name is not None and not (isinstance(name, str) and 1 <= len(name) <= MAX_NAME):
         yield Detail(f"{at}id", f"must be text of 1 to {MAX_NAME} characters")
+
+
+def _no_features(kind: _Kind) -> str:
+    if issubclass(kind.type, Question):
+        return "is missing"
+    return "is missing; only the label of an earlier prediction, named by its id, goes without"
 
 
 def _feature_faults(x: Any, at: str, mixed: bool) -> Iterator[Detail]:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import hinged
 from hinged_service.drift import Drift
-from hinged_service.events import Event, Value, not_a_number
+from hinged_service.events import Event, Value, is_label, not_a_number
 from hinged_service.labels import Prediction, answers_for, label_text
 from hinged_service.metrics import Metrics
 from hinged_service.origin import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Detection", "Fold", "Refused", "Result"]
+__all__ = ["Detection", "Fold", "Late", "Refused", "Result"]
 
 _KEPT_DETECTIONS = 20
 
@@ -37,6 +37,25 @@ class Refused(NamedTuple):
 
     field: str
     reason: str
+
+
+class Late(NamedTuple):
+    """A prediction that an event is the label of.
+
+    Parameters
+    ----------
+    at_ms
+        When it was made, in ms since 1970; `None` if its label is only the default.
+    served
+        Whether this model served it.
+    y
+        The label that it served then.
+
+    """
+
+    at_ms: float | None
+    served: bool
+    y: Any
 
 
 Result = hinged.Outcome | Refused | None
@@ -82,6 +101,12 @@ class Fold:
         Events that counted: learned, or only scored while the model was frozen.
     mistakes
         Those of them whose label, predicted before anything was learned, was wrong.
+    labelled, delay_ms, longest_delay_ms
+        Events that were the label of an earlier prediction; how long those waited, in
+        all and at most, in ms.
+    served, served_mistakes
+        Predictions served by this model that have their label, be it the default;
+        those that were wrong. (`mistakes` counts what it would say at the time of learning.)
     rejected
         Events in the log that this model could not take: not an event, a label
         of another model, one class too many, features that its pipeline refuses.
@@ -106,6 +131,8 @@ class Fold:
         self.configured: dict[str, Any] = {}
         self.frozen = False
         self.events = self.mistakes = self.rejected = self.excluded = self.detected = 0
+        self.labelled = self.delay_ms = self.longest_delay_ms = 0
+        self.served = self.served_mistakes = 0
         self.detections: list[Detection] = []
         self.replaced = False
         self._place = ("", 0)
@@ -128,7 +155,11 @@ class Fold:
         return self._spec.takes_mixed
 
     def learn_all(
-        self, events: Iterable[Event | None], skip: frozenset[int], entry_id: str
+        self,
+        events: Iterable[Event | None],
+        skip: frozenset[int],
+        entry_id: str,
+        late: Mapping[int, Late] | None = None,
     ) -> list[Result]:
         """Fold the events of one entry in.
 
@@ -140,6 +171,8 @@ class Fold:
             Indices of those that do not count.
         entry_id
             The entry's id.
+        late
+            By index what is known of the prediction that an event is the label of.
 
         Returns
         -------
@@ -163,9 +196,9 @@ class Fold:
                 elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
                     self.excluded += 1
                     results.append(None)
-                elif numbers and type(event) is not Event and (fault := not_a_number(event.x)):
+                elif type(event) is not Event and (fault := _unfit(event, numbers)):
                     self.rejected += 1
-                    results.append(Refused(*fault))
+                    results.append(fault)
                 else:
                     if plain and not self.frozen:
                         outcome = self.learner.predict_learn_one(event.x, known, event.w)
@@ -175,11 +208,24 @@ class Fold:
                     self.events += 1
                     if outcome[2]:
                         self.mistakes += 1
+                    if late is not None and number in late:
+                        self._account_late(late[number], known, entry_id)
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Refused(error.field, error.reason))
         return results
+
+    def _account_late(self, late: Late, y: Any, entry_id: str) -> None:
+        if late.at_ms is not None:
+            delay_ms = max(0, int(entry_id.partition("-")[0]) - int(late.at_ms))
+            self.labelled += 1
+            self.delay_ms += delay_ms
+            self.longest_delay_ms = max(self.longest_delay_ms, delay_ms)
+        if late.served:
+            self.served += 1
+            if self.answers.target(late.y) != y:
+                self.served_mistakes += 1
 
     def _refuse(self, event: Event | None) -> Refused:
         self.rejected += 1
@@ -281,7 +327,7 @@ class Fold:
         try:
             if event.w != 1.0:
                 self.learner.check_weight(event.w)
-            if self._spec.may_refuse:
+            if self._spec.may_refuse and not is_label(event):
                 self.predict(event.x)
         except hinged.InvalidEvent as error:
             return Refused(error.field, error.reason)
@@ -465,6 +511,14 @@ class Fold:
             setattr(self, name, count)
 
 
+def _unfit(event: Event, numbers: bool) -> Refused | None:
+    """Return why an event that is not plain numbers cannot be taken."""
+    if is_label(event):
+        return Refused("x", "is missing")
+    fault = not_a_number(event.x) if numbers else None
+    return None if fault is None else Refused(*fault)
+
+
 def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
     weights, intercepts = learner.weights, learner.intercepts
     return {
@@ -476,7 +530,18 @@ def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
     }
 
 
-_COUNTS = ("events", "mistakes", "rejected", "excluded", "detected")
+_COUNTS = (
+    "events",
+    "mistakes",
+    "rejected",
+    "excluded",
+    "detected",
+    "labelled",
+    "delay_ms",
+    "longest_delay_ms",
+    "served",
+    "served_mistakes",
+)
 
 
 def _detection(entry: Any, number: Any, events: Any) -> Detection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import random
 import secrets
@@ -23,13 +24,14 @@ from hinged_service.errors import (
     SetAside,
     Unavailable,
 )
+from hinged_service.events import label_digest
 from hinged_service.fold import Detection, Fold
 from hinged_service.keys import StreamKeys
 from hinged_service.origin import Exclude, StartFrom
 from hinged_service.portable import Document
 from hinged_service.settings import Settings
-from hinged_service.spec import Alias, IndexEntry, Learner, ModelSpec, same_spec
-from hinged_service.store import aliases, checkpoints, models
+from hinged_service.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
+from hinged_service.store import aliases, checkpoints, late, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 
@@ -395,6 +397,7 @@ class Host:
             start,
             entry.origin,
             None if kept is None else models.Kept(kept.events, kept.bytes),
+            None if spec.late_labels is None else _waiting(spec.late_labels),
         )
 
     async def delete(self, name: str) -> None:
@@ -454,6 +457,7 @@ class Host:
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads workers
             for appender in list(self._live.values()):
                 appender.save_if_due()
+                appender.retire_soon()
             if turn % _SWEEP_EVERY == 0:
                 try:
                     await self._sweep()
@@ -476,6 +480,7 @@ class Host:
         unnamed: set[str] = set()
         for stream, named in by_stream.items():
             try:
+                await late.retire(self.connection, StreamKeys(stream))
                 unnamed |= await self._sweep_stream(StreamKeys(stream), named)
             except DamagedState as error:
                 logger.error("stream %s is damaged: %s", stream, error)  # noqa: TRY400 - it says all
@@ -509,3 +514,15 @@ class Host:
                 except SetAside:
                     logger.warning("model %s cannot advance; the log no longer waits for it", name)
                     await models.set_aside(self.connection, keys, uid)
+
+
+def _waiting(rules: LateLabels) -> models.Waiting:
+    default = rules.default_label
+    return models.Waiting(
+        rules.wait_s * 1000,
+        rules.max_waiting,
+        "" if default is None else json.dumps(default),
+        "" if default is None else label_digest(default),
+        early=rules.early,
+        said=True,
+    )

@@ -70,6 +70,11 @@ class StreamKeys:
         return self._key("aliases")
 
     @property
+    def pending(self) -> tuple[str, ...]:
+        """Eight hashes, the slots of a ring: id to a prediction that waits for its label."""
+        return tuple(self._key(f"pending:{slot}") for slot in range(8))
+
+    @property
     def offsets(self) -> str:
         """Hash: a source outside to the offset of what it is to bring next."""
         return self._key("offsets")
@@ -90,7 +95,7 @@ class StreamKeys:
             *self.seen,
             self.aliases,
             self.offsets,
-            *(self._key(f"pending:{slot}") for slot in range(8)),
+            *self.pending,
             self._key("inbox"),
         ]
 

@@ -11,8 +11,8 @@ import msgspec
 
 import hinged
 from hinged_service.codec import Mark, Position
-from hinged_service.events import Event, parse_log
-from hinged_service.fold import Detection, Fold, Result
+from hinged_service.events import Event, Joined, completed, parse_joined, parse_log
+from hinged_service.fold import Detection, Fold, Late, Result
 from hinged_service.spec import ModelSpec
 from hinged_service.store.logs import Entry
 from hinged_service.store.models import Kept, Loaded, Saved, Snapshot
@@ -131,12 +131,17 @@ class Replica:
         results: list[Result] = []
         command = None
         detected = fold.detected
+        late = None
         if events is not None:
             decoded = events
         elif entry.payload is not None:
             decoded = parse_log(entry.payload)
+        if entry.joined is not None:
+            joined = parse_joined(entry.joined)
+            decoded = completed(decoded, joined)
+            late = {n: self._late(prediction) for n, prediction in joined.items()}
         if decoded:
-            results = fold.learn_all(decoded, entry.skip, entry.position.id)
+            results = fold.learn_all(decoded, entry.skip, entry.position.id, late)
         elif entry.command is not None:
             command = self.command_in(entry)
             if command is not None:
@@ -148,6 +153,11 @@ class Replica:
             found = fold.detections[-new:] if new else []
             self._tell(Folded(entry, decoded, results, command, found))
         return results
+
+    def _late(self, prediction: Joined) -> Late:
+        served = prediction.served
+        at_ms = None if prediction.default else prediction.at
+        return Late(at_ms, self.uid in served, served.get(self.uid))
 
     def _tell(self, folded: Folded) -> None:
         for watcher in tuple(self.watchers):
@@ -204,12 +214,23 @@ class Replica:
             self._tell(Folded(entry, (), (), self.command_in(entry), ()))
 
     def own_entry(
-        self, position: Position, payload: bytes, skip: frozenset[int], count: int
+        self,
+        position: Position,
+        payload: bytes,
+        skip: frozenset[int],
+        count: int,
+        joined: bytes | None,
     ) -> Entry:
         """Return this worker's own entry of `count` events, appended right after `position`."""
         counted = count - len(skip)
+        size = len(payload) + len(joined or b"")
         return Entry(
-            position, payload, skip, self.log_bytes + len(payload), self.log_events + counted
+            position,
+            payload,
+            skip,
+            self.log_bytes + size,
+            self.log_events + counted,
+            joined=joined,
         )
 
     def note_stored(self, stored: str, now_s: float) -> None:

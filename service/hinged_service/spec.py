@@ -47,6 +47,24 @@ class Retention(Strict):
     bytes: int | None = Field(None, ge=0, le=10**15, description="So many bytes of their JSON.")
 
 
+class LateLabels(Strict):
+    """How a stream's predictions wait for labels that come later."""
+
+    wait_s: int = Field(
+        86_400,
+        ge=1,
+        le=8 * 7 * 86_400,
+        description="How long a prediction with an id waits for its label at least, in seconds.",
+    )
+    max_waiting: int = Field(
+        100_000, ge=1, le=10_000_000, description="Predictions that wait at most; then 429."
+    )
+    default_label: bool | Integer | Text | None = Field(
+        None, description="The label of a prediction that waited in vain; none if left out."
+    )
+    early: bool = Field(False, description="Whether a label may come before its prediction.")
+
+
 class ModelSpec(Strict):
     """A model: a learner that follows a stream of labelled events."""
 
@@ -83,6 +101,11 @@ class ModelSpec(Strict):
     start: Start = Field("now", description="Where on the stream the model starts.")
     exclude: Exclude | None = Field(
         None, description="Events of the stream that this model leaves out."
+    )
+    late_labels: LateLabels | None = Field(
+        None,
+        description="How the stream's predictions wait for labels; a day, without a default "
+        "label, if no model of the stream says.",
     )
     retention: Retention | None = Field(
         None,

@@ -18,7 +18,7 @@ from starlette.types import Message
 
 import hinged_service.routes.hot
 from hinged_service.app import create_app
-from hinged_service.events import digest, parse_events
+from hinged_service.events import mark, parse_events
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
 from hinged_service.store import logs
@@ -231,7 +231,7 @@ def _digests_s(bodies: Bodies, calls: int) -> float:
         events = parse_events(bodies.next(), SIZE)[0]
         started_s = time.perf_counter()
         for event in events:
-            digest(event)
+            mark(0, event)
         times.append(time.perf_counter() - started_s)
     return median(times)
 

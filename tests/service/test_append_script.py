@@ -41,7 +41,7 @@ def test_a_resent_batch_gets_its_first_answer_and_writes_nothing(
         assert (first.kind, again.kind) == ("ok", "replay")
         assert again.position == first.position
         assert again.skip == first.skip == {0, 2, 3}
-        assert again.refused == first.refused == {1: 0}
+        assert again.refused == first.refused == {1: (0, 0)}
 
     on_stream(redis_url, test)
 
@@ -104,7 +104,7 @@ def test_one_callers_refused_array_neither_sinks_its_mates_nor_uses_up_their_ids
         await script.append([event(1)], sequence=1)
         fresh, clash = event(2), event(1, y="other")
         reply = await script.append([fresh, clash], [fresh], [event(3)], sequence=2)
-        assert reply.refused == {0: 1}
+        assert reply.refused == {0: (1, 0)}
         assert reply.skip == {0, 1}
         again = await script.append([fresh], sequence=3)
         assert again.skip == {0}
@@ -120,7 +120,7 @@ def test_an_id_of_a_refused_array_may_come_with_other_content_in_the_same_batch(
         await script.append([event(1)], sequence=1)
         mine, yours = event(2), event(2, y="other")
         reply = await script.append([mine, event(1, y="other")], [yours], [mine], sequence=2)
-        assert reply.refused == {0: 1, 2: 0}
+        assert reply.refused == {0: (1, 0), 2: (0, 0)}
         assert reply.skip == {0, 1, 3}
 
     on_stream(redis_url, test)
@@ -141,7 +141,7 @@ def test_duplicates_count_once_within_an_array_and_across_the_callers_of_a_batch
 def test_one_id_with_two_contents_in_one_array_is_refused(redis_url: str) -> None:
     async def test(script: Script) -> None:
         reply = await script.append([event(1), event(1, y="other")], [event(2)], sequence=1)
-        assert reply.refused == {0: 1}
+        assert reply.refused == {0: (1, 0)}
         assert reply.skip == {0, 1}
         assert (await script.append([event(1, y="other")], sequence=2)).skip == frozenset()
 
@@ -159,7 +159,7 @@ def test_long_arrays_are_checked_as_wholes(redis_url: str) -> None:
         assert (await script.append(more, sequence=2)).skip == set(range(100))
         clash = [*(event(n) for n in range(3_000, 5_500)), event(2_599, y="other")]
         refused = await script.append(clash, [event(3_000)], sequence=3)
-        assert refused.refused == {0: 2_500}
+        assert refused.refused == {0: (2_500, 0)}
         assert refused.skip == set(range(2_501))
 
     on_stream(redis_url, test)

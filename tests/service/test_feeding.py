@@ -1,4 +1,4 @@
-"""Sources outside: offsets move with the batches, so nothing comes twice and nothing is left out."""
+"""Sources outside: offsets move with the batches, so nothing comes twice and nothing is lost."""
 
 from __future__ import annotations
 

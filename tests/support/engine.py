@@ -202,18 +202,22 @@ class Script:
         payload = b"[" + b",".join(body(*events)[1:-1] for events in callers) + b"]"
         batch = logs.Batch(producer, sequence, payload, [_caller(events) for events in callers])
         reply = await logs.append(
-            self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes
+            self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes, False
         )
         if reply.kind == "ok" and reply.position is not None:
             self.end = reply.position
         return reply
 
 
+def _sha1(value: object) -> str:
+    return hashlib.sha1(repr(value).encode()).hexdigest()
+
+
 def _caller(events: Sequence[Event]) -> logs.Caller:
     return logs.Caller(
         len(events),
         [
-            (index, str(one["id"]), hashlib.sha1(repr((one["x"], one["y"])).encode()).hexdigest())
+            (index, 0, str(one["id"]), _sha1(one["x"])[:14] + _sha1(one["y"])[:14])
             for index, one in enumerate(events)
             if one.get("id") is not None
         ],

@@ -123,7 +123,14 @@ def fold_entry(
 
 def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | None]) -> None:
     payload, skipped = fields["events"], fields["skip"]
-    expected = _sha1(folded.chain + folded.position + fields["from"] + _sha1(payload) + skipped)
+    expected = _sha1(
+        folded.chain
+        + folded.position
+        + fields["from"]
+        + _sha1(payload)
+        + skipped
+        + fields.get("joined", "")
+    )
     assert fields["chain"] == expected, "the chain does not lead from the entry before"
     skip = set(json.loads(skipped))
     for index, event in enumerate(json.loads(payload)):

@@ -2,36 +2,47 @@
 -- Append one batch of labelled events to a stream's log, each event id at most once.
 -- Every check that can fail precedes the first write.
 --
--- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets, for a source
+-- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets
+--      8… the slots of the ring of waiting predictions, if ARGV 10 says so
 -- ARGV 1 model uid
 --      2 producer, 3 sequence: name this immutable batch
 --      4 position id, 5 position chain: where the caller's replica stands
 --      6 payload: JSON array of events, as accepted
 --      7 sha1 of the payload
 --      8 callers (msgpack): per caller [number of events, marks]; marks is a flat list of
---        (index in the caller's events, kind, event id, digest), or absent
+--        (index in the caller's events, kind, event id, digest), or absent. Kind 0: an event;
+--        digest: 14 hex digits of its features, 14 of its label. Kind 1: the label of a waiting
+--        prediction; digest: 14 hex digits, then its JSON
 --      9 byte limit of the entries in the reply
---      10 a source's name, 11 the offset where the batch begins, 12 that where the next one does:
+--      10 whether the ring's keys are there: 1 or 0
+--      11 a source's name, 12 the offset where the batch begins, 13 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
 --
 -- Replies: gone | stale | lost
+--        | ring: predictions wait on this stream; send the batch again with the ring's keys
 --        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
---        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries
+--        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries,
+--          joined, early
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
---   (caller, index in its events) of event ids that came before with other content.
+--   (caller, index in its events, why) of callers refused whole: 0 the id came before with other
+--   content, 1 no prediction waits under that id, 2 it waited too long; joined: JSON of the
+--   predictions that the events of the own entry were joined to, by index, or ''; early: indices
+--   of labels that wait for their prediction.
 --#include common
 --#include producers
+--#include entry
+--#include seen
+--#include ring
 
 local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
-local CHUNK = 1000
 
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
 
-local source = ARGV[10]
+local source = ARGV[11]
 local record = not source and redis.call('HGET', producers, producer)
 if record then
   local r = cmsgpack.unpack(record)
@@ -40,11 +51,11 @@ if record then
 end
 if source then
   local offset = redis.call('HGET', KEYS[7], source) or ''
-  if offset ~= ARGV[11] then return {'moved', offset} end
+  if offset ~= ARGV[12] then return {'moved', offset} end
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
-  'generation_ids', 'seen_ms', 'seen_ids', 'count')
+  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted')
 local last, last_chain = m[1], m[2]
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
 
@@ -62,32 +73,90 @@ local function known(ids)
   return found
 end
 
+local now = redis.call('TIME')
+local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local ring, slots
+if ARGV[10] == '1' then
+  slots = {}
+  for i = 1, SLOTS do slots[i] = KEYS[7 + i] end
+  ring = ring_of(meta)
+elseif m[10] then
+  return {'ring'}
+end
+
+-- What speaks against an event of `kind` under an id that came before or waits, and what it is
+-- joined to. Results: skip, why it is refused, waiting prediction.
+local function judged(kind, digest, before, waiting)
+  if not before and waiting and string.sub(waiting[1], 1, 1) == 'L' then
+    before = string.sub(waiting[1], 2)
+    waiting = nil
+  end
+  if before then
+    local same = before == digest
+    if kind == 1 then same = string.sub(before, 15) == string.sub(digest, 1, 14) end
+    if same then return true end
+    return false, 0
+  end
+  if waiting and string.sub(waiting[1], 1, 1) == 'E' then
+    local label = kind == 1 and string.sub(digest, 1, 14) or string.sub(digest, 15)
+    if string.sub(waiting[1], 2, 15) ~= label then return false, 0 end
+    return kind == 1
+  end
+  local prediction = waiting and cmsgpack.unpack(waiting[1])
+  if kind == 1 then
+    if not prediction then
+      if ring and ring.early then return false, nil, nil, true end
+      return false, 1
+    end
+    if waiting[2] == oldest(ring) then return false, 2 end
+  elseif prediction then
+    if prediction[1] ~= string.sub(digest, 1, 14) then return false, 0 end
+    if waiting[2] == oldest(ring) then return false, nil, nil end
+  end
+  return false, nil, prediction
+end
+
 local accepted, marked = {}, {}
 local skip, refused = {}, {}
+local joined, settled, early, early_labels = {}, {}, {}, {}
+local too_late, unknown = 0, 0
 local first = 0
 for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
   local count, marks = caller[1], caller[2]
   if marks then
-    local mine, mine_marked, mine_skip, conflict = {}, {}, {}, nil
+    local mine, mine_marked, mine_skip = {}, {}, {}
+    local mine_joined, mine_settled, mine_early = {}, {}, {}
+    local conflict, why
     local from = 1
     while from <= #marks and not conflict do
       local to = math.min(from + 4 * CHUNK, #marks + 1)
       local ids = {}
       for i = from, to - 1, 4 do ids[#ids + 1] = marks[i + 2] end
       local found = known(ids)
+      local waiting = ring and waiting_of(slots, ring, ids) or {}
       for k, id in ipairs(ids) do
         local at = from + 4 * (k - 1)
-        local index, digest = marks[at], marks[at + 3]
+        local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
         local before = found[k] or accepted[id] or mine[id]
-        if not before then
+        local drop, reason, prediction, keep = judged(kind, digest, before, waiting[k])
+        if reason then
+          conflict, why = index, reason
+          break
+        elseif drop then
+          mine_skip[#mine_skip + 1] = first + index
+        elseif keep then
+          mine[id] = string.rep('0', 14) .. string.sub(digest, 1, 14)
+          mine_early[#mine_early + 1] = {id, digest, first + index}
+          mine_skip[#mine_skip + 1] = first + index
+        else
+          if prediction then
+            if kind == 1 then digest = prediction[1] .. string.sub(digest, 1, 14) end
+            mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
+          end
+          if waiting[k] then mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction} end
           mine[id] = digest
           mine_marked[#mine_marked + 1] = id
           mine_marked[#mine_marked + 1] = digest
-        elseif before == digest then
-          mine_skip[#mine_skip + 1] = first + index
-        else
-          conflict = index
-          break
         end
       end
       from = to
@@ -95,52 +164,54 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
     if conflict then
       refused[#refused + 1] = number - 1
       refused[#refused + 1] = conflict
+      refused[#refused + 1] = why
+      if why == 1 then unknown = unknown + 1 end
+      if why == 2 then too_late = too_late + 1 end
       for index = first, first + count - 1 do skip[#skip + 1] = index end
     else
       for id, digest in pairs(mine) do accepted[id] = digest end
       for _, word in ipairs(mine_marked) do marked[#marked + 1] = word end
       for _, index in ipairs(mine_skip) do skip[#skip + 1] = index end
+      for _, part in ipairs(mine_joined) do joined[#joined + 1] = part end
+      for _, part in ipairs(mine_settled) do settled[#settled + 1] = part end
+      for _, part in ipairs(mine_early) do early[#early + 1] = part end
     end
   end
   first = first + count
 end
 
-local now = redis.call('TIME')
-local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
 local between, more = entries_after(log, last, position, tonumber(ARGV[9]))
 
-local id, appended = last, 0
+local id, appended, joined_json = last, 0, ''
 chain = last_chain
+if #joined > 0 then
+  local parts = {}
+  for i, part in ipairs(joined) do parts[i] = joined_text(part[1], part[2], part[3]) end
+  joined_json = '{' .. table.concat(parts, ',') .. '}'
+end
 if #skip < first then
   appended = 1
-  local from = producer .. ':' .. ARGV[3]
-  chain = redis.sha1hex(last_chain .. last .. from .. ARGV[7] .. skip_text)
-  local bytes = m[3] + #payload
-  local count = m[9] + first - #skip
-  id = redis.call('XADD', log, '*', 'events', payload, 'skip', skip_text, 'from', from,
-    'chain', chain, 'bytes', bytes, 'count', count)
-  redis.call('HSET', meta, 'last', id, 'chain', chain, 'bytes', bytes, 'count', count)
+  id, chain = append_entry(meta, log, {last, last_chain, m[3], m[9]}, producer .. ':' .. ARGV[3],
+    payload, ARGV[7], skip, first, joined_json)
 end
-
 if #marked > 0 then
-  for i = 1, #marked, 2 * CHUNK do
-    redis.call('HSET', current, unpack(marked, i, math.min(i + 2 * CHUNK - 1, #marked)))
-  end
-  local ids = m[6] + #marked / 2
-  if ids >= tonumber(m[8]) or now_ms - m[5] >= tonumber(m[7]) then
-    redis.call('UNLINK', previous)
-    redis.call('HSET', meta, 'generation', 1 - generation, 'generation_start', now_ms,
-      'generation_ids', 0)
-  else
-    redis.call('HSET', meta, 'generation_ids', ids)
-  end
+  mark_seen(meta, {KEYS[5], KEYS[6]}, {m[4], m[5], m[6], m[7], m[8]}, marked, now_ms)
 end
+for _, part in ipairs(settled) do settle(meta, slots, part) end
+for i, part in ipairs(early) do
+  early_labels[i] = part[3]
+  redis.call('HSET', slots[ring.slot + 1], part[1], 'E' .. part[2])
+end
+if #joined > 0 then redis.call('HINCRBY', meta, 'labels_joined', #joined) end
+if unknown > 0 then redis.call('HINCRBY', meta, 'labels_unknown', unknown) end
+if too_late > 0 then redis.call('HINCRBY', meta, 'labels_late', too_late) end
 
 if source then
-  redis.call('HSET', KEYS[7], source, ARGV[12])
+  redis.call('HSET', KEYS[7], source, ARGV[13])
 else
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end
 
-return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between}
+return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between, joined_json,
+  early_labels}

@@ -7,8 +7,12 @@
 --      5 where it starts: now | log (the oldest entry) | an entry id, with 6 its chain
 --      7 uid of the checkpoint, or ''
 --      8 events and 9 payload bytes that the stream is to keep at least, or ''
+--      10 ms that predictions wait for labels, 11 how many, 12 default label as JSON or '',
+--         13 its digest, 14 whether labels may come first (1 or 0); 15 whether the model says so (1),
+--         or these are what a stream has of which no model says
 --
 -- Replies: lost (the log does not hold that entry) | missing (no such checkpoint)
+--        | other (predictions wait on the stream under other rules)
 --        | ok, position id, position chain
 --#include common
 
@@ -20,6 +24,14 @@ if stored then
   return {'ok', id, chain}
 end
 if checkpoint ~= '' and redis.call('EXISTS', KEYS[4]) == 0 then return {'missing'} end
+
+local LATE = {'wait_ms', 'max_waiting', 'default', 'default_digest', 'early'}
+local late = redis.call('HMGET', meta, 'predicted', unpack(LATE))
+if late[1] and ARGV[15] == '1' then
+  for i = 1, #LATE do
+    if (late[1 + i] or '') ~= ARGV[9 + i] then return {'other'} end
+  end
+end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'keep_events', 'keep_bytes')
 local last, chain = m[1], m[2]
@@ -43,6 +55,15 @@ for i, kept in ipairs({'keep_events', 'keep_bytes'}) do
   local asked = tonumber(ARGV[7 + i])
   if asked and asked > (tonumber(m[2 + i]) or -1) then
     redis.call('HSET', meta, kept, ARGV[7 + i])
+  end
+end
+if not late[2] or ARGV[15] == '1' then
+  for i = 1, #LATE do
+    if ARGV[9 + i] ~= '' then
+      redis.call('HSET', meta, LATE[i], ARGV[9 + i])
+    else
+      redis.call('HDEL', meta, LATE[i])
+    end
   end
 end
 if checkpoint ~= '' then redis.call('HSET', meta, 'pin:' .. checkpoint .. ':' .. uid, 'base') end

@@ -16,7 +16,15 @@ from starlette.types import Receive, Scope, Send
 
 import hinged
 from hinged_service.appender import Appender
-from hinged_service.errors import Conflict, Detail, ModelGone, ServiceError, Unprocessable
+from hinged_service.errors import (
+    Conflict,
+    Detail,
+    Expired,
+    ModelGone,
+    NotFound,
+    ServiceError,
+    Unprocessable,
+)
 from hinged_service.events import MAX_DETAILS, Event, Question, parse_events, parse_questions
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
@@ -25,7 +33,7 @@ from hinged_service.routes.bodies import at_least, read_json_body
 from hinged_service.routes.problems import internal_error, problem
 from hinged_service.settings import Settings
 
-__all__ = ["Duplicate", "Learned", "Learning", "Predicted", "Predicting"]
+__all__ = ["Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]
 
 
 class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
@@ -84,6 +92,22 @@ class Learned(msgspec.Struct, gc=False):
     hinge_loss: float
     position: str
     duplicate: bool = False
+
+
+class Early(msgspec.Struct, gc=False):
+    """The answer for a label that came before its prediction: it waits for it.
+
+    Parameters
+    ----------
+    position
+        Where the log stands.
+    early
+        True.
+
+    """
+
+    position: str
+    early: Annotated[bool, Meta(examples=[True])] = True
 
 
 class Duplicate(msgspec.Struct, gc=False):
@@ -172,6 +196,8 @@ class Predicting(_Call):
         else:
             predict = replica.fold.answers.predict
             answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
+        if any(question.id is not None for question in questions):
+            await _kept(appender, questions, answers, many)
         return _encode(answers if many else answers[0])
 
 
@@ -189,20 +215,38 @@ class Learning(_Call):
             return b"[]"
         try:
             learned = await appender.learn(events, payload)
-        except Conflict as conflict:
-            if not many:  # the path of a lone event has no index
-                conflict.errors = [Detail("id", fault.reason) for fault in conflict.errors]
+        except (Conflict, NotFound, Expired) as refused:
+            _unindexed(refused, many)
             raise
         late = [(i, r) for i, r in enumerate(learned.outcomes) if type(r) is Refused]
         if late:
             raise _refusal(late, many, logged=True)
         outcomes: Any = learned.outcomes
         at, label = str(learned.position), fold.answers.label
-        answers = [
+        answers: list[Any] = [
             Duplicate(at) if o is None else Learned(label(o[0]), o[1], o[2], o[3], o[4], at)
             for o in outcomes
         ]
+        for i in learned.early:
+            answers[i] = Early(at)
         return _encode(answers if many else answers[0])
+
+
+def _unindexed(refused: ServiceError, many: bool) -> None:
+    """Name the field of a lone event without an index."""
+    if not many:
+        refused.errors = [Detail("id", fault.reason) for fault in refused.errors]
+
+
+async def _kept(
+    appender: Appender, questions: list[Question], answers: list[Predicted], many: bool
+) -> None:
+    """Keep what was predicted until the labels come."""
+    try:
+        await appender.keep(questions, [answer.y for answer in answers])
+    except Conflict as conflict:
+        _unindexed(conflict, many)
+        raise
 
 
 def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Prediction]:

@@ -10,6 +10,7 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.routes.common import (
     AtLeast,
@@ -34,6 +35,26 @@ class ModelListed(BaseModel):
     name: str
     spec: ModelSpec
     base: str = Field(description="The position at which the model starts.")
+
+
+class Labels(BaseModel):
+    """Predictions that waited for their labels; the first seven of the whole stream."""
+
+    predicted: int = Field(description="Predictions that were kept under an id.")
+    waiting: int = Field(description="Those whose label has not come.")
+    joined: int = Field(description="Those whose label came.")
+    defaulted: int = Field(description="Those given the default label.")
+    expired: int = Field(description="Those given up without a label.")
+    late: int = Field(description="Labels that came too late.")
+    unknown: int = Field(description="Labels of no prediction.")
+    coverage: float | None = Field(
+        description="The share of the predictions that do not wait any more whose label came."
+    )
+    labelled: int = Field(description="Events of this model that were such a label.")
+    served: int = Field(description="Predictions of this model that have a label, or the default.")
+    served_mistakes: int = Field(description="Those that were wrong.")
+    mean_delay_s: float | None = Field(description="How long the labels took, on average.")
+    longest_delay_s: float = Field(description="How long they took at most.")
 
 
 class Drift(BaseModel):
@@ -61,6 +82,9 @@ class ModelInfo(ModelListed):
     frozen: bool = Field(description="Whether it only predicts.")
     configured: dict[str, Any] = Field(description="Parameters changed since it was created.")
     metrics: dict[str, Any] = Field(description="Its progressive metrics by name.")
+    labels: Labels | None = Field(
+        None, description="Predictions and their labels, once one was made with an id."
+    )
     drifts: int = Field(description="Drifts that its detector found.")
     detections: list[Drift] = Field(description="The latest of them, oldest first.")
     perceptron_loss: float = Field(description="Sum of max(0, -margin), likewise.")
@@ -168,6 +192,7 @@ def router(settings: Settings) -> APIRouter:
             frozen=fold.frozen,
             configured=fold.configured,
             metrics=fold.metrics.report() if fold.metrics is not None else {},
+            labels=await _labels(appender),
             drifts=fold.detected,
             detections=[Drift(**d._asdict()) for d in fold.detections],
             perceptron_loss=account.perceptron_loss,
@@ -226,6 +251,23 @@ def router(settings: Settings) -> APIRouter:
         return Response(body, media_type="application/json")
 
     return routes
+
+
+async def _labels(appender: Appender) -> Labels | None:
+    fold = appender.replica.fold
+    if not (appender.keeps or fold.labelled):
+        return None
+    counts = await appender.labels()
+    done = counts["predicted"] - counts["waiting"]
+    return Labels(
+        **counts,
+        coverage=counts["joined"] / done if done > 0 else None,
+        labelled=fold.labelled,
+        served=fold.served,
+        served_mistakes=fold.served_mistakes,
+        mean_delay_s=fold.delay_ms / fold.labelled / 1000 if fold.labelled else None,
+        longest_delay_s=fold.longest_delay_ms / 1000,
+    )
 
 
 def _weights_body(shown: dict[str, Any], position: str, top: int | None) -> bytes:

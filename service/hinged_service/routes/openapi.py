@@ -8,7 +8,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from hinged_service.events import Event, MixedEvent, MixedQuestion, Question
+from hinged_service.events import Event, LateEvent, MixedEvent, MixedQuestion, Question
 from hinged_service.routes import checkpoints, commands, hot, streams
 from hinged_service.spec import ModelSpec
 
@@ -18,7 +18,8 @@ _TEMPLATE = "#/components/schemas/{}"
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
 _REASONS = {
     "400": "The body is not JSON.",
-    "404": "There is no such model.",
+    "404": "There is no such model, or no prediction that waits for that label.",
+    "410": "The prediction was given up before its label came.",
     "409": "An event id was used for another event, or the log contradicts at_least.",
     "413": "The body is too large.",
     "415": "The body is not application/json.",
@@ -51,6 +52,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         hot.Predicted,
         hot.Learned,
         hot.Duplicate,
+        hot.Early,
+        LateEvent,
     )
     _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
     known = document.setdefault("components", {}).setdefault("schemas", {})
@@ -65,7 +68,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         "/v1/models/{model}/learn": _hot_path(
             "Learn",
             "Event",
-            ["Learned", "Duplicate"],
+            ["Learned", "Duplicate", "Early"],
             {"id": "e1", "x": {"clicks": 3, "age": 0.4}, "y": True},
         ),
     }
@@ -85,7 +88,8 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
 
 
 def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[str, Any]:
-    one: dict[str, Any] = {"anyOf": [_ref(body), _ref(f"Mixed{body}")]}
+    kinds = [body, f"Mixed{body}", *(["LateEvent"] if body == "Event" else [])]
+    one: dict[str, Any] = {"anyOf": [_ref(kind) for kind in kinds]}
     one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
     answer = {"anyOf": [_ref(name) for name in answers]}
     parameters: list[dict[str, Any]] = [

@@ -34,9 +34,6 @@ _CATCH_UP = load("catch_up")
 _COMMAND = load("command")
 _PACK = msgspec.msgpack.Encoder()
 
-EVENT_KIND = 0
-"""The kind of a mark: an ordinary labelled event that carries its own features."""
-
 
 class Entry(NamedTuple):
     """One log entry.
@@ -53,6 +50,8 @@ class Entry(NamedTuple):
         Payload bytes and events that the log ever took up to and including this entry.
     command
         JSON of a command; `None` for an entry of events.
+    joined
+        JSON of the predictions that events were joined to, by index; `None` if none.
 
     """
 
@@ -62,6 +61,7 @@ class Entry(NamedTuple):
     bytes_so_far: int
     events_so_far: int
     command: bytes | None = None
+    joined: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -73,13 +73,13 @@ class Caller:
     count
         Its number of events.
     marks
-        For events with an id: index within the caller's events, event id,
-        digest of the content.
+        For events with an id: index within the caller's events, kind, event id,
+        digest of the content, as `hinged_service.events.mark` gives them.
 
     """
 
     count: int
-    marks: Sequence[tuple[int, str, str]] = ()
+    marks: Sequence[tuple[int, int, str, str]] = ()
 
 
 class Span(NamedTuple):
@@ -134,14 +134,16 @@ class Appended(NamedTuple):
         `lost`: the log does not hold the caller's position, nothing was
         written; `stale`: a later batch of the producer came first, nothing was
         written; `gone`: the model does not follow the stream (any more); `moved`:
-        the source stands elsewhere, nothing was written.
+        the source stands elsewhere, nothing was written; `ring`: send it again
+        with the keys of the ring, nothing was written.
     position
         Of the batch's own entry; the log's end if nothing of it counted.
     skip
         Indices in the payload that do not count.
     refused
-        (caller, index within its events) of each event id that came before
-        with other content; that caller's events do not count.
+        By caller the index within its events, and why, of an event that cannot be
+        taken: 0 its id came before with other content, 1 no prediction waits under
+        it, 2 it waited too long. No event of that caller counts.
     appended
         Whether there is an entry of the batch's own in the log.
     stored
@@ -151,18 +153,24 @@ class Appended(NamedTuple):
         reply was too small for all of it.
     offset
         If `moved`: where the source stands.
+    joined
+        JSON of the predictions that the batch's events were joined to, if any.
+    early
+        Indices in the payload of labels that now wait for their prediction.
 
     """
 
-    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved"]
+    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
-    refused: Mapping[int, int] = MappingProxyType({})
+    refused: Mapping[int, tuple[int, int]] = MappingProxyType({})
     appended: bool = False
     stored: str | None = None
     entries: Sequence[Entry] = ()
     more: bool = False
     offset: str = ""
+    joined: bytes | None = None
+    early: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +190,23 @@ async def append(
     position: Position,
     batch: Batch,
     reply_bytes: int,
+    ring: bool,
     timeout_s: float | None = None,
 ) -> Appended:
     """Append a batch for the model `uid`, whose replica stands at `position`.
+
+    Parameters
+    ----------
+    connection, keys, uid, position
+        The worker's connection, the stream's keys, the model, its replica's place.
+    batch
+        The batch.
+    reply_bytes
+        How many bytes of entries the reply may carry.
+    ring
+        Whether predictions may wait for these events.
+    timeout_s
+        Longest to wait, in seconds.
 
     Raises
     ------
@@ -194,10 +216,7 @@ async def append(
 
     """
     callers = [
-        (
-            caller.count,
-            [part for index, name, sha in caller.marks for part in (index, EVENT_KIND, name, sha)],
-        )
+        (caller.count, [part for mark in caller.marks for part in mark])
         if caller.marks
         else (caller.count,)
         for caller in batch.callers
@@ -211,7 +230,8 @@ async def append(
             keys.followers,
             keys.producers,
             *keys.seen,
-            *(() if span is None else (keys.offsets,)),
+            keys.offsets,
+            *(keys.pending if ring else ()),
         ],
         uid,
         batch.producer,
@@ -222,6 +242,7 @@ async def append(
         hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
         _PACK.encode(callers),
         reply_bytes,
+        int(ring),
         *(span or ()),
         timeout_s=timeout_s,
     )
@@ -232,7 +253,7 @@ async def append(
         return Appended(kind)
     own = Position(reply[1].decode(), reply[2].decode())
     skip = _indices(reply[3])
-    refused = dict(zip(reply[4][::2], reply[4][1::2], strict=True))
+    refused = {a: (b, c) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
     if kind == "replay":
         appended = len(skip) < sum(caller.count for caller in batch.callers)
         return Appended("replay", own, skip, refused, appended)
@@ -245,6 +266,8 @@ async def append(
         reply[6].decode(),
         _entries(reply[8]),
         bool(reply[7]),
+        joined=reply[9] or None,
+        early=frozenset(reply[10]),
     )
 
 
@@ -362,6 +385,7 @@ def _entries(found: list[Any]) -> list[Entry]:
                 int(fields[b"bytes"]),
                 int(fields[b"count"]),
                 fields.get(b"command"),
+                fields.get(b"joined"),
             )
         )
     return entries

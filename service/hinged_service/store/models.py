@@ -36,6 +36,7 @@ __all__ = [
     "Saved",
     "Snapshot",
     "Stored",
+    "Waiting",
     "delete",
     "find",
     "followers",
@@ -113,6 +114,32 @@ class Kept(NamedTuple):
 
     events: int | None
     bytes: int | None
+
+
+class Waiting(NamedTuple):
+    """How a stream's predictions wait for their labels.
+
+    Parameters
+    ----------
+    wait_ms, most
+        How long at least, and how many at most.
+    default
+        The label of those that wait in vain, as JSON; empty for none.
+    digest
+        Its digest.
+    early
+        Whether labels may come first.
+    said
+        Whether the model's spec says so.
+
+    """
+
+    wait_ms: int
+    most: int
+    default: str
+    digest: str
+    early: bool
+    said: bool
 
 
 class Stored(NamedTuple):
@@ -248,6 +275,7 @@ async def register(
     start: Position | Literal["now", "log"] = "now",
     checkpoint: str | None = None,
     kept: Kept | None = None,
+    waiting: Waiting | None = None,
 ) -> Position:
     """Make `uid` a follower of the stream; return its snapshot's position.
 
@@ -263,15 +291,19 @@ async def register(
         The uid of the checkpoint that it starts with.
     kept
         What the stream is to keep at least.
+    waiting
+        How its predictions wait for their labels; a day if left out.
 
     Raises
     ------
     Conflict
-        The log does not hold the position, or there is no such checkpoint.
+        The log does not hold the position, there is no such checkpoint, or predictions
+        wait under other rules already.
 
     """
     where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
     keep = kept or Kept(None, None)
+    wait = waiting or Waiting(86_400_000, 100_000, "", "", early=False, said=False)
     reply = await connection.run(
         _REGISTER,
         [
@@ -287,7 +319,10 @@ async def register(
         *where,
         checkpoint or "",
         *("" if n is None else n for n in keep),
+        *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.said)),
     )
+    if reply[0] == b"other":
+        raise Conflict("Predictions wait on that stream for their labels under other rules.")
     if reply[0] == b"lost":
         raise Conflict(
             "The log does not reach back to that checkpoint any more: it can be restored into a "

@@ -1,0 +1,53 @@
+#!lua
+-- Turn the ring of waiting predictions; give those that waited in vain the stream's default label.
+--
+-- KEYS 1 meta  2 log  3 seen:0  4 seen:1  5… the ring's slots
+-- ARGV 1 most predictions to label in this call
+--
+-- Reply: 1 if there is more to do at once, else 0
+--#include entry
+--#include seen
+--#include ring
+
+local meta, log = KEYS[1], KEYS[2]
+if redis.call('HEXISTS', meta, 'predicted') == 0 then return 0 end
+local now = redis.call('TIME')
+local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local slots = {}
+for i = 1, SLOTS do slots[i] = KEYS[4 + i] end
+local ring = ring_of(meta)
+turn(meta, slots, ring, now_ms)
+if not ring.retiring then return 0 end
+
+local late = tonumber(ring.retiring)
+local d = redis.call('HMGET', meta, 'cursor', 'default', 'default_digest')
+local reply = redis.call('HSCAN', slots[late + 1], d[1], 'COUNT', ARGV[1])
+local events, joined, marked = {}, {}, {}
+for i = 1, #reply[2], 2 do
+  local id, value = reply[2][i], reply[2][i + 1]
+  local kind = string.sub(value, 1, 1)
+  if kind ~= 'L' and kind ~= 'E' then
+    local prediction = cmsgpack.unpack(value)
+    local digest = prediction[1] .. d[3]
+    events[#events + 1] = '{"id":' .. cjson.encode(id) .. ',"y":' .. d[2] .. '}'
+    joined[#joined + 1] = joined_text(#events - 1, prediction, true, ',"default":true')
+    marked[#marked + 1] = id
+    marked[#marked + 1] = digest
+    redis.call('HSET', slots[late + 1], id, 'L' .. digest)
+  end
+end
+if #events > 0 then
+  local payload = '[' .. table.concat(events, ',') .. ']'
+  append_entry(meta, log, redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'count'),
+    'default:' .. late, payload, redis.sha1hex(payload), {}, #events,
+    '{' .. table.concat(joined, ',') .. '}')
+  mark_seen(meta, {KEYS[3], KEYS[4]}, redis.call('HMGET', meta, 'generation', 'generation_start',
+    'generation_ids', 'seen_ms', 'seen_ids'), marked, now_ms)
+  redis.call('HINCRBY', meta, 'labels_defaulted', #events)
+end
+if reply[1] == '0' then
+  redis.call('HDEL', meta, 'retiring', 'cursor')
+else
+  redis.call('HSET', meta, 'cursor', reply[1])
+end
+return 1

@@ -1,0 +1,91 @@
+-- Shared by the scripts that know of predictions waiting for their labels.
+--
+-- The ring is eight hashes. One takes new predictions, the six before it wait, and the eighth,
+-- the oldest, has expired: its ids are kept for one more turn, to tell too late from never. The
+-- ring turns every sixth of the stream's `wait_ms`, so that a prediction waits at least that long.
+--
+-- An id's value: 'L' + 28 hex digits: labelled, by the digest of features and label;
+-- 'E' + 14 hex digits + the label's JSON: a label that came before its prediction;
+-- else a waiting prediction, as msgpack: {digest of the features, features as JSON, ms since 1970,
+-- flat list of (model uid, label as JSON)}.
+
+local SLOTS = 8
+
+-- What of the stream's meta the ring is.
+local function ring_of(meta)
+  local r = redis.call('HMGET', meta, 'slot', 'slot_start', 'wait_ms', 'max_waiting', 'retiring',
+    'early')
+  return {slot = tonumber(r[1] or 0), start = tonumber(r[2]), wait = tonumber(r[3]),
+    most = tonumber(r[4]), retiring = r[5], early = r[6] == '1'}
+end
+
+-- The slot that has expired.
+local function oldest(ring) return (ring.slot + 1) % SLOTS end
+
+-- Turn the ring as often as it is due; with a default label one turn waits for the one before.
+local function turn(meta, slots, ring, now_ms)
+  if not ring.start then
+    ring.start = now_ms
+    redis.call('HSET', meta, 'slot', ring.slot, 'slot_start', now_ms)
+  end
+  local step = math.ceil(ring.wait / 6)
+  local turns = 0
+  while now_ms - ring.start >= step and not ring.retiring and turns < SLOTS do
+    local gone = oldest(ring)
+    redis.call('UNLINK', slots[gone + 1])
+    ring.slot, ring.start, turns = gone, ring.start + step, turns + 1
+    local late = oldest(ring)
+    local waiting = tonumber(redis.call('HGET', meta, 'waiting:' .. late) or 0)
+    redis.call('HDEL', meta, 'waiting:' .. late)
+    if waiting > 0 then
+      redis.call('HINCRBY', meta, 'waiting', -waiting)
+      if redis.call('HEXISTS', meta, 'default') == 1 then
+        ring.retiring = tostring(late)
+        redis.call('HSET', meta, 'retiring', late, 'cursor', '0')
+      else
+        redis.call('HINCRBY', meta, 'labels_expired', waiting)
+      end
+    end
+  end
+  if turns == SLOTS then ring.start = now_ms end
+  if turns > 0 then redis.call('HSET', meta, 'slot', ring.slot, 'slot_start', ring.start) end
+end
+
+-- What the ring has of each id of a list: value, slot; newest slots first.
+local function waiting_of(slots, ring, ids)
+  local found = {}
+  local some = false
+  for back = 0, SLOTS - 1 do
+    local slot = (ring.slot - back) % SLOTS
+    if redis.call('EXISTS', slots[slot + 1]) == 1 then
+      local values = redis.call('HMGET', slots[slot + 1], unpack(ids))
+      for i = 1, #ids do
+        if values[i] and not found[i] then
+          found[i] = {values[i], slot}
+          some = true
+        end
+      end
+    end
+  end
+  return found, some
+end
+
+-- One prediction as the log tells of it, for the event that it is joined to; `more` is further JSON.
+local function joined_text(index, prediction, with_features, more)
+  local served = {}
+  for i = 1, #prediction[4], 2 do
+    served[#served + 1] = '"' .. prediction[4][i] .. '":' .. prediction[4][i + 1]
+  end
+  local x = with_features and '"x":' .. prediction[2] .. ',' or ''
+  return '"' .. index .. '":{' .. x .. '"at":' .. string.format('%.0f', prediction[3])
+    .. ',"served":{' .. table.concat(served, ',') .. '}' .. (more or '') .. '}'
+end
+
+-- Note that an id has its label: {slot, id, digest of features and label, prediction if one waited}.
+local function settle(meta, slots, part)
+  redis.call('HSET', slots[part[1] + 1], part[2], 'L' .. part[3])
+  if part[4] then
+    redis.call('HINCRBY', meta, 'waiting:' .. part[1], -1)
+    redis.call('HINCRBY', meta, 'waiting', -1)
+  end
+end

@@ -1,0 +1,128 @@
+#!lua
+-- Keep predictions until their labels come; a label that came first is joined at once.
+-- Every check that can fail precedes the first write.
+--
+-- KEYS 1 meta  2 log  3 followers  4 seen:0  5 seen:1  6… the ring's slots
+-- ARGV 1 model uid
+--      2 callers (msgpack): per caller a flat list of (id, digest of the features, features as
+--        JSON, predicted label as JSON)
+--
+-- Replies: gone | ok, per caller 0 if it was kept, else a pair: index of the first prediction
+--   that was not, and why: 1 other features wait under that id, 2 it has its label, 3 too many wait
+--#include entry
+--#include seen
+--#include ring
+
+local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
+local uid = ARGV[1]
+if redis.call('HEXISTS', followers, uid) == 0 then return {'gone'} end
+local now = redis.call('TIME')
+local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local slots = {}
+for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
+local ring = ring_of(meta)
+turn(meta, slots, ring, now_ms)
+local left = ring.most - tonumber(redis.call('HGET', meta, 'waiting') or 0)
+
+-- The first prediction that a model served for an id is the one that counts.
+local function note_served(served, model, y)
+  for i = 1, #served, 2 do
+    if served[i] == model then return end
+  end
+  served[#served + 1] = model
+  served[#served + 1] = y
+end
+
+local answers = {}
+local fresh, changed, early = {}, {}, {}
+local added = 0
+for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local ids = {}
+  for i = 1, #caller, 4 do ids[#ids + 1] = caller[i] end
+  local found = waiting_of(slots, ring, ids)
+  local seen = redis.call('HMGET', KEYS[4], unpack(ids))
+  local seen_before = redis.call('HMGET', KEYS[5], unpack(ids))
+  local answer = 0
+  local mine, mine_changed, mine_early, mine_served = {}, {}, {}, {}
+  local count = 0
+  for k, id in ipairs(ids) do
+    local at = 4 * k - 3
+    local digest, x, y = caller[at + 1], caller[at + 2], caller[at + 3]
+    local before = found[k]
+    local waiting = fresh[id] or mine[id] or changed[id] and changed[id][1]
+    local why = 0
+    if waiting then
+      if waiting[1] ~= digest then why = 1 end
+    elseif before then
+      local kind = string.sub(before[1], 1, 1)
+      if kind == 'L' or before[2] == oldest(ring) then
+        why = 2
+      elseif kind == 'E' then
+        mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
+      else
+        waiting = cmsgpack.unpack(before[1])
+        if waiting[1] ~= digest then
+          why = 1
+        else
+          mine_changed[id] = {waiting, before[2]}
+        end
+      end
+    elseif seen[k] or seen_before[k] then
+      why = 2
+    elseif count + added >= left then
+      why = 3
+    else
+      mine[id] = {digest, x, now_ms, {uid, y}}
+      count = count + 1
+    end
+    if why ~= 0 then
+      answer = {k - 1, why}
+      break
+    end
+    if waiting then mine_served[#mine_served + 1] = {waiting[4], y} end
+  end
+  answers[number] = answer
+  if answer == 0 then
+    for _, served in ipairs(mine_served) do note_served(served[1], uid, served[2]) end
+    added = added + count
+    for id, value in pairs(mine) do fresh[id] = value end
+    for id, value in pairs(mine_changed) do changed[id] = value end
+    for id, value in pairs(mine_early) do early[id] = value end
+  end
+end
+
+local key = slots[ring.slot + 1]
+for id, value in pairs(fresh) do redis.call('HSET', key, id, cmsgpack.pack(value)) end
+for id, value in pairs(changed) do
+  redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
+end
+if added > 0 then
+  redis.call('HINCRBY', meta, 'waiting:' .. ring.slot, added)
+  redis.call('HINCRBY', meta, 'waiting', added)
+end
+if next(early) then
+  local events, joined, marked = {}, {}, {}
+  local order = {}
+  for id in pairs(early) do order[#order + 1] = id end
+  table.sort(order)
+  for i, id in ipairs(order) do
+    local value = early[id]
+    local digest = value[3][1] .. string.sub(value[1], 2, 15)
+    events[i] = string.sub(value[1], 16)
+    joined[i] = joined_text(i - 1, value[3], true)
+    marked[#marked + 1] = id
+    marked[#marked + 1] = digest
+    redis.call('HSET', slots[value[2] + 1], id, 'L' .. digest)
+  end
+  local payload = '[' .. table.concat(events, ',') .. ']'
+  append_entry(meta, log, redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'count'),
+    'early:' .. uid, payload, redis.sha1hex(payload), {}, #events,
+    '{' .. table.concat(joined, ',') .. '}')
+  mark_seen(meta, {KEYS[4], KEYS[5]}, redis.call('HMGET', meta, 'generation', 'generation_start',
+    'generation_ids', 'seen_ms', 'seen_ids'), marked, now_ms)
+  redis.call('HINCRBY', meta, 'labels_joined', #events)
+end
+local predicted = added
+for _ in pairs(early) do predicted = predicted + 1 end
+if predicted > 0 then redis.call('HINCRBY', meta, 'predicted', predicted) end
+return {'ok', answers}

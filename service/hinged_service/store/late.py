@@ -1,0 +1,145 @@
+"""Predictions that wait for their labels: kept, given up, counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.scripts import load
+from hinged_service.store.connection import Connection
+
+__all__ = ["COUNTS", "Room", "counts", "retire"]
+
+_WAIT = load("wait")
+_RETIRE = load("retire")
+_PACK = msgspec.msgpack.Encoder()
+
+_RETIRED_AT_ONCE = 500
+_MOST_TURNS = 400
+_MOST_AT_ONCE = 2_000
+_RETRY_S = 0.02
+
+COUNTS = {
+    "predicted": "predicted",
+    "waiting": "waiting",
+    "joined": "labels_joined",
+    "defaulted": "labels_defaulted",
+    "expired": "labels_expired",
+    "late": "labels_late",
+    "unknown": "labels_unknown",
+}
+"""What is counted of predictions and labels, by the field of the stream's meta."""
+
+Prediction = tuple[str, str, str, str]
+"""Id, digest of the features, features as JSON, predicted label as JSON."""
+
+
+class Room:
+    """Keeps a model's predictions, one request in flight: what waits meanwhile goes together.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._queue: list[tuple[Sequence[Prediction], asyncio.Future[Any]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    async def keep(
+        self, predictions: Sequence[Prediction], timeout_s: float
+    ) -> tuple[int, int] | None:
+        """Keep predictions, all of them or none.
+
+        Returns
+        -------
+        `None`; or index of the first that cannot be kept, and why: 1 other features
+        wait under its id, 2 that has its label, 3 too many wait.
+
+        Raises
+        ------
+        ModelGone, Unavailable
+            The model was deleted; Redis does not answer.
+
+        """
+        answer: asyncio.Future[tuple[int, int] | None] = self._loop.create_future()
+        self._queue.append((predictions, answer))
+        if self._task is None:
+            self._task = self._loop.create_task(self._work(timeout_s))
+        return await answer
+
+    async def _work(self, timeout_s: float) -> None:
+        while self._queue:
+            taken, count = [], 0
+            while self._queue and count < _MOST_AT_ONCE:
+                taken.append(self._queue.pop(0))
+                count += len(taken[-1][0])
+            try:
+                answers = await self._send([callers for callers, _ in taken], timeout_s)
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+                for _, answer in taken:
+                    if not answer.done():
+                        answer.set_exception(error)
+                        answer.exception()  # whoever waits has it
+                continue
+            for (_, answer), found in zip(taken, answers, strict=True):
+                if not answer.done():
+                    answer.set_result(None if found == 0 else tuple(found))
+        self._task = None
+
+    async def _send(
+        self, callers: Sequence[Sequence[Prediction]], timeout_s: float
+    ) -> Sequence[Any]:
+        on = self._keys.on
+        packed = _PACK.encode([[part for one in caller for part in one] for caller in callers])
+        deadline_s = self._loop.time() + timeout_s
+        while True:
+            try:
+                reply = await self._connection.run(
+                    _WAIT,
+                    [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                    self._keys.uid,
+                    packed,
+                )
+                break
+            except Unavailable:
+                if self._loop.time() + _RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+        if reply[0] == b"gone":
+            raise ModelGone("The model was deleted.")
+        answers: Sequence[Any] = reply[1]
+        return answers
+
+
+async def retire(connection: Connection, keys: StreamKeys) -> None:
+    """Give up the predictions that waited too long; label them if the stream has a default.
+
+    Raises
+    ------
+    Unavailable
+        Redis does not answer.
+
+    """
+    for _ in range(_MOST_TURNS):
+        more = await connection.run(
+            _RETIRE, [keys.meta, keys.log, *keys.seen, *keys.pending], _RETIRED_AT_ONCE
+        )
+        if not more:
+            return
+
+
+async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int]:
+    """Return how many predictions were made, wait, got a label, and how."""
+    meta = await connection.hgetall(keys.meta)
+    return {name: int(meta.get(field, 0)) for name, field in COUNTS.items()}
