@@ -2,7 +2,7 @@
 -- Append one batch of labelled events to a stream's log, each event id at most once.
 -- Every check that can fail precedes the first write.
 --
--- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets, for a source
+-- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets, 8 dead: for a source
 -- ARGV 1 model uid
 --      2 producer, 3 sequence: name this immutable batch
 --      4 position id, 5 position chain: where the caller's replica stands
@@ -13,6 +13,7 @@
 --      9 byte limit of the entries in the reply
 --      10 a source's name, 11 the offset where the batch begins, 12 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
+--      13 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
 --
 -- Replies: gone | stale | lost
 --        | moved, offset: the source's batches have come so far; '' for not at all
@@ -27,6 +28,7 @@ local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local CHUNK = 1000
+local DEAD_LETTERS = 10000
 
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
@@ -139,6 +141,15 @@ end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[12])
+  local places, letters = unpack(cmsgpack.unpack(ARGV[13]))
+  for i = 1, #refused, 2 do -- each event is a caller by itself
+    letters[#letters + 1] = {places[refused[i] + 1] or '', 'id names another event already', ''}
+  end
+  for _, letter in ipairs(letters) do
+    redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,
+      'offset', letter[1], 'reason', letter[2], 'record', letter[3])
+  end
+  if #letters > 0 then redis.call('HINCRBY', meta, 'dead', #letters) end
 else
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end
