@@ -20,6 +20,7 @@ from hinged_service.routes import (
     explain,
     health,
     hot,
+    inference,
     models,
     openapi,
     problems,
@@ -98,7 +99,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
-    for part in (models, commands, checkpoints, explain, streams):
+    for part in (models, commands, checkpoints, explain, streams, inference):
         app.include_router(part.router(settings))
     app.include_router(health.router)
     openapi.install(app)

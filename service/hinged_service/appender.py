@@ -626,7 +626,9 @@ class Appender:
             for fail in fails:
                 fail(error)
             return False
-        except Exception as error:
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic in the Rust of River is no Exception
             logger.exception("model %s: set aside", self.entry.uid)
             self._retire()  # the replica may have moved by halves: never use or save it again
             aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)

@@ -41,7 +41,7 @@ class StreamKeys:
 
     @property
     def meta(self) -> str:
-        """Hash: the stream's uid, last entry id and chain, byte count, id window, holds."""
+        """Hash: the stream's uid, last entry id and chain, byte count, id window, holds, dead letters."""
         return self._key("meta")
 
     @property
@@ -80,6 +80,16 @@ class StreamKeys:
         return self._key("offsets")
 
     @property
+    def inbox(self) -> str:
+        """Stream: events from anybody, on their way to the log; trimmed behind what was taken."""
+        return self._key("inbox")
+
+    @property
+    def dead(self) -> str:
+        """Stream, the last 10,000: source, offset, reason and beginning of records refused."""
+        return self._key("dead")
+
+    @property
     def checkpoints(self) -> str:
         """Hash: checkpoint uid to what it is of; and `name:` with its name to its uid."""
         return self._key("checkpoints")
@@ -96,7 +106,8 @@ class StreamKeys:
             self.aliases,
             self.offsets,
             *self.pending,
-            self._key("inbox"),
+            self.inbox,
+            self.dead,
         ]
 
     def model(self, uid: str) -> ModelKeys:

@@ -40,6 +40,7 @@ Name = Literal[
 _STATE_VERSION = 1
 _THRESHOLDS = [-1e-7, *(i / 9 for i in range(1, 9)), 1.0 + 1e-7]
 """Where River's ROC AUC cuts the probability."""
+_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 _river: Any = metrics  # not all of River is typed
 _BINARY: dict[str, Any] = {
     "accuracy": _river.Accuracy,
@@ -406,8 +407,8 @@ class Metrics:
                 continue
             try:
                 counts.update(y_true, y_pred, proba)
-            except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-                self._errors[key] = f"{type(error).__name__}: {error}"[:200]
+            except _FAULTS as error:
+                self._errors[key] = _reason(error)
 
     def report(self) -> dict[str, Any]:
         """Return the value of every metric by its name.
@@ -426,7 +427,10 @@ class Metrics:
         key = _key(spec)
         if key in self._errors:
             return {"error": self._errors[key]}
-        value = self._counts[key].get(spec.metric)
+        try:
+            value = self._counts[key].get(spec.metric)
+        except _FAULTS as error:  # of the value only: what was counted is sound
+            return {"error": _reason(error)}
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     def get_state(self) -> dict[str, Any]:
@@ -461,6 +465,10 @@ class Metrics:
             raise hinged.InvalidState(f"the metrics are damaged: {error}") from None
         self._counts = fresh
         self._errors = dict(errors)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
 
 
 def _key(spec: MetricSpec | RollingSpec) -> str:

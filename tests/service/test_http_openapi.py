@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,27 @@ CALLS = {
     "/v1/models/{model}/learn": {"post"},
     "/v1/models/{model}/predict": {"post"},
     "/v1/models/{model}/weights": {"get"},
+    "/v1/models/{model}/explain": {"post"},
+    **{
+        f"/v1/models/{{model}}/{command}": {"post"}
+        for command in ("configure", "freeze", "unfreeze", "reset", "restore", "import", "replay")
+    },
+    "/v1/models/{model}/checkpoints": {"get", "post"},
+    "/v1/models/{model}/checkpoints/{checkpoint}": {"delete"},
+    "/v1/models/{model}/checkpoints/{checkpoint}/export": {"get"},
+    "/v1/streams": {"get"},
+    "/v1/streams/{stream}": {"get"},
+    "/v1/aliases": {"get"},
+    "/v1/aliases/{alias}": {"put", "delete"},
+    "/v1/aliases/{alias}/promote": {"post"},
+    "/v2": {"get"},
+    "/v2/health/live": {"get"},
+    "/v2/health/ready": {"get"},
+    **{
+        f"/v2/models/{{model}}{version}{call}": {verb}
+        for version in ("", "/versions/{version}")
+        for call, verb in (("", "get"), ("/ready", "get"), ("/infer", "post"))
+    },
     "/healthz": {"get"},
     "/readyz": {"get"},
 }
@@ -95,7 +117,7 @@ def test_every_call_is_described_and_nothing_else(document: dict[str, Any]) -> N
             assert call["summary"]
             assert set(call["responses"]) & {"200", "201", "204"}
             named = {p["name"] for p in call.get("parameters", []) if p["in"] == "path"}
-            assert named == ({"model"} if "{model}" in path else set())
+            assert named == set(re.findall(r"{(\w+)}", path))
     ids = [call["operationId"] for calls in document["paths"].values() for call in calls.values()]
     assert len(set(ids)) == len(ids)
 
@@ -108,16 +130,17 @@ def test_every_reference_leads_to_a_schema(document: dict[str, Any]) -> None:
         assert resolve(document, {"$ref": reference})
 
 
-def test_every_error_is_described_as_the_problem_document_it_is(document: dict[str, Any]) -> None:
+def test_every_error_is_described_in_the_form_it_has(document: dict[str, Any]) -> None:
     for path, calls in document["paths"].items():
         for verb, call in calls.items():
             for code, answer in call["responses"].items():
                 if code[0] not in "45":
                     continue
-                (kind,) = answer["content"]
-                assert kind == "application/problem+json", (path, verb, code)
-                schema = answer["content"][kind]["schema"]
-                assert schema == {"$ref": "#/components/schemas/Problem"}, (path, verb, code)
+                form = "Problem", "application/problem+json"
+                if path.startswith("/v2"):
+                    form = "InferenceError", "application/json"
+                schema = {"$ref": f"#/components/schemas/{form[0]}"}
+                assert answer["content"] == {form[1]: {"schema": schema}}, (path, verb, code)
 
 
 def bodies(document: dict[str, Any], path: str, verb: str) -> list[Any]:

@@ -19,10 +19,20 @@ from hinged_service.client.errors import (
 )
 from hinged_service.client.events import Event
 from hinged_service.client.exchange import Retries
+from hinged_service.client.management_results import (
+    AliasInfo,
+    Checkpoint,
+    Follower,
+    Promoted,
+    StreamInfo,
+    StreamListed,
+)
 from hinged_service.client.remote import RemoteClassifier
 from hinged_service.client.results import (
+    Drift,
     Duplicate,
     ExpertWeights,
+    Explanation,
     Label,
     Learned,
     LinearWeights,
@@ -35,16 +45,21 @@ from hinged_service.client.results import (
 from hinged_service.client.sync import Client
 
 __all__ = [
+    "AliasInfo",
     "AsyncClient",
     "BadAnswer",
     "Busy",
+    "Checkpoint",
     "Client",
     "Conflict",
+    "Drift",
     "Duplicate",
     "Event",
     "ExpertWeights",
     "Expired",
+    "Explanation",
     "Fault",
+    "Follower",
     "HingedError",
     "Invalid",
     "Label",
@@ -57,8 +72,11 @@ __all__ = [
     "NotFound",
     "Outcome",
     "Prediction",
+    "Promoted",
     "RemoteClassifier",
     "Retries",
+    "StreamInfo",
+    "StreamListed",
     "TooLarge",
     "Unavailable",
     "Unreachable",

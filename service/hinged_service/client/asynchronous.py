@@ -15,7 +15,9 @@ from hinged_service.client.calls import Call
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.management import AsyncManagement
 from hinged_service.client.results import (
+    Explanation,
     Label,
     ModelInfo,
     ModelListed,
@@ -29,7 +31,7 @@ __all__ = ["AsyncClient"]
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(AsyncManagement):
     """A client of the service for asyncio: `Client` with calls that are awaited.
 
     A call that is cancelled may have counted or not. An event that had an id of
@@ -157,6 +159,17 @@ class AsyncClient:
         """Yield the prediction of each event, as `Client.predict_many`."""
         batcher = Batcher(encode_question, batch_events, batch_bytes)
         return self._each(xs, batcher, lambda batch: calls.predict_many(name, batch, at_least))
+
+    async def explain(
+        self,
+        name: str,
+        x: Mapping[Any, Any],
+        *,
+        label: Label | None = None,
+        at_least: str | None = None,
+    ) -> Explanation:
+        """Return what each feature adds to a score, as `Client.explain`."""
+        return await self._run(calls.explain(name, encode_question(x), label, at_least))
 
     async def learn(
         self,

@@ -14,6 +14,7 @@ from hinged_service.client.errors import BadAnswer, Fault, Invalid
 from hinged_service.client.events import Encoded, plain_label
 from hinged_service.client.results import (
     Duplicate,
+    Explanation,
     Label,
     Learned,
     ModelInfo,
@@ -27,13 +28,18 @@ __all__ = [
     "Call",
     "create_model",
     "delete_model",
+    "encoded",
+    "explain",
     "headers",
     "learn",
     "learn_many",
     "model",
+    "model_path",
     "models",
+    "name_part",
     "predict",
     "predict_many",
+    "read_nothing",
     "ready",
     "weights",
 ]
@@ -86,6 +92,7 @@ _read_listed = msgspec.json.Decoder(ModelListed).decode
 _read_list = msgspec.json.Decoder(list[ModelListed]).decode
 _read_info = msgspec.json.Decoder(ModelInfo).decode
 _read_weights = msgspec.json.Decoder(Weights).decode
+_read_explanation = msgspec.json.Decoder(Explanation).decode
 
 
 def headers(api_key: str | None) -> dict[str, str]:
@@ -96,11 +103,7 @@ def headers(api_key: str | None) -> dict[str, str]:
 
 def create_model(name: str, spec: Mapping[str, Any]) -> Call[ModelListed]:
     """Return the call that creates a model; repeated, it changes nothing."""
-    try:
-        body = msgspec.json.encode(spec)
-    except (TypeError, UnicodeEncodeError) as error:
-        raise Invalid("Nothing was sent.", errors=[Fault("spec", f"is no JSON: {error}")]) from None
-    return Call("PUT", _path(name), _read_listed, body=body)
+    return Call("PUT", model_path(name), _read_listed, body=encoded(spec, "spec"))
 
 
 def models() -> Call[list[ModelListed]]:
@@ -110,33 +113,31 @@ def models() -> Call[list[ModelListed]]:
 
 def model(name: str, at_least: str | None) -> Call[ModelInfo]:
     """Return the call that looks at a model."""
-    return Call("GET", _path(name), _read_info, _query(at_least=at_least))
+    return Call("GET", model_path(name), _read_info, _query(at_least=at_least))
 
 
 def delete_model(name: str) -> Call[None]:
     """Return the call that deletes a model."""
-    return Call("DELETE", _path(name), _read_nothing, gone_is_done=True)
+    return Call("DELETE", model_path(name), read_nothing, gone_is_done=True)
 
 
 def weights(name: str, top: int | None, label: Label | None, at_least: str | None) -> Call[Weights]:
     """Return the call for the weights that predict."""
-    plain = None if label is None else plain_label(label, "label")
-    text = plain if plain is None or isinstance(plain, str) else msgspec.json.encode(plain).decode()
-    query = {**_query(top=top, at_least=at_least), **({} if text is None else {"class": text})}
-    return Call("GET", _path(name, "/weights"), _read_weights, query)
+    query = {**_query(top=top, at_least=at_least), **_class(label)}
+    return Call("GET", model_path(name, "/weights"), _read_weights, query)
 
 
 def predict(name: str, question: Encoded, at_least: str | None) -> Call[Prediction]:
     """Return the call that predicts one event."""
     query = _query(at_least=at_least)
-    return Call("POST", _path(name, "/predict"), _read_prediction, query, question.json)
+    return Call("POST", model_path(name, "/predict"), _read_prediction, query, question.json)
 
 
 def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Prediction]]:
     """Return the call that predicts an array of events."""
     return Call(
         "POST",
-        _path(name, "/predict"),
+        model_path(name, "/predict"),
         lambda body: _as_many(_read_predictions(body), batch),
         _query(at_least=at_least),
         _array(batch),
@@ -144,9 +145,17 @@ def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Pre
     )
 
 
+def explain(
+    name: str, question: Encoded, label: Label | None, at_least: str | None
+) -> Call[Explanation]:
+    """Return the call that explains a prediction."""
+    query = {**_query(at_least=at_least), **_class(label)}
+    return Call("POST", model_path(name, "/explain"), _read_explanation, query, question.json)
+
+
 def learn(name: str, event: Encoded) -> Call[Outcome]:
     """Return the call that learns one event."""
-    path, ids = _path(name, "/learn"), _ids([event])
+    path, ids = model_path(name, "/learn"), _ids([event])
     return Call(
         "POST", path, lambda body: _outcome(_read_outcome(body)), body=event.json, event_ids=ids
     )
@@ -156,7 +165,7 @@ def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
     """Return the call that learns an array of events, all or none of them."""
     return Call(
         "POST",
-        _path(name, "/learn"),
+        model_path(name, "/learn"),
         lambda body: _as_many([_outcome(answer) for answer in _read_outcomes(body)], batch),
         body=_array(batch),
         event_ids=_ids(batch.items),
@@ -169,14 +178,54 @@ def ready() -> Call[bool]:
     return Call("GET", "/readyz", lambda _: True, repeated=False)
 
 
-def _path(name: str, below: str = "") -> str:
+def encoded(document: Mapping[str, Any], what: str) -> bytes:
+    """Return a document as JSON.
+
+    Raises
+    ------
+    Invalid
+        Saying that `what` is no JSON.
+
+    """
+    try:
+        return msgspec.json.encode(document)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise Invalid("Nothing was sent.", errors=[Fault(what, f"is no JSON: {error}")]) from None
+
+
+def model_path(name: str, below: str = "") -> str:
+    """Return the path of a model, or of something below it."""
+    return f"/v1/models/{name_part(name, 'model')}{below}"
+
+
+def name_part(name: str, what: str) -> str:
+    """Return a name as one part of a path.
+
+    Raises
+    ------
+    Invalid
+        If it would be none.
+
+    """
     if name in ("", ".", ".."):
-        raise Invalid("Nothing was sent.", errors=[Fault("name", "must name a model")])
-    return f"/v1/models/{quote(name, safe='')}{below}"
+        raise Invalid("Nothing was sent.", errors=[Fault("name", f"must name a {what}")])
+    return quote(name, safe="")
+
+
+def read_nothing(_: bytes) -> None:
+    """Read an answer that says nothing."""
+    return
 
 
 def _query(**values: object) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _class(label: Label | None) -> dict[str, str]:
+    if label is None:
+        return {}
+    plain = plain_label(label, "label")
+    return {"class": plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()}
 
 
 def _array(batch: Batch) -> bytes:
@@ -196,7 +245,3 @@ def _as_many(answers: list[T], batch: Batch) -> list[T]:
 def _outcome(answer: dict[str, Any]) -> Outcome:
     kind: type[Outcome] = Duplicate if answer.get("duplicate") else Learned
     return msgspec.convert(answer, kind)
-
-
-def _read_nothing(_: bytes) -> None:
-    return None

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 __all__ = [
+    "Drift",
     "Duplicate",
     "ExpertWeights",
+    "Explanation",
     "Label",
     "Learned",
     "LinearWeights",
@@ -115,6 +117,25 @@ class ModelListed(msgspec.Struct, frozen=True):
     base: str
 
 
+class Drift(msgspec.Struct, frozen=True):
+    """A drift that a model's detector found.
+
+    Parameters
+    ----------
+    entry
+        Id of the log entry; its first part is the time in ms.
+    number
+        Number of the event within the entry.
+    events
+        Events of the model until then.
+
+    """
+
+    entry: str
+    number: int
+    events: int
+
+
 class ModelInfo(ModelListed, frozen=True):
     """A model, its position and its account.
 
@@ -146,6 +167,20 @@ class ModelInfo(ModelListed, frozen=True):
         Binary: the labels, the negative one first. Multiclass: those seen.
     snapshot
         Entry id of the snapshot in Redis.
+    progress
+        The share of the stream's log that it has learned; below 1 it is catching up.
+    excluded
+        Events of the stream that its spec leaves out.
+    frozen
+        Whether it only predicts.
+    configured
+        Parameters changed since it was created.
+    metrics
+        Its progressive metrics by name.
+    drifts
+        Drifts that its detector found.
+    detections
+        The latest of them, oldest first.
     stale_s
         The model's age in seconds while Redis does not answer, else `None`.
 
@@ -164,6 +199,13 @@ class ModelInfo(ModelListed, frozen=True):
     features: int
     classes: tuple[Label, ...]
     snapshot: str
+    progress: float = 1.0
+    excluded: int = 0
+    frozen: bool = False
+    configured: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    drifts: int = 0
+    detections: tuple[Drift, ...] = ()
     stale_s: float | None = None
 
 
@@ -217,3 +259,31 @@ class Weights(msgspec.Struct, frozen=True):
     intercept: float | None = None
     classes: dict[str, LinearWeights] | None = None
     experts: tuple[ExpertWeights, ...] | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What each feature adds to a score.
+
+    Parameters
+    ----------
+    y
+        The label whose score is explained; `None` while no class is known.
+    score
+        The sum of the intercept and all contributions.
+    intercept
+        What is there without features.
+    contributions
+        By the features that the learner sees, largest magnitude first.
+    features
+        The same by the features of the event.
+    position
+        The place in the log up to which the model had learned.
+
+    """
+
+    y: Label | None
+    score: float
+    intercept: float
+    contributions: dict[str, float]
+    features: dict[str, float]
+    position: str

@@ -16,7 +16,9 @@ from hinged_service.client.calls import Call
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.management import Management
 from hinged_service.client.results import (
+    Explanation,
     Label,
     ModelInfo,
     ModelListed,
@@ -30,7 +32,7 @@ __all__ = ["Client"]
 T = TypeVar("T")
 
 
-class Client:
+class Client(Management):
     """A blocking client of the service; it may be shared by threads.
 
     What fails for a while is sent again until a deadline. That is safe: every
@@ -243,6 +245,35 @@ class Client:
         """
         batcher = Batcher(encode_question, batch_events, batch_bytes)
         return self._each(xs, batcher, lambda batch: calls.predict_many(name, batch, at_least))
+
+    def explain(
+        self,
+        name: str,
+        x: Mapping[Any, Any],
+        *,
+        label: Label | None = None,
+        at_least: str | None = None,
+    ) -> Explanation:
+        """Return what each feature of an event adds to the model's score.
+
+        Parameters
+        ----------
+        name
+            The model.
+        x
+            As in `predict`.
+        label
+            Multiclass: the class whose score is explained; the predicted one if `None`.
+        at_least
+            As in `model`.
+
+        Raises
+        ------
+        Conflict
+            If the score of its learner is no sum over features.
+
+        """
+        return self._run(calls.explain(name, encode_question(x), label, at_least))
 
     def learn(
         self,

@@ -2,8 +2,8 @@
 -- Append one batch of labelled events to a stream's log, each event id at most once.
 -- Every check that can fail precedes the first write.
 --
--- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets
---      8… the slots of the ring of waiting predictions, if ARGV 10 says so
+-- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets  8 dead
+--      9… the slots of the ring of waiting predictions, if ARGV 10 says so
 -- ARGV 1 model uid
 --      2 producer, 3 sequence: name this immutable batch
 --      4 position id, 5 position chain: where the caller's replica stands
@@ -17,6 +17,7 @@
 --      10 whether the ring's keys are there: 1 or 0
 --      11 a source's name, 12 the offset where the batch begins, 13 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
+--      14 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
 --
 -- Replies: gone | stale | lost
 --        | ring: predictions wait on this stream; send the batch again with the ring's keys
@@ -38,6 +39,12 @@
 local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
+local DEAD_LETTERS = 10000
+local WHY = {
+  'id names another event already',
+  'id names no prediction that waits for its label',
+  'id names a prediction that waited too long',
+}
 
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
@@ -78,7 +85,7 @@ local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
 local ring, slots
 if ARGV[10] == '1' then
   slots = {}
-  for i = 1, SLOTS do slots[i] = KEYS[7 + i] end
+  for i = 1, SLOTS do slots[i] = KEYS[8 + i] end
   ring = ring_of(meta)
 elseif m[10] then
   return {'ring'}
@@ -153,7 +160,9 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
             if kind == 1 then digest = prediction[1] .. string.sub(digest, 1, 14) end
             mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
           end
-          if waiting[k] then mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction} end
+          if waiting[k] then
+            mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction}
+          end
           mine[id] = digest
           mine_marked[#mine_marked + 1] = id
           mine_marked[#mine_marked + 1] = digest
@@ -209,6 +218,15 @@ if too_late > 0 then redis.call('HINCRBY', meta, 'labels_late', too_late) end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[13])
+  local places, letters = unpack(cmsgpack.unpack(ARGV[14]))
+  for i = 1, #refused, 3 do -- each event is a caller by itself
+    letters[#letters + 1] = {places[refused[i] + 1] or '', WHY[refused[i + 2] + 1], ''}
+  end
+  for _, letter in ipairs(letters) do
+    redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,
+      'offset', letter[1], 'reason', letter[2], 'record', letter[3])
+  end
+  if #letters > 0 then redis.call('HINCRBY', meta, 'dead', #letters) end
 else
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end

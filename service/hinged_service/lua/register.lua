@@ -8,8 +8,8 @@
 --      7 uid of the checkpoint, or ''
 --      8 events and 9 payload bytes that the stream is to keep at least, or ''
 --      10 ms that predictions wait for labels, 11 how many, 12 default label as JSON or '',
---         13 its digest, 14 whether labels may come first (1 or 0); 15 whether the model says so (1),
---         or these are what a stream has of which no model says
+--         13 its digest, 14 whether labels may come first (1 or 0); 15 whether the model says so
+--         (1), or these are what a stream has of which no model says
 --
 -- Replies: lost (the log does not hold that entry) | missing (no such checkpoint)
 --        | other (predictions wait on the stream under other rules)

@@ -70,7 +70,7 @@ local function waiting_of(slots, ring, ids)
   return found, some
 end
 
--- One prediction as the log tells of it, for the event that it is joined to; `more` is further JSON.
+-- One prediction as the log tells of it, for the event it is joined to; `more` is further JSON.
 local function joined_text(index, prediction, with_features, more)
   local served = {}
   for i = 1, #prediction[4], 2 do
@@ -81,7 +81,7 @@ local function joined_text(index, prediction, with_features, more)
     .. ',"served":{' .. table.concat(served, ',') .. '}' .. (more or '') .. '}'
 end
 
--- Note that an id has its label: {slot, id, digest of features and label, prediction if one waited}.
+-- Note that an id has its label: {slot, id, digest of features and label, what waited, if it did}.
 local function settle(meta, slots, part)
   redis.call('HSET', slots[part[1] + 1], part[2], 'L' .. part[3])
   if part[4] then

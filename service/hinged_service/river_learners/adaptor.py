@@ -102,6 +102,9 @@ class Adaptor:
     def _teach(self, x: Features, y: Any, w: float) -> None:
         teach(self._model, x, y, w if self._weighted else None)
 
+    def _norm(self, x: Features) -> float:
+        return math.hypot(*x.values())
+
     def _account(
         self, x: Features, kept: Features, margin: float, mistake: bool
     ) -> tuple[bool, float]:
@@ -112,7 +115,7 @@ class Adaptor:
         account.updates += 1
         account.mistakes += mistake
         account.ignored += len(x) - len(kept)
-        account.add_norm(math.hypot(*x.values()), self._constant)
+        account.add_norm(self._norm(x), self._constant)
         if margin < 1.0:
             account.add_margin(margin)
         return True, max(0.0, 1.0 - margin)

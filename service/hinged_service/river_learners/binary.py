@@ -13,7 +13,7 @@ from hinged.events import binary_target
 from hinged.vector import Features
 from hinged_service.river_learners.adaptor import Adaptor
 
-__all__ = ["RiverBinary"]
+__all__ = ["RiverBinary", "linear_weights"]
 
 
 class RiverBinary(Adaptor):
@@ -86,9 +86,13 @@ class RiverBinary(Adaptor):
         `w . x + intercept`.
 
         """
-        model = self._model
-        if isinstance(model, linear_model.ALMAClassifier):
-            return {"weights": dict(model.w), "intercept": 0.0}
-        if isinstance(model, (linear_model.LogisticRegression, linear_model.PAClassifier)):
-            return {"weights": dict(model.weights), "intercept": model.intercept}
-        return None
+        return linear_weights(self._model)
+
+
+def linear_weights(model: Any) -> dict[str, Any] | None:
+    """Return copies of the weights and the intercept of a River classifier, `None` of others."""
+    if isinstance(model, linear_model.ALMAClassifier):
+        return {"weights": dict(model.w), "intercept": 0.0}
+    if isinstance(model, (linear_model.LogisticRegression, linear_model.PAClassifier)):
+        return {"weights": dict(model.weights), "intercept": model.intercept}
+    return None

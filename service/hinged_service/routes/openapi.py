@@ -9,13 +9,14 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from hinged_service.events import Event, LateEvent, MixedEvent, MixedQuestion, Question
-from hinged_service.routes import checkpoints, commands, hot, streams
+from hinged_service.routes import checkpoints, commands, hot, inference, streams
 from hinged_service.spec import ModelSpec
 
 __all__ = ["install"]
 
 _TEMPLATE = "#/components/schemas/{}"
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
+_INFERENCE_ERROR = {"application/json": {"schema": {"$ref": _TEMPLATE.format("InferenceError")}}}
 _REASONS = {
     "400": "The body is not JSON.",
     "404": "There is no such model, or no prediction that waits for that label.",
@@ -58,7 +59,13 @@ def _document(app: FastAPI) -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
     known = document.setdefault("components", {}).setdefault("schemas", {})
     known |= schemas
-    for body in (ModelSpec, *commands.bodies, *checkpoints.bodies, *streams.bodies):
+    for body in (
+        ModelSpec,
+        *commands.bodies,
+        *checkpoints.bodies,
+        *streams.bodies,
+        *inference.bodies,
+    ):
         schema = body.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
         known |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
@@ -77,12 +84,13 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _errors_as_they_are(document: dict[str, Any]) -> None:
-    """Describe every error as a problem document; FastAPI knows only its own form."""
-    for calls in document["paths"].values():
+    """Describe every error in the form it has; FastAPI knows only its own."""
+    for path, calls in document["paths"].items():
+        form = _INFERENCE_ERROR if path.startswith("/v2") else _PROBLEM
         for call in calls.values():
             for code, answer in call["responses"].items():
                 if code >= "400":
-                    answer["content"] = _PROBLEM
+                    answer["content"] = form
     for unused in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(unused, None)
 

@@ -22,6 +22,7 @@ __all__ = [
     "CaughtUp",
     "Commanded",
     "Entry",
+    "Letter",
     "Span",
     "append",
     "catch_up",
@@ -82,6 +83,25 @@ class Caller:
     marks: Sequence[tuple[int, int, str, str]] = ()
 
 
+class Letter(NamedTuple):
+    """A record of a source that is no event, for the stream of dead letters.
+
+    Parameters
+    ----------
+    offset
+        Its place in the source.
+    reason
+        Why it is none.
+    record
+        The record, or its beginning.
+
+    """
+
+    offset: str
+    reason: str
+    record: bytes
+
+
 class Span(NamedTuple):
     """The part of an outside source that a batch brings.
 
@@ -92,12 +112,20 @@ class Span(NamedTuple):
     start, end
         Where the batch begins and where the next one does; the start is empty for
         the first batch of all. Offsets are compared as text.
+    places
+        The offset of each event, for the dead letter of one whose id came before with
+        other content.
+    letters
+        Records in between that are no events: they become dead letters if the batch is
+        taken, in the same script.
 
     """
 
     source: str
     start: str
     end: str
+    places: Sequence[str] = ()
+    letters: Sequence[Letter] = ()
 
 
 class Batch(NamedTuple):
@@ -231,6 +259,7 @@ async def append(
             keys.producers,
             *keys.seen,
             keys.offsets,
+            keys.dead,
             *(keys.pending if ring else ()),
         ],
         uid,
@@ -243,7 +272,7 @@ async def append(
         _PACK.encode(callers),
         reply_bytes,
         int(ring),
-        *(span or ()),
+        *(() if span is None else (*span[:3], _PACK.encode(span[3:]))),
         timeout_s=timeout_s,
     )
     kind = reply[0].decode()

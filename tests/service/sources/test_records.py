@@ -1,0 +1,98 @@
+"""Records as they come from outside: events of a model, or the reason why not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from hinged_service.fold import Fold
+from hinged_service.sources.records import MAX_RECORD_BYTES, Fault, Raw, gather, read
+from hinged_service.spec import ModelSpec
+
+GOOD = b'{"x":{"a":1},"y":true}'
+
+
+def fold(**spec: Any) -> Fold:
+    return Fold(
+        ModelSpec.model_validate_json(json.dumps({"learner": {"type": "perceptron"}} | spec))
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "reason"),
+    [
+        (b"", "", "is empty"),
+        (b"[" + GOOD + b"]", "", "is an array: a record is one event"),
+        (GOOD + b"," + GOOD, "", "is not valid JSON"),
+        (b'{"x":{"a":1', "", "is not valid JSON"),
+        (b'{"x":{"a":"\xff"},"y":true}', "", "is not valid JSON"),
+        (b'{"x":{"a":1}}', "y", "is missing"),
+        (b'{"y":true}', "x", "is missing"),
+        (b'{"x":{"a":1},"y":"spam"}', "y", "must be true or false (or 1 or 0)"),
+        (b'{"x":{"a":1},"y":1.0}', "y", "must be true or false (or 1 or 0)"),
+        (b'{"x":{"a":"0.25"},"y":true}', "x['a']", "not '0.25'"),
+        (b'{"x":{"a":null},"y":true}', "x['a']", "not null"),
+        (b'{"x":{"a":1%s},"y":true}' % (b"0" * 400), "x['a']", "between -1e100 and 1e100"),
+        (b'{"x":{"a":1},"y":true,"id":9007199254740993}', "id", "must be text"),
+        (b'{"x":' + b'{"a":' * 20_000, "", "nested too deeply"),
+        (b"[" * 100_000, "", "is an array"),
+        (b" " * (MAX_RECORD_BYTES + 1), "", f"at most {MAX_RECORD_BYTES} are taken"),
+    ],
+)
+def test_what_is_no_event_is_told_by_field_and_reason(body: bytes, field: str, reason: str) -> None:
+    found = read([fold()], body)
+    assert isinstance(found, Fault)
+    assert found.field == field
+    assert reason in found.reason
+
+
+def test_five_thousand_digits_are_refused() -> None:
+    found = read([fold()], b'{"x":{"a":1},"y":' + b"1" * 5_000 + b"}")
+    assert isinstance(found, Fault)
+
+
+def test_any_model_of_the_stream_may_take_an_event() -> None:
+    numbers, texts = fold(), fold(pipeline=[{"type": "BagOfWords", "on": "t"}])
+    body = b'{"x":{"t":"free money"},"y":true}'
+    assert isinstance(read([numbers], body), Fault)
+    assert not isinstance(read([numbers, texts], body), Fault)
+    assert not isinstance(read([texts, numbers], GOOD), Fault)
+    assert read([numbers, texts], b'{"x":{},"y":3}') == read([numbers], b'{"x":{},"y":3}')
+
+
+def test_an_id_beside_the_event_becomes_its_own() -> None:
+    for body in (GOOD, GOOD + b" \n", b'{"x":{"a":1},"y":true,"id":null}'):
+        found = read([fold()], body, 'e"1')
+        assert not isinstance(found, Fault)
+        event, text = found
+        assert event.id == json.loads(text)["id"] == 'e"1'
+    same = read([fold()], b'{"x":{"a":1},"y":true,"id":"e1"}', "e1")
+    assert not isinstance(same, Fault)
+    other = read([fold()], b'{"x":{"a":1},"y":true,"id":"e1"}', "e2")
+    assert other == Fault("id", "is 'e1' within the event and 'e2' beside it")
+    assert isinstance(read([fold()], GOOD, ""), Fault)
+
+
+def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead() -> None:
+    records: list[dict[str, Any]] = [
+        {"x": {"a": 0.1 + 0.2, "b": 3}, "y": True, "w": 0.5},
+        {"x": {"a": float("nan")}, "y": True},
+        {"x": {"a": 10**400}, "y": True},
+        {"x": {"a": object()}, "y": True},
+        {"x": {"a": 1e-300}, "y": 0, "id": "e"},
+    ]
+    from_mappings = gather([fold()], [Raw(str(n), r) for n, r in enumerate(records)])
+    assert from_mappings.places == ["0", "4"]
+    assert [letter.offset for letter in from_mappings.letters] == ["1", "2", "3"]
+    assert msgspec.json.decode(b"[" + from_mappings.payload + b"]")[0]["x"]["a"] == 0.1 + 0.2
+    good = [Raw(str(n), msgspec.json.encode(records[n])) for n in (0, 4)]
+    from_bytes = gather([fold()], good)
+    assert from_bytes.events == from_mappings.events
+    assert from_bytes.payload == from_mappings.payload
+    told = gather([fold()], [Raw("7", Fault("", "line 3: is cut off"))])
+    assert told.letters == [("7", "line 3: is cut off", b"")]
+    long = gather([fold()], [Raw("8", b"x" * 5_000)])
+    assert len(long.letters[0].record) == 1_000
