@@ -201,7 +201,10 @@ class Appender:
         """
         replica = await load_replica(connection, settings, entry)
         appender = cls(connection, settings, name, entry, replica, producer, sequence)
-        appender._saver.keep(await models.kept(connection, appender.keys.on))
+        try:
+            appender._saver.keep(await models.kept(connection, appender.keys.on))
+        except DamagedState as error:
+            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
         reader = asyncio.ensure_future(appender.read())
         await asyncio.wait([reader], timeout=_OPEN_S)
         if reader.done():

@@ -240,7 +240,7 @@ def parse_events(
     events = _decoded(body, many, _EVENTS[mixed])
     if isinstance(events, Exception):
         late = _decoded(body, many, _LATE)
-        if isinstance(late, Exception) or not all(_is_late(event, mixed) for event in late):
+        if isinstance(late, Exception) or not _are_late(late, mixed):
             _refuse(body, events, _EVENTS[mixed])
         events = late
     _check_count(events, max_events)
@@ -281,12 +281,13 @@ def is_label(event: Event) -> bool:
     return x is UNSET
 
 
-def _is_late(event: LateEvent, mixed: bool) -> bool:
-    """Tell whether an event is whole, or the label of one that was predicted."""
-    if is_label(event):
-        return event.id is not None
-    x: Any = event.x
-    return mixed or not_a_number(x) is None
+def _are_late(events: list[LateEvent], mixed: bool) -> bool:
+    """Tell whether all events are whole, or labels of what was predicted, of which there is one."""
+    labels = [event for event in events if is_label(event)]
+    if not labels or any(event.id is None for event in labels):
+        return False
+    whole: list[Any] = [event.x for event in events if not is_label(event)]
+    return mixed or all(not_a_number(x) is None for x in whole)
 
 
 def _check_count(events: list[Any], max_events: int) -> None:

@@ -41,7 +41,7 @@ class StreamKeys:
 
     @property
     def meta(self) -> str:
-        """Hash: the stream's uid, last entry id and chain, byte count, id window, holds, dead letters."""
+        """Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters."""
         return self._key("meta")
 
     @property

@@ -190,8 +190,8 @@ def test_an_event_of_weight_0_is_seen_and_moves_nothing(client: httpx.Client, mo
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [
-        (b'{"y":true,"id":"n1"}', 422, "x"),
-        (b'{"x":{"a":1},"id":"n1"}', 422, "y"),
+        (b'{"y":true}', 422, "x"),
+        (b'{"x":{"a":1}}', 422, "y"),
         (b'{"x":null,"y":true,"id":"n1"}', 422, "x"),
         (b'{"x":[1,2],"y":true,"id":"n1"}', 422, "x"),
         (b'{"x":"a","y":true,"id":"n1"}', 422, "x"),
@@ -256,12 +256,14 @@ def test_a_body_that_is_no_event_is_refused(
         status = client.post(f"{model}/learn", content=body, headers=JSON).status_code
         assert status in (400, 422)
     check_refused(client, model, body, status, field)
-    asked = client.post(f"{model}/predict", content=body, headers=JSON)
-    check_problem(asked, status if status == 422 or not body.endswith(b"}") else asked.status_code)
-    assert asked.status_code in (400, 422)
+    if body != b'{"x":{"a":1}}':
+        asked = client.post(f"{model}/predict", content=body, headers=JSON)
+        wrong = status == 422 or not body.endswith(b"}")
+        check_problem(asked, status if wrong else asked.status_code)
+        assert asked.status_code in (400, 422)
 
 
-@pytest.mark.parametrize("field", ["y", "w", "id", "label"])
+@pytest.mark.parametrize("field", ["y", "w", "label"])
 def test_a_question_with_a_field_that_is_not_for_questions_is_refused(
     client: httpx.Client, model: str, field: str
 ) -> None:

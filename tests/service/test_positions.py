@@ -205,8 +205,8 @@ def test_a_chain_covers_all_that_an_entry_says(redis_url: str, shared_server: Re
                     client.hset("hinged:{s}:followers", "m", f"{genesis} {uid}")
                     client.hset(
                         "hinged:{s}:meta",
-                        mapping={"last": genesis, "chain": uid, "bytes": 0, "generation": 0}
-                        | {"generation_start": 0, "generation_ids": 0}
+                        mapping={"last": genesis, "chain": uid, "bytes": 0, "count": 0}
+                        | {"generation": 0, "generation_start": 0, "generation_ids": 0}
                         | {"seen_ms": 10**15, "seen_ids": 10**6},
                     )
                     reply = await Script(connection).append(

@@ -245,9 +245,9 @@ def stream_from_tomorrow(client: redis.Redis, stream: str = "m") -> None:
     now: Any = client.time()
     ahead_ms = (now[0] + 86_400) * 1000
     with client.pipeline(transaction=True) as pipe:
-        entry: Any = {"genesis": uid, "chain": chain, "bytes": 0}
+        entry: Any = {"genesis": uid, "chain": chain, "bytes": 0, "count": 0}
         pipe.xadd(keys.log, entry, id=f"{ahead_ms}-0")
-        meta: Any = {"uid": uid, "last": f"{ahead_ms}-0", "chain": chain, "bytes": 0}
+        meta: Any = {"uid": uid, "last": f"{ahead_ms}-0", "chain": chain, "bytes": 0, "count": 0}
         meta |= {"generation": 0, "generation_start": now[0] * 1000, "generation_ids": 0}
         pipe.hset(keys.meta, mapping=meta | {"seen_ms": NEVER_MS, "seen_ids": 10**6})
         pipe.execute()
