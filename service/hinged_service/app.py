@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import hinged
-from hinged_service.errors import Unavailable
+from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.host import Host
 from hinged_service.routes import (
     checkpoints,
@@ -26,6 +26,7 @@ from hinged_service.routes import (
     problems,
     streams,
 )
+from hinged_service.security import Keys
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
 from hinged_service.store.embedded import EmbeddedServer
@@ -47,8 +48,13 @@ class _Service(FastAPI):
     """
 
     hot: dict[str, ASGIApp]
+    keys: Keys | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = _refused(self.keys, scope) if self.keys is not None else None
+        if refused is not None:
+            await problems.send_problem(refused, send)
+            return
         if scope["type"] == "http" and scope["method"] == "POST" and not self.user_middleware:
             parts = scope["path"].split("/")
             if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models":
@@ -57,7 +63,21 @@ class _Service(FastAPI):
                     scope["path_params"] = {"model": parts[3]}
                     await call(scope, receive, send)
                     return
+        if scope["type"] == "http":
+            send = problems.guarded(send)
         await super().__call__(scope, receive, send)
+
+
+def _refused(keys: Keys, scope: Scope) -> ServiceError | None:
+    """Return why the request may not be made, `None` if it may; note whose it is."""
+    if scope["type"] != "http":
+        return None
+    given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+    try:
+        scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
+    except ServiceError as error:
+        return error
+    return None
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -96,6 +116,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
+    app.keys = Keys.load(settings.keys_file, settings.keys)
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))

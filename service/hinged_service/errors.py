@@ -10,6 +10,7 @@ __all__ = [
     "Conflict",
     "Detail",
     "Expired",
+    "Forbidden",
     "Malformed",
     "ModelGone",
     "NotFound",
@@ -17,6 +18,7 @@ __all__ = [
     "SetAside",
     "StartupError",
     "TooLarge",
+    "Unauthorized",
     "Unavailable",
     "Unprocessable",
     "WrongMediaType",
@@ -82,6 +84,20 @@ class Malformed(ServiceError):
 
     status = 400
     title = "Malformed request"
+
+
+class Unauthorized(ServiceError):
+    """No API key, or one that is not known."""
+
+    status = 401
+    title = "Unauthorized"
+
+
+class Forbidden(ServiceError):
+    """The API key is not for that."""
+
+    status = 403
+    title = "Forbidden"
 
 
 class NotFound(ServiceError):

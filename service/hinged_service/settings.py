@@ -29,6 +29,13 @@ class Settings(BaseSettings):
         description="Where the embedded Valkey keeps its append-only file.",
     )
 
+    keys_file: Path | None = Field(
+        None,
+        description="JSON file of the API keys' salted hashes, as `hinged key` makes them. Without "
+        "keys anybody who reaches the service may do anything.",
+    )
+    keys: str | None = Field(None, description="The same as JSON text; both may be given.")
+
     max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
     max_import_bytes: int = Field(
         256 * 2**20, ge=1024, description="Largest document of an imported model."

@@ -14,7 +14,15 @@ from hinged_service.learners import Strict
 from hinged_service.origin import NAME_PATTERN, Exclude
 from hinged_service.origin import Name as PlainName
 from hinged_service.routes.bodies import read_json_body
-from hinged_service.routes.common import Name, body_of, document, fresh, host_of, problems_for
+from hinged_service.routes.common import (
+    Name,
+    body_of,
+    document,
+    fresh,
+    host_of,
+    may_use,
+    problems_for,
+)
 from hinged_service.routes.models import ModelListed
 from hinged_service.settings import Settings
 from hinged_service.spec import Learner
@@ -145,6 +153,7 @@ def router(settings: Settings) -> APIRouter:
         It catches up in the background and answers 503 with its progress until then.
         """
         wanted = await body_of(request, Replay, settings.max_body_bytes)
+        may_use(request, wanted.name)
         appender = await fresh(request, model)
         entry, _ = await host_of(request).replay(
             appender, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner

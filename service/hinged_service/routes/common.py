@@ -8,12 +8,13 @@ from fastapi import Path, Query, Request
 from pydantic import BaseModel, ValidationError
 
 from hinged_service.appender import Appender
-from hinged_service.errors import ModelGone, NotFound
+from hinged_service.errors import Forbidden, ModelGone, NotFound
 from hinged_service.host import Host
 from hinged_service.routes.bodies import parse_position, read_json_body
 from hinged_service.routes.problems import Problem, refused
+from hinged_service.security import Key
 
-__all__ = ["AtLeast", "Name", "body_of", "document", "fresh", "host_of", "problems_for"]
+__all__ = ["AtLeast", "Name", "body_of", "document", "fresh", "host_of", "may_use", "problems_for"]
 
 Name = Annotated[str, Path(description="The name of a model or alias.", examples=["spam"])]
 AtLeast = Annotated[
@@ -27,6 +28,21 @@ def host_of(request: Request) -> Host:
     """Return the worker's models."""
     host: Host = request.app.state.host
     return host
+
+
+def may_use(request: Request, *names: str | None) -> None:
+    """Check that the request's API key, if the service has keys, is for these models and streams.
+
+    Raises
+    ------
+    Forbidden
+        It is not for one of them.
+
+    """
+    key: Key | None = request.scope.get("hinged.key")
+    for name in names:
+        if key is not None and name is not None and not key.may_use(name):
+            raise Forbidden(f"The API key {key.name!r} is not for {name!r}.")
 
 
 async def fresh(request: Request, model: str, at_least: str | None = None) -> Appender:

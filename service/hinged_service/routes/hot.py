@@ -30,7 +30,7 @@ from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
 from hinged_service.routes.bodies import at_least, read_json_body
-from hinged_service.routes.problems import internal_error, problem
+from hinged_service.routes.problems import GUARDS, internal_error, problem
 from hinged_service.settings import Settings
 
 __all__ = ["Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]
@@ -127,7 +127,7 @@ class Duplicate(msgspec.Struct, gc=False):
 
 
 _encode = msgspec.json.Encoder().encode
-_JSON = [(b"content-type", b"application/json")]
+_JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
 class _Call:

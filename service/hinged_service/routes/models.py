@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, NotFound
+from hinged_service.origin import StartFrom
 from hinged_service.routes.common import (
     AtLeast,
     Name,
@@ -19,8 +20,10 @@ from hinged_service.routes.common import (
     document,
     fresh,
     host_of,
+    may_use,
     problems_for,
 )
+from hinged_service.security import Key
 from hinged_service.settings import Settings
 from hinged_service.spec import NAME_PATTERN, ModelSpec
 
@@ -158,6 +161,8 @@ def router(settings: Settings) -> APIRouter:
     ) -> ModelListed:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
+        source = spec.start.model if isinstance(spec.start, StartFrom) else None
+        may_use(request, spec.stream, source)
         entry, new = await host_of(request).create(model, spec)
         response.status_code = 201 if new else 200
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
@@ -166,7 +171,12 @@ def router(settings: Settings) -> APIRouter:
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
         entries = await host_of(request).entries()
-        return [ModelListed(name=n, spec=e.spec, base=e.base or "") for n, e in entries.items()]
+        key: Key | None = request.scope.get("hinged.key")
+        return [
+            ModelListed(name=name, spec=entry.spec, base=entry.base or "")
+            for name, entry in entries.items()
+            if key is None or key.may_use(name)
+        ]
 
     @routes.get("/{model}", summary="Look at a model", responses=unknown | contradicted)
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:

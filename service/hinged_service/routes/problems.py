@@ -13,16 +13,19 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Message, Send
 
 from hinged_service.errors import Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.events import MAX_DETAILS, shown
 
-__all__ = ["Problem", "install", "problem", "refused"]
+__all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
 
 logger = logging.getLogger(__name__)
 
 _NO_BODY = object()
 MEDIA_TYPE = "application/problem+json"
+GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+"""Headers of every answer: it is what its type says, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
 _PART_CHARS = 40
 
@@ -66,7 +69,30 @@ def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]
     headers = [(b"content-type", MEDIA_TYPE.encode())]
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
-    return error.status, headers, msgspec.json.encode(document)
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    return error.status, [*headers, *GUARDS], msgspec.json.encode(document)
+
+
+async def send_problem(error: ServiceError, send: Send) -> None:
+    """Answer a request with an error."""
+    status, headers, body = problem(error)
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def guarded(send: Send) -> Send:
+    """Return a `send` that adds the headers that every answer carries."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            known = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in GUARDS if pair[0] not in known]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending
 
 
 def internal_error(path: str) -> ServiceError:
