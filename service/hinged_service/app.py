@@ -12,15 +12,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import hinged
+from hinged_service import custom
 from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.routes import (
+    bound,
     checkpoints,
     commands,
     explain,
     health,
     hot,
     inference,
+    live,
     models,
     openapi,
     problems,
@@ -91,7 +95,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises
     ------
     StartupError
-        When the app starts: there is no usable Redis; the message says what to do.
+        When the app starts: there is no usable Redis, or the operator's own models cannot be
+        served; the message says what to do.
 
     """
     settings = settings or Settings()
@@ -99,13 +104,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        custom.install(settings.models)
         async with _redis(settings) as connection:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
+            feeds = app.state.feeds = Feeds(host, settings)
+            feeds.listen_for_stop()
             host.start()
             try:
                 yield
             finally:
+                await feeds.aclose()
                 await host.aclose()
 
     app = _Service(
@@ -120,7 +129,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
-    for part in (models, commands, checkpoints, explain, streams, inference):
+    for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
         app.include_router(part.router(settings))
     app.include_router(health.router)
     openapi.install(app)

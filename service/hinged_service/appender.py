@@ -51,8 +51,11 @@ _OPEN_S = 1.0
 _GATHER_BYTES = 2**20
 _GATHER_S = 0.002
 _SLOW_S = 0.001
+_TURN_S = 0.005
+_PAUSE_S = 0.0
 _SMALL_BYTES = 2**16
 _REBUILDS = 3
+_ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
 class Learned(NamedTuple):
@@ -109,6 +112,10 @@ class _Waiting:
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # whoever waits gets it; nobody waiting is no news
+
+
+class _CheckpointGone(Exception):
+    """An entry restores a checkpoint that was dropped since: a snapshot is past it."""
 
 
 class Appender:
@@ -238,10 +245,16 @@ class Appender:
                 retry_after_s=1,
             )
 
+    def go_on(self) -> None:
+        """Catch up further if Redis was away in between."""
+        if not self.caught_up and self._task is None:
+            self._read_soon(self.replica)
+
     async def progress(self) -> float:
         """Return the share of the stream's log that was learned, 1 once its end was seen."""
         if self.caught_up:
             return 1.0
+        self.go_on()
         total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
         return self.replica.log_bytes / total if total else 0.0
 
@@ -432,10 +445,12 @@ class Appender:
             Nothing was kept, or it is not known.
 
         """
+        uid = secrets.token_hex(8)  # one for all attempts: it is made once
+        deadline_s = self._loop.time() + self._timeout_s
         for _ in range(_REBUILDS):
             replica = self.replica
             made = Checkpoint(
-                uid=secrets.token_hex(8),
+                uid=uid,
                 name=name,
                 model=self.name,
                 spec=self.entry.spec,
@@ -445,9 +460,16 @@ class Appender:
                 mistakes=replica.fold.mistakes,
             )
             state, chunk = replica.whole_state(), self._settings.snapshot_chunk
-            kept = await checkpoints.keep(
-                self._connection, self.keys.on, made, self.entry.uid, state, chunk
-            )
+            while True:
+                try:
+                    kept = await checkpoints.keep(
+                        self._connection, self.keys.on, made, self.entry.uid, state, chunk
+                    )
+                    break
+                except Unavailable:
+                    if self._loop.time() + _RETRY_S >= deadline_s:
+                        raise
+                    await asyncio.sleep(_RETRY_S)
             if kept == "ok":
                 return made
             await self.read()  # the log has another past: rebuild, and keep that
@@ -690,9 +712,9 @@ class Appender:
         own = reply.position
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
-        await self._fold(reply.entries)
         outcomes: list[Result] | None = None
-        if reply.kind == "replay" or reply.more:
+        folded = await self._fold_between(reply.entries)
+        if not folded or reply.kind == "replay" or reply.more:
             outcomes = await self._fold_through(own)
             if outcomes is None and not await self._is_past(own):
                 raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
@@ -788,7 +810,12 @@ class Appender:
                 rebuilds += 1
                 await self._rebuild(rebuilds)
                 continue
-            outcomes = await self._fold(reply.entries, own) or outcomes
+            try:
+                outcomes = await self._fold(reply.entries, own) or outcomes
+            except _CheckpointGone as error:
+                rebuilds += 1
+                await self._rebuild(rebuilds, str(error))
+                continue
             if reply.stored is not None:
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
@@ -797,22 +824,30 @@ class Appender:
             self.save_if_due()
         return outcomes
 
+    async def _fold_between(self, entries: Sequence[logs.Entry]) -> bool:
+        """Fold what others appended; `False` if the snapshot was loaded instead."""
+        try:
+            await self._fold(entries)
+        except _CheckpointGone as error:
+            await self._rebuild(1, str(error))
+            return False
+        return True
+
     async def _fold(
         self, entries: Sequence[logs.Entry], own: Position | None = None
     ) -> list[Result] | None:
         found = None
-        folded = 0
+        began_s = self._loop.time()
         for entry in entries:
             if entry.command is not None and (uid := self._to_restore(entry)) is not None:
-                self.replica.fold_restore(entry, await self._checkpoint(uid))
+                self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                 continue
             outcomes = self.replica.fold_entry(entry)
             if entry.position == own:
                 found = outcomes
-            folded += len(entry.payload or b"")
-            if folded > _GATHER_BYTES:  # a long way behind: let the others have their turn
-                folded = 0
-                await asyncio.sleep(0)
+            if self._loop.time() - began_s > _TURN_S:  # a long way behind: let the others in
+                await asyncio.sleep(_PAUSE_S)
+                began_s = self._loop.time()
         return found
 
     def _to_restore(self, entry: logs.Entry) -> str | None:
@@ -820,6 +855,18 @@ class Appender:
         command = self.replica.command_in(entry) or {}
         uid = command.get("checkpoint")
         return uid if command.get("do") == "restore" and isinstance(uid, str) else None
+
+    async def _restored(self, uid: str, at: Position) -> models.Loaded | None:
+        """Return the state that the entry at a position restores, `None` if there never was one.
+
+        A checkpoint can be dropped as soon as the model's snapshot is past the command.
+        """
+        found = await self._checkpoint(uid)
+        if found is None:
+            stored = await models.snapshot_position(self._connection, self.keys)
+            if stored.order >= at.order:
+                raise _CheckpointGone("A checkpoint that the model restored was deleted since")
+        return found
 
     async def _checkpoint(self, uid: str) -> models.Loaded | None:
         """Return the state of a checkpoint, `None` if there is none."""
@@ -832,14 +879,14 @@ class Appender:
         except (DamagedState, OtherVersion) as error:
             raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
 
-    async def _rebuild(self, times: int) -> None:
+    async def _rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
         if times > _REBUILDS:
             raise SetAside(
-                "The log does not hold the position of the model's snapshot: it was trimmed or "
-                "restored from elsewhere. Delete the model and create it again.",
+                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
+                "again.",
                 retry_after_s=60,
             )
-        logger.warning("model %s: the log has another past; loading the snapshot", self.entry.uid)
+        logger.warning("model %s: %s; loading the snapshot", self.entry.uid, why)
         watchers = self.replica.watchers
         self.replica = await load_replica(self._connection, self._settings, self.entry)
         self.replica.watchers = watchers

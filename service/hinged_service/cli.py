@@ -23,6 +23,7 @@ from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from hinged import __version__
+from hinged_service.commands import mount
 from hinged_service.errors import StartupError
 from hinged_service.settings import Settings
 
@@ -106,6 +107,16 @@ def serve(
             help="Directory of the embedded Valkey. Services that share it share their models.",
         ),
     ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE.py|MODULE:FUNCTION",
+            help="River pipelines of your own, served beside the others: a Python file with a "
+            "function models(), or module:function; may be given several times, or as "
+            "HINGED_MODELS, separated by commas. Every worker runs this code as its own: name "
+            "only code that you trust. The README shows one.",
+        ),
+    ] = None,
     stop_with_stdin: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input closes.")
     ] = False,
@@ -132,6 +143,9 @@ def serve(
         os.environ["HINGED_REDIS_URL"] = redis_url
     if data_dir is not None:
         os.environ["HINGED_DATA_DIR"] = str(data_dir.absolute())
+    if models:
+        files = [str(Path(m).absolute()) if m.endswith(".py") else m for m in models]
+        os.environ["HINGED_MODELS"] = ",".join(files)
     settings = _settings()
     with _bind(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
@@ -183,6 +197,9 @@ def demo(
     from hinged_service.demo import run_demo
 
     raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port))
+
+
+mount(cli)
 
 
 def worker_app() -> FastAPI:

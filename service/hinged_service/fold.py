@@ -313,7 +313,7 @@ class Fold:
         wanted = {**self.configured, **parameters}
         try:
             learner = self._spec.configured(wanted).build(self._spec.max_features)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.rejected += 1
             return False
         learner.set_state(self.learner.get_state())

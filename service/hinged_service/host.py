@@ -226,6 +226,8 @@ class Host:
         ------
         Conflict
             There is one of that name with another spec.
+        Unprocessable
+            It would be a custom model that this worker does not serve.
 
         """
         for _ in range(_CREATE_ATTEMPTS):
@@ -233,6 +235,7 @@ class Host:
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
+                spec.check_known()
                 if isinstance(spec.start, StartFrom) and origin is None:
                     origin, stream = await self._state_to_start_from(spec, spec.start)
                     spec = spec.on(stream)

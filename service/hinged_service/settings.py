@@ -35,6 +35,11 @@ class Settings(BaseSettings):
         "keys anybody who reaches the service may do anything.",
     )
     keys: str | None = Field(None, description="The same as JSON text; both may be given.")
+    models: str | None = Field(
+        None,
+        description="The operator's own pipelines: Python files or module:function, separated by "
+        "commas. This code is run.",
+    )
 
     max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
     max_import_bytes: int = Field(
@@ -65,6 +70,16 @@ class Settings(BaseSettings):
     )
     at_least_timeout_ms: int = Field(
         1_000, ge=1, description="Longest a call waits for the position it asked for."
+    )
+
+    max_live_feeds: int = Field(
+        200, ge=0, description="Live feeds that may be open on a worker; then 429."
+    )
+    max_bound_events: int = Field(
+        20_000, ge=1, description="Events that a bound certificate covers at most."
+    )
+    bound_timeout_ms: int = Field(
+        10_000, ge=1, description="Longest a bound certificate may fold and search, each."
     )
 
     redis_connections: int = Field(16, ge=1, description="Connections to Redis per worker.")

@@ -15,6 +15,7 @@ from pydantic import (
     field_validator,
 )
 
+from hinged_service.custom import CustomSpec
 from hinged_service.drift import DriftSpec
 from hinged_service.learners import OwnLearner, Strict
 from hinged_service.metrics import MetricSpecs, check_metrics
@@ -27,7 +28,7 @@ __all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
 CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
 """Parameters of a learner that may be changed while it learns."""
 
-Learner = Annotated[OwnLearner | RiverLearner, Field(discriminator="type")]
+Learner = Annotated[OwnLearner | RiverLearner | CustomSpec, Field(discriminator="type")]
 
 Text = Annotated[StrictStr, Field(max_length=256)]
 Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
@@ -138,6 +139,13 @@ class ModelSpec(Strict):
             raise ValueError(f"there are {len(labels)} labels, but max_classes is {cap}")
         return labels
 
+    @field_validator("pipeline")
+    @classmethod
+    def _only_one(cls, steps: Any, info: ValidationInfo) -> Any:
+        if steps and isinstance(info.data.get("learner"), CustomSpec):
+            raise ValueError("a custom model has a pipeline of its own: leave this one out")
+        return steps
+
     @field_validator("metrics")
     @classmethod
     def _measurable(cls, metrics: Any, info: ValidationInfo) -> Any:
@@ -158,12 +166,17 @@ class ModelSpec(Strict):
     @property
     def takes_mixed(self) -> bool:
         """Whether features may be text, booleans or missing."""
-        return bool(self.pipeline)
+        return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
 
     @property
     def may_refuse(self) -> bool:
         """Whether features that are an event's may still be refused by the model."""
         return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
+
+    def check_known(self) -> None:
+        """Raise `Unprocessable` if it names a custom model that this process does not serve."""
+        if isinstance(self.learner, CustomSpec):
+            self.learner.check_known()
 
     def configured(self, parameters: dict[str, Any]) -> Learner:
         """Return the learner's spec with some parameters changed.

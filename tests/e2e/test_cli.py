@@ -405,3 +405,5 @@ def test_help_teaches_and_the_version_is_that_of_the_library(
     details = run("serve", "--help", COLUMNS="120").finish()[1]
     assert "curl -X PUT" in details
     assert "HINGED_REDIS_URL" in details
+    assert "HINGED_MODELS" in details
+    assert "only code that you trust" in " ".join(details.replace("│", " ").split())

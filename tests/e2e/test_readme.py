@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 
 from hinged_service.settings import Settings
 from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -99,6 +101,20 @@ def test_the_table_of_settings_is_complete_and_true() -> None:
     for name, field in Settings.model_fields.items():
         default = "" if field.default is None else str(field.default)
         assert shown[name].replace("~", str(Path.home())) == default, name
+
+
+def test_the_pipeline_of_ones_own_is_served_as_shown(
+    tmp_path: Path, own_server: RedisServer
+) -> None:
+    text = section("Your own pipelines")
+    file = tmp_path / "my_models.py"
+    file.write_text(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0])
+    spec = json.loads(re.findall(r'`(\{"learner".*?)`', text)[0])
+    with Service(own_server.url, models=str(file)) as service, service.client() as client:
+        assert client.put("/v1/models/mails", json=spec).status_code == 201
+        event = {"x": {"text": "free prize", "hour": 3}, "y": True}
+        assert client.post("/v1/models/mails/learn", json=event).json()["y_pred"] is False
+        assert client.post("/v1/models/mails/predict", json={"x": event["x"]}).json()["y"] is True
 
 
 def test_every_dependency_is_explained() -> None:

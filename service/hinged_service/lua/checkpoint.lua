@@ -14,12 +14,12 @@
 local MAX_CHECKPOINTS = 1000
 local checkpoints = KEYS[4]
 
+if redis.call('HEXISTS', checkpoints, ARGV[1]) == 1 then return {'ok'} end
 if ARGV[4] ~= '' then
   if redis.call('HEXISTS', KEYS[3], ARGV[4]) == 0 then return {'gone'} end
   local m = redis.call('HMGET', KEYS[1], 'last', 'chain')
   if not holds(KEYS[2], m[1], m[2], ARGV[5], ARGV[6]) then return {'lost'} end
 end
-if redis.call('HEXISTS', checkpoints, ARGV[1]) == 1 then return {'ok'} end
 if ARGV[2] ~= '' and redis.call('HEXISTS', checkpoints, 'name:' .. ARGV[2]) == 1 then
   return {'taken'}
 end

@@ -24,7 +24,7 @@ from hinged_service.codec import (
     place,
 )
 from hinged_service.errors import Conflict, ModelGone, SetAside, Unavailable
-from hinged_service.keys import INDEX, ModelKeys, StateKeys, StreamKeys
+from hinged_service.keys import INDEX, VECTORS, ModelKeys, StateKeys, StreamKeys
 from hinged_service.scripts import load
 from hinged_service.spec import Alias, IndexEntry
 from hinged_service.store.connection import Connection
@@ -51,6 +51,7 @@ __all__ = [
     "save_changes",
     "save_full",
     "set_aside",
+    "snapshot_position",
     "swap",
 ]
 
@@ -363,6 +364,21 @@ async def followers(connection: Connection, keys: StreamKeys) -> dict[str, Posit
     return {uid: _position(value) for uid, value in found.items()}
 
 
+async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position:
+    """Return where a model's snapshot stands.
+
+    Raises
+    ------
+    ModelGone
+        If the model does not follow the stream.
+
+    """
+    found = await connection.hget(keys.on.followers, keys.uid)
+    if found is None:
+        raise ModelGone("The model was deleted.")
+    return _position(found)
+
+
 def _position(value: str) -> Position:
     try:
         return Position.parse(value.replace(" ", "."))
@@ -453,7 +469,9 @@ async def gather(
     nonce = secrets.token_hex(8)
     both: list[str] = []
     counts: list[int] = []
-    for kind, vectors in _places(snapshot).items():
+    places = _places(snapshot)
+    for kind in VECTORS:  # also those that the state has no more: nothing of them may stay
+        vectors = places.get(kind, ())
         temporary = keys.temporary(kind, nonce)
         both += [keys.vector(kind), temporary]
         count = 0
