@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -10,19 +11,22 @@ import random
 import secrets
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal
 
+import hinged
 from hinged_service.aliasing import Aliases
 from hinged_service.appender import Appender
 from hinged_service.codec import DamagedState, Position
 from hinged_service.errors import (
     Conflict,
+    Detail,
     ModelGone,
     NotFound,
     ServiceError,
     SetAside,
     Unavailable,
+    Unprocessable,
 )
 from hinged_service.events import label_digest
 from hinged_service.fold import Detection, Fold
@@ -104,11 +108,14 @@ class Host:
         appender = self.live(name)
         if appender is not None:
             return appender
+        return await asyncio.shield(self._opening_of(name))
+
+    def _opening_of(self, name: str) -> asyncio.Task[Appender]:
         task = self._opening.get(name)
         if task is None:
             task = self._opening[name] = asyncio.create_task(self._load(name))
             task.add_done_callback(lambda done: self._opened(name, done))
-        return await asyncio.shield(task)
+        return task
 
     def _opened(self, name: str, task: asyncio.Task[Appender]) -> None:
         del self._opening[name]
@@ -206,17 +213,13 @@ class Host:
         if self._live.get(name) is appender:
             del self._live[name]
 
-    async def create(
-        self, name: str, spec: ModelSpec, origin: Checkpoint | None = None
-    ) -> tuple[IndexEntry, bool]:
+    async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
 
         Parameters
         ----------
         name, spec
             The model's.
-        origin
-            The checkpoint that it starts with, where the spec does not say so.
 
         Returns
         -------
@@ -227,7 +230,8 @@ class Host:
         Conflict
             There is one of that name with another spec.
         Unprocessable
-            It would be a custom model that this worker does not serve.
+            It would be a custom model that this worker does not serve, or is to start from a
+            model of another kind.
 
         """
         for _ in range(_CREATE_ATTEMPTS):
@@ -236,20 +240,10 @@ class Host:
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_known()
-                if isinstance(spec.start, StartFrom) and origin is None:
-                    origin, stream = await self._state_to_start_from(spec, spec.start)
-                    spec = spec.on(stream)
-                spec = spec.on(name)
-                entry = IndexEntry(
-                    uid=secrets.token_hex(8),
-                    stream=spec.stream or name,
-                    spec=spec,
-                    origin=None if origin is None else origin.uid,
-                )
-                if not await models.swap(self.connection, name, None, entry):
-                    continue
-                finished = await self._finish_creation(name, entry)
+                finished = await self._begin(name, spec)
                 if finished is not None:
+                    if spec.start != "now":
+                        self._opening_of(name)  # catch up before anybody asks
                     return finished, True
                 continue
             if entry.deleting:
@@ -265,22 +259,67 @@ class Host:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
-    async def _state_to_start_from(
-        self, spec: ModelSpec, start: StartFrom
-    ) -> tuple[Checkpoint, str]:
-        """Return the checkpoint that a new model starts with, made now if need be; its stream."""
+    async def _begin(self, name: str, spec: ModelSpec) -> IndexEntry | None:
+        """Create a model whose name is free; `None` if somebody else was quicker."""
+        start = spec.start
+        if not isinstance(start, StartFrom):
+            return await self._enter(name, spec.on(name), None)
         source = await self.open(start.model)
-        await source.freshen()
-        stream = source.entry.stream
+        stream, keys = source.entry.stream, source.keys.on
         if spec.stream not in (None, stream):
             raise Conflict(
                 f"The model {start.model!r} is on the stream {stream!r}: a model that starts from "
                 "it is too. Export and import it to go elsewhere."
             )
+        spec = spec.on(stream)
         if start.checkpoint is not None:
-            keys = StreamKeys(stream)
-            return await checkpoints.find(self.connection, keys, start.checkpoint), stream
-        return await source.checkpoint(None), stream
+            found = await checkpoints.find(self.connection, keys, start.checkpoint)
+            state = await source.read_checkpoint(found)
+            if state.state is not None:
+                _check_kind(spec, found.spec, state.state.scalars, state.vectors)
+            return await self._enter(name, spec, found)
+        async with self._log_held(keys):
+            await source.read()
+            fold = source.replica.fold
+            _check_kind(spec, source.entry.spec, fold.scalars(), fold.vectors())
+            made = await source.checkpoint(None)
+            entry = None
+            try:
+                entry = await self._enter(name, spec, made)
+            finally:
+                if entry is None:
+                    await checkpoints.drop(self.connection, keys, made)
+        return entry
+
+    @contextlib.asynccontextmanager
+    async def _log_held(self, keys: StreamKeys) -> AsyncIterator[None]:
+        """Let nobody trim the log past its present end meanwhile.
+
+        It is a follower that holds it; if this worker dies, the next sweeps remove it.
+        """
+        holder = secrets.token_hex(8)
+        settings = self._settings
+        await models.register(
+            self.connection, keys, holder, settings.seen_s * 1000, settings.seen_ids
+        )
+        try:
+            yield
+        finally:
+            await models.delete(self.connection, keys.model(holder))
+
+    async def _enter(
+        self, name: str, spec: ModelSpec, origin: Checkpoint | None
+    ) -> IndexEntry | None:
+        """Put a new model into the index and register it; `None` if the name was taken."""
+        entry = IndexEntry(
+            uid=secrets.token_hex(8),
+            stream=spec.stream or name,
+            spec=spec,
+            origin=None if origin is None else origin.uid,
+        )
+        if not await models.swap(self.connection, name, None, entry):
+            return None
+        return await self._finish_creation(name, entry)
 
     async def create_imported(self, name: str, document: Document) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
@@ -314,16 +353,16 @@ class Host:
             marks=[],
             wanted="0-0",
         )
+        entry = IndexEntry(uid=secrets.token_hex(8), stream=name, spec=spec, origin=made.uid)
+        if not await models.swap(self.connection, name, None, entry):
+            raise Conflict(f"The name {name!r} is taken. Choose another one.")
+        # if this worker dies here, a sweep finishes the creation, or undoes it without the state
         chunk = self._settings.snapshot_chunk
         await checkpoints.keep(self.connection, keys, made, "", state, chunk)
-        try:
-            entry, new = await self.create(name, spec, made)
-            if not new:
-                raise Conflict(f"The name {name!r} is taken. Choose another one.")
-        except ServiceError:
-            await checkpoints.drop(self.connection, keys, made)
-            raise
-        return entry
+        finished = await self._finish_creation(name, entry)
+        if finished is None:
+            raise Unavailable("The model was deleted while it was imported.", retry_after_s=1)
+        return finished
 
     async def replay(
         self,
@@ -433,7 +472,14 @@ class Host:
         self._live.pop(name, None)
 
     async def _finish_deletion(self, name: str, entry: IndexEntry) -> None:
-        await models.delete(self.connection, StreamKeys(entry.stream).model(entry.uid))
+        keys = StreamKeys(entry.stream)
+        await models.delete(self.connection, keys.model(entry.uid))
+        start = entry.spec.start
+        named = isinstance(start, StartFrom) and start.checkpoint is not None
+        if entry.origin is not None and not named:  # it was made for this model
+            with contextlib.suppress(NotFound):
+                made = await checkpoints.find(self.connection, keys, entry.origin)
+                await checkpoints.drop(self.connection, keys, made)
         await models.swap(self.connection, name, entry, None)
 
     async def entries(self) -> dict[str, IndexEntry]:
@@ -478,7 +524,8 @@ class Host:
                 await self._finish_deletion(name, entry)
                 continue
             if entry.base is None:
-                await self._finish_creation(name, entry)
+                with contextlib.suppress(Conflict, NotFound):  # then it is undone
+                    await self._finish_creation(name, entry)
             by_stream[entry.stream][entry.uid] = name
         unnamed: set[str] = set()
         for stream, named in by_stream.items():
@@ -510,6 +557,9 @@ class Host:
             if lag.get(uid, 0) > limit // 2:
                 try:
                     appender = await self.open(name)
+                    if not appender.caught_up:  # it reads and saves by itself
+                        appender.go_on()
+                        continue
                     await appender.read()
                     await appender.save()
                 except (NotFound, ModelGone):
@@ -517,6 +567,22 @@ class Host:
                 except SetAside:
                     logger.warning("model %s cannot advance; the log no longer waits for it", name)
                     await models.set_aside(self.connection, keys, uid)
+
+
+def _check_kind(
+    spec: ModelSpec, other: ModelSpec, scalars: dict[str, Any], vectors: Mapping[str, Any]
+) -> None:
+    """Refuse a model that is to start with the state of another kind of model."""
+    reason = "its labels are others" if spec.labels != other.labels else ""
+    try:
+        Fold(spec).restore(scalars, dict(vectors))
+    except hinged.InvalidState as error:
+        reason = reason or str(error)
+    if reason:
+        raise Unprocessable(
+            "Nothing was done: see errors.",
+            [Detail("start", f"is of another kind of model: {reason}"[:300])],
+        )
 
 
 def _waiting(rules: LateLabels) -> models.Waiting:
