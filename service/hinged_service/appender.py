@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,6 +56,7 @@ _TURN_S = 0.005
 _PAUSE_S = 0.0
 _SMALL_BYTES = 2**16
 _REBUILDS = 3
+_ANONYMOUS = logs.Caller(1)
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
@@ -90,13 +92,16 @@ class Fed(NamedTuple):
         What became of the events; `None` if nothing was taken, or if the batch had
         been taken before its answer got lost.
     refused
-        Indices of events whose id came before with other content.
+        Indices of events that were not taken, as their id came before with other content.
+    errors
+        Why, by index.
 
     """
 
     offset: str
     learned: Learned | None
     refused: frozenset[int] = frozenset()
+    errors: Mapping[int, ServiceError] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -107,6 +112,7 @@ class _Waiting:
     deadline_s: float
     answer: asyncio.Future[Any]
     span: logs.Span | None = None
+    each: bool = False
 
     def fail(self, error: BaseException) -> None:
         if not self.answer.done():
@@ -281,21 +287,36 @@ class Appender:
             same ones with ids may be sent again.
 
         """
+        learned: Learned = await self._queued(events, payload, each=False)
+        return learned
+
+    async def learn_each(self, events: list[Event], payload: Json) -> Fed:
+        """Append the events, each by itself: one that is refused does not keep out the others.
+
+        Parameters, and errors but for `Conflict`, as for `learn`.
+
+        Returns
+        -------
+        What became of them; the offset is empty.
+
+        """
+        fed: Fed = await self._queued(events, payload, each=True)
+        return fed
+
+    async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
         if not self.caught_up:
             await self.ensure_caught_up()
         if self._queue and self._is_full(len(events), len(payload)):
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = self._marks(events)
         loop = self._loop
-        waiting = _Waiting(
-            events, payload, marks, loop.time() + self._timeout_s, loop.create_future()
-        )
+        deadline_s = loop.time() + self._timeout_s
+        waiting = _Waiting(events, payload, marks, deadline_s, loop.create_future(), each=each)
         self._queue.append(waiting)
         self._queued_events += len(events)
         self._queued_bytes += len(payload)
         self._wake()
-        learned: Learned = await waiting.answer
-        return learned
+        return await waiting.answer
 
     def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
         marks = [mark(i, event) for i, event in enumerate(events) if event.id is not None]
@@ -379,7 +400,9 @@ class Appender:
             await self.ensure_caught_up()
         marks = self._marks(events)
         deadline_s = self._loop.time() + self._timeout_s
-        waiting = _Waiting(events, payload, marks, deadline_s, self._loop.create_future(), span)
+        waiting = _Waiting(
+            events, payload, marks, deadline_s, self._loop.create_future(), span, each=True
+        )
         self._queue.append(waiting)
         self._queued_events += len(events)
         self._queued_bytes += len(payload)
@@ -770,22 +793,24 @@ class Appender:
         outcomes: list[Result] | None,
         reply: logs.Appended,
     ) -> None:
-        source = taken[0]
-        if source.span is not None:
-            if not source.answer.done():
-                learned = Learned(own, outcomes or [None] * len(source.events))
-                refused = frozenset(reply.refused)
-                source.answer.set_result(Fed(source.span.end, learned, refused))
-            return
-        first = 0
-        for number, waiting in enumerate(taken):
+        first = caller = 0
+        for waiting in taken:
             count = len(waiting.events)
-            if number in reply.refused:
-                waiting.fail(_refusal(*reply.refused[number]))
+            refused: dict[int, ServiceError] = {}
+            if waiting.each and reply.refused:
+                why = ((i, reply.refused.get(caller + i)) for i in range(count))
+                refused = {i: _refusal(*found) for i, found in why if found is not None}
+            mine = [None] * count if outcomes is None else outcomes[first : first + count]
+            early = frozenset(i - first for i in reply.early if first <= i < first + count)
+            learned = Learned(own, mine, early)
+            if not waiting.each and caller in reply.refused:
+                waiting.fail(_refusal(*reply.refused[caller]))
             elif not waiting.answer.done():
-                mine = [None] * count if outcomes is None else outcomes[first : first + count]
-                early = frozenset(i - first for i in reply.early if first <= i < first + count)
-                waiting.answer.set_result(Learned(own, mine, early))
+                offset = "" if waiting.span is None else waiting.span.end
+                waiting.answer.set_result(
+                    Fed(offset, learned, frozenset(refused), refused) if waiting.each else learned
+                )
+            caller += count if waiting.each else 1
             first += count
 
     async def _read_all(self) -> None:
@@ -938,11 +963,20 @@ def _refusal(index: int, why: int) -> ServiceError:
 
 
 def _callers(taken: list[_Waiting]) -> list[logs.Caller]:
-    """Return who is taken or refused whole: a caller's events, or each event of a source."""
-    if taken[0].span is None:
-        return [logs.Caller(len(w.events), w.marks) for w in taken]
-    marks = {part[0]: (0, *part[1:]) for part in taken[0].marks}
-    return [logs.Caller(1, [marks[i]] if i in marks else ()) for i in range(len(taken[0].events))]
+    """Return who is taken or refused whole: a caller's events, or each event by itself."""
+    callers: list[logs.Caller] = []
+    for waiting in taken:
+        count = len(waiting.events)
+        if not waiting.each:
+            callers.append(logs.Caller(count, waiting.marks))
+        elif not waiting.marks:
+            callers += [_ANONYMOUS] * count
+        else:
+            marks = {part[0]: (0, *part[1:]) for part in waiting.marks}
+            callers += [
+                logs.Caller(1, (marks[i],)) if i in marks else _ANONYMOUS for i in range(count)
+            ]
+    return callers
 
 
 def _joined(payloads: list[Json]) -> bytes:
