@@ -1,0 +1,27 @@
+"""The verbs of the command line: what people and scripts do with a running service."""
+
+from __future__ import annotations
+
+import typer
+
+from hinged_service.commands.checkpoints import add as add_checkpoints
+from hinged_service.commands.events import add as add_events
+from hinged_service.commands.failures import ABOUT_CODES
+from hinged_service.commands.models import add as add_models
+from hinged_service.commands.streams import add as add_streams
+
+__all__ = ["mount"]
+
+
+def mount(cli: typer.Typer) -> None:
+    """Add every verb to the command line.
+
+    Parameters
+    ----------
+    cli
+        The command line.
+
+    """
+    for add in (add_models, add_events, add_checkpoints, add_streams):
+        add(cli)
+    cli.info.epilog = ABOUT_CODES

@@ -1,0 +1,65 @@
+"""The command line as a process of its own, before the running service of all service tests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.support.service import Service
+
+_names = itertools.count()
+HINGED = [
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli import main; main()",
+]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The one JSON document on standard output, the command having succeeded in silence."""
+        assert (self.code, self.err) == (0, ""), self
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+def run_hinged(*arguments: str, stdin: str = "", **variables: str) -> Ran:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    done = subprocess.run(
+        [*HINGED, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=kept | {"PYTHONWARNINGS": "error", "COLUMNS": "200"} | variables,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def run(service: Service) -> Run:
+    """Run `hinged` with these arguments against the running service."""
+    return lambda *arguments, **more: run_hinged(*arguments, **({"HINGED_URL": service.url} | more))
+
+
+@pytest.fixture
+def name() -> str:
+    """A fresh name for a model."""
+    return f"cli-{next(_names)}"
