@@ -14,17 +14,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import hinged
 from hinged_service import custom
 from hinged_service.errors import ServiceError, Unavailable
-from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.routes import (
-    bound,
     checkpoints,
     commands,
     explain,
     health,
     hot,
     inference,
-    live,
     models,
     openapi,
     problems,
@@ -108,13 +105,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with _redis(settings) as connection:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
-            feeds = app.state.feeds = Feeds(host, settings)
-            feeds.listen_for_stop()
             host.start()
             try:
                 yield
             finally:
-                await feeds.aclose()
                 await host.aclose()
 
     app = _Service(
@@ -129,7 +123,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
-    for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
+    for part in (models, commands, checkpoints, explain, streams, inference):
         app.include_router(part.router(settings))
     app.include_router(health.router)
     openapi.install(app)

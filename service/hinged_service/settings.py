@@ -72,16 +72,6 @@ class Settings(BaseSettings):
         1_000, ge=1, description="Longest a call waits for the position it asked for."
     )
 
-    max_live_feeds: int = Field(
-        200, ge=0, description="Live feeds that may be open on a worker; then 429."
-    )
-    max_bound_events: int = Field(
-        20_000, ge=1, description="Events that a bound certificate covers at most."
-    )
-    bound_timeout_ms: int = Field(
-        10_000, ge=1, description="Longest a bound certificate may fold and search, each."
-    )
-
     redis_connections: int = Field(16, ge=1, description="Connections to Redis per worker.")
     redis_timeout_ms: int = Field(
         800, ge=50, description="Longest one command may take before its connection is given up."
