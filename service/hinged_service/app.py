@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI
@@ -13,7 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import hinged
 from hinged_service import custom
-from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.errors import ServiceError
+from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.routes import (
     checkpoints,
@@ -29,12 +28,9 @@ from hinged_service.routes import (
 )
 from hinged_service.security import Keys
 from hinged_service.settings import Settings
-from hinged_service.store.connection import Connection
-from hinged_service.store.embedded import EmbeddedServer
+from hinged_service.store.opening import opened
 
 __all__ = ["create_app"]
-
-logger = logging.getLogger(__name__)
 
 _ABOUT = """Online perceptrons that learn from labelled events as they arrive: each event once,
 in one order for all workers, durable in Redis."""
@@ -102,7 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         custom.install(settings.models)
-        async with _redis(settings) as connection:
+        async with opened(settings) as connection:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
             host.start()
@@ -128,32 +124,3 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(health.router)
     openapi.install(app)
     return app
-
-
-@contextlib.asynccontextmanager
-async def _redis(settings: Settings) -> AsyncIterator[Connection]:
-    """Connect to the configured Redis, or to the embedded one that is started if need be."""
-    if settings.redis_url is not None:
-        async with _connected(settings.redis_url, settings) as connection:
-            yield connection
-        return
-    embedded = EmbeddedServer(settings.data_dir)
-    url = await asyncio.to_thread(embedded.acquire)
-    try:
-        async with _connected(url, settings) as connection:
-            yield connection
-    finally:
-        await asyncio.to_thread(embedded.release)
-
-
-@contextlib.asynccontextmanager
-async def _connected(url: str, settings: Settings) -> AsyncIterator[Connection]:
-    connection = Connection(url, settings)
-    try:
-        try:
-            await connection.check_server()
-        except Unavailable as error:
-            logger.warning("%s Starting all the same; calls answer 503 until it does.", error)
-        yield connection
-    finally:
-        await connection.aclose()

@@ -26,6 +26,7 @@ from hinged import __version__
 from hinged_service.commands import mount
 from hinged_service.errors import StartupError
 from hinged_service.settings import Settings
+from hinged_service.sources.commands import ingest
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -200,6 +201,7 @@ def demo(
 
 
 mount(cli)
+cli.add_typer(ingest, name="ingest")
 
 
 def worker_app() -> FastAPI:

@@ -1,6 +1,7 @@
 """Raw records become events that a model takes, or letters to the dead.
 
-Pure functions. A record is JSON as `POST learn` takes one event, or the same as a mapping.
+Pure functions. A record is JSON as `POST learn` takes one event (or the label of an earlier
+prediction), or the same as a mapping.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.errors import ServiceError
-from hinged_service.events import MAX_NAME, Event, MixedEvent, parse_events, shown
+from hinged_service.events import MAX_NAME, Event, MixedEvent, is_label, parse_events, shown
 from hinged_service.fold import Fold
 from hinged_service.store.logs import Letter, Span
 
@@ -153,10 +154,13 @@ def _read_for(fold: Fold, body: bytes) -> Event | Fault:
     try:
         event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _explained(body, mixed)
+        found = _read_slowly(body, mixed)
+        if isinstance(found, Fault):
+            return found
+        event = found
     if fold.answers.target(event.y) is None:
         return Fault("y", fold.answers.expected())
-    refused = fold.check(event)
+    refused = None if is_label(event) else fold.check(event)
     return event if refused is None else Fault(*refused)
 
 
@@ -179,22 +183,21 @@ def _text(record: Mapping[str, Any]) -> bytes | Fault:
         return Fault("", f"cannot be written as JSON: {error}")
 
 
-def _explained(body: bytes, mixed: bool) -> Fault:
+def _read_slowly(body: bytes, mixed: bool) -> Event | Fault:
+    """Return the label of an earlier prediction, which has no features, or the fault."""
     if not body.strip():
         return Fault("", "is empty")
     if body.lstrip().startswith(b"["):
         return Fault("", "is an array: a record is one event")
     try:
-        parse_events(body, 1, mixed)
+        events, _, _ = parse_events(body, 1, mixed)
     except ServiceError as error:
         for detail in error.errors:
             return Fault(detail.field, detail.reason)
         return Fault("", error.detail.removeprefix("The body ").rstrip("."))
-    return Fault("", "is no event")
+    return events[0]
 
 
-def _kept(body: bytes | Mapping[str, Any] | Fault) -> bytes:
-    if isinstance(body, Fault):
-        return b""
-    text = body if isinstance(body, bytes) else _text(body)
-    return b"" if isinstance(text, Fault) else text[:_KEPT_BYTES]
+def _kept(body: bytes | Mapping[str, Any] | Fault) -> str:
+    text = body if isinstance(body, bytes | Fault) else _text(body)
+    return "" if isinstance(text, Fault) else text[:_KEPT_BYTES].decode("utf-8", "replace")

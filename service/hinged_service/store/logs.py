@@ -93,13 +93,13 @@ class Letter(NamedTuple):
     reason
         Why it is none.
     record
-        The record, or its beginning.
+        The record, or its beginning; Lua's msgpack takes no bytes.
 
     """
 
     offset: str
     reason: str
-    record: bytes
+    record: str
 
 
 class Span(NamedTuple):

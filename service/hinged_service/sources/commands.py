@@ -1,0 +1,177 @@
+"""The commands `hinged ingest …`: options and help; what they do is imported when they run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from hinged_service.sources.runner import Target
+
+__all__ = ["ingest"]
+
+ingest = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Bring events from files and streams into a model, each exactly once.\n\n"
+    "An ingest is a worker of its own: it needs no running `hinged serve`, and disturbs none. "
+    "How far it came is kept with the model, in the same step as the events: stop it, kill it, "
+    "start it again, and it goes on where it was. Records that are no events do not stop it; "
+    "they go to the stream `hinged:{S}:dead` with their place and the reason.",
+)
+
+Model = Annotated[str, typer.Option(help="Name or alias of the model.")]
+RedisUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HINGED_REDIS_URL", show_envvar=True, help="The Redis of the models, as of `serve`."
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="HINGED_DATA_DIR",
+        show_envvar=True,
+        file_okay=False,
+        help="Without a Redis: directory of the embedded Valkey, shared with a running `serve`.",
+    ),
+]
+Create = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),
+]
+Learner = Annotated[
+    str | None,
+    typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+
+
+@ingest.command("file")
+def file(
+    paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
+    model: Model,
+    label: Annotated[str | None, typer.Option(help="Column of the label; tables need it.")] = None,
+    id: Annotated[  # noqa: A002 - as the option is called
+        str | None, typer.Option(help="Column that names each event, so that it counts once.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of the sample weight.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=number|text|bool|ignore",
+            help="How to read a column, where a guess by the first rows will not do.",
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="TEXT=LABEL",
+            help="What a label in the file means, as JSON or text: `--map UP=true`. Once one is "
+            "given, other labels are bad records.",
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - as the option is called
+        str,
+        typer.Option(
+            help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` goes by the suffix."
+        ),
+    ] = "auto",
+    compression: Annotated[
+        str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
+    ] = "auto",
+    delimiter: Annotated[str | None, typer.Option(help="What separates the cells.")] = None,
+    encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
+    missing: Annotated[
+        list[str] | None, typer.Option(help="A cell that stands for a missing value, as `NA`.")
+    ] = None,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart",
+            help="Begin again with files that were learned before, as if they were new. Events "
+            "with ids still count once.",
+        ),
+    ] = False,
+    create: Create = None,
+    learner: Learner = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; packed or not.
+
+    A file is known by its content, not its name: the same command again goes on where it was
+    interrupted, and has nothing to do once it is done. A file that has grown is another file:
+    give events an `--id` if files grow. A pipe cannot be resumed.
+
+        hinged ingest file elec.csv --model elec --label class --learner perceptron
+
+        zcat day.ndjson.gz | hinged ingest file - --format ndjson --model mail
+    """
+    from hinged_service.files import FileError, FileOptions
+    from hinged_service.sources.file import bring_files
+
+    given: dict[str, Any] = {
+        "format": format,
+        "compression": compression,
+        "types": dict(_pair(text, "--type") for text in column or ()),
+        "labels": {text: _scalar(y) for text, y in (_pair(t, "--map") for t in labels or ())},
+    }
+    try:
+        options = FileOptions(
+            label=label,
+            id=id,
+            weight=weight,
+            delimiter=delimiter,
+            encoding=encoding,
+            missing=("", *(missing or ())),
+            **given,
+        )
+    except FileError as error:
+        raise typer.BadParameter(str(error)) from None
+    _run(
+        _target(model, redis_url, data_dir, create, learner, as_json),
+        lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
+        "Stopped. Give the same command again (without --restart) to go on from here.",
+    )
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.rpartition("=")
+    if not sign:
+        raise typer.BadParameter(f"{text!r} has no '='", param_hint=option)
+    return name, value
+
+
+def _scalar(text: str) -> bool | int | str:
+    """Return a label as JSON has it, if it is one there, else as text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, str)) else text
+
+
+def _target(
+    model: str,
+    redis_url: str | None,
+    data_dir: Path | None,
+    create: Path | None,
+    learner: str | None,
+    as_json: bool,
+) -> Target:
+    from hinged_service.sources.runner import Target
+
+    return Target(model, redis_url, data_dir, create, learner, as_json)
+
+
+def _run(target: Target, bring: Any, go_on: str, endless: bool = False) -> None:
+    from hinged_service.sources.runner import run
+
+    raise typer.Exit(run(target, bring, go_on, endless))

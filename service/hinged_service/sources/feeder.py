@@ -1,0 +1,193 @@
+"""The way of any source into a model: batches by offset, sent until they are answered."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hinged_service.appender import Appender, Fed
+from hinged_service.errors import ModelGone, SetAside, Unavailable
+from hinged_service.fold import Fold, Refused
+from hinged_service.host import Host
+from hinged_service.sources.records import Batch, Raw, gather
+from hinged_service.sources.stopping import Stop
+from hinged_service.spec import ModelSpec
+
+__all__ = ["Feeder", "Tally"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+
+T = TypeVar("T")
+
+
+@dataclass
+class Tally:
+    """What became of the records that this process brought.
+
+    Attributes
+    ----------
+    records
+        Records taken: the offset is past them.
+    learned, mistakes
+        Events that the model learned with a known outcome; how many it had predicted wrongly.
+    duplicates
+        Events whose id had counted before.
+    rejected
+        Events in the log that the model could not take, as one class too many.
+    dead
+        Records that are no events, or contradict one of the same id: see the dead letters.
+    unseen
+        Records taken without an outcome: the answer got lost, or another reader was first.
+
+    """
+
+    records: int = 0
+    learned: int = 0
+    mistakes: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    dead: int = 0
+    unseen: int = 0
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right predictions before learning; `None` before the first."""
+        return 1 - self.mistakes / self.learned if self.learned else None
+
+    def note(self, batch: Batch, fed: Fed, taken: bool) -> None:
+        """Count a batch and its answer."""
+        if not taken:
+            return
+        self.records += len(batch.events) + len(batch.letters)
+        if fed.learned is None:
+            self.unseen += len(batch.events) + len(batch.letters)
+            return
+        self.dead += len(batch.letters) + len(fed.refused)
+        for outcome in fed.learned.outcomes:
+            if outcome is None:
+                self.duplicates += 1
+            elif isinstance(outcome, Refused):
+                self.rejected += 1
+            else:
+                self.learned += 1
+                self.mistakes += outcome[2]
+        self.duplicates -= len(fed.refused)
+
+
+class Feeder:
+    """Feeds sources into one model, patiently.
+
+    Parameters
+    ----------
+    host
+        The worker's models.
+    model
+        The model's name or alias.
+    stop
+        Ends all waiting.
+    say
+        Takes a line for people when Redis goes and comes.
+    tally
+        Counts what becomes of all that is fed.
+
+    """
+
+    def __init__(
+        self, host: Host, model: str, stop: Stop, say: Callable[[str], None], tally: Tally
+    ) -> None:
+        self.tally = tally
+        self.stop = stop
+        self.say = say
+        self._host = host
+        self._model = model
+
+    async def prepare(self, spec: ModelSpec | None) -> None:
+        """See to it that the model is there, made from `spec` if that is given; raises as `fold`.
+
+        Raises
+        ------
+        Conflict
+            There is one of that name with another spec.
+
+        """
+        if spec is not None:
+            await self._patiently(lambda: self._host.create(self._model, spec))
+        await self.fold()
+
+    async def fold(self) -> Fold:
+        """Return the model's present state.
+
+        Raises
+        ------
+        NotFound, SetAside
+            There is no such model, or it cannot be used here.
+        Stopped
+            The user wants an end.
+
+        """
+        return (await self._patiently(self._open)).replica.fold
+
+    async def offset(self, source: str) -> str:
+        """Return where a source stands, empty if nothing of it was ever taken; raises as `fold`."""
+
+        async def ask() -> str:
+            return await (await self._open()).offset(source)
+
+        return await self._patiently(ask)
+
+    async def feed(self, records: Sequence[Raw], source: str, start: str, end: str) -> str:
+        """Feed consecutive records of a source; raises as `fold`.
+
+        Parameters
+        ----------
+        records
+            Them, in order; may be empty.
+        source
+            The source's name, the same for every reader of it.
+        start
+            The source's offset as known: where the batch begins.
+        end
+            Where the next one does.
+
+        Returns
+        -------
+        Where the source stands now. If that is not `end`, nothing was taken: go on from there.
+
+        """
+        batch = gather([await self.fold()], records)
+        span = batch.span(source, start, end)
+
+        async def send() -> Fed:
+            return await (await self._open()).feed(batch.events, batch.payload, span)
+
+        fed = await self._patiently(send)
+        self.tally.note(batch, fed, taken=fed.offset == end)
+        return fed.offset
+
+    async def _open(self) -> Appender:
+        appender = self._host.live(self._model)
+        return appender if appender is not None else await self._host.open(self._model)
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                done = await step()
+            except ModelGone:  # deleted; made anew it is found, else that is told
+                appender = self._host.live(self._model)
+                if appender is not None:
+                    self._host.forget(self._model, appender)
+            except SetAside:
+                raise
+            except Unavailable as error:
+                if pause_s == _FIRST_PAUSE_S:
+                    self.say(f"Waiting: {error.detail}")
+            else:
+                if pause_s > _FIRST_PAUSE_S:
+                    self.say("Going on.")
+                return done
+            await self.stop.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads readers
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

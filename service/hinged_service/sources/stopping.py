@@ -1,0 +1,65 @@
+"""Stopping when the user or the system asks for it: after the batch in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+__all__ = ["Stop", "Stopped"]
+
+
+class Stopped(Exception):
+    """The user wants an end; nothing is in flight."""
+
+
+class Stop:
+    """Whether SIGINT or SIGTERM came; a second one ends the process at once.
+
+    Attributes
+    ----------
+    signal
+        The signal's number; `None` while none came.
+
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._came = asyncio.Event()
+        self._blocking = False
+
+    def listen(self) -> None:
+        """Take the signals over."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def check(self) -> None:
+        """Raise `Stopped` if it is time."""
+        if self.signal is not None:
+            raise Stopped
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass; raise `Stopped` if it is time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._came.wait(), seconds)
+        self.check()
+
+    @contextlib.contextmanager
+    def blocking(self) -> Iterator[None]:
+        """Within this a signal raises `Stopped`: for reads that may block without end."""
+        self.check()
+        self._blocking = True
+        try:
+            yield
+        finally:
+            self._blocking = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        signal.signal(number, signal.SIG_DFL)
+        self._loop.call_soon_threadsafe(self._came.set)
+        if self._blocking:
+            raise Stopped

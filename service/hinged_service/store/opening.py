@@ -1,0 +1,53 @@
+"""Opening what keeps the models: the configured Redis, or the embedded server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from hinged_service.errors import Unavailable
+from hinged_service.settings import Settings
+from hinged_service.store.connection import Connection
+from hinged_service.store.embedded import EmbeddedServer
+
+__all__ = ["opened"]
+
+logger = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Connection]:
+    """Connect to the configured Redis, or to the embedded one that is started if need be.
+
+    Raises
+    ------
+    StartupError
+        If it would lose data, or cannot be started; the message says what to do.
+
+    """
+    if settings.redis_url is not None:
+        async with _connected(settings.redis_url, settings) as connection:
+            yield connection
+        return
+    embedded = EmbeddedServer(settings.data_dir)
+    url = await asyncio.to_thread(embedded.acquire)
+    try:
+        async with _connected(url, settings) as connection:
+            yield connection
+    finally:
+        await asyncio.to_thread(embedded.release)
+
+
+@contextlib.asynccontextmanager
+async def _connected(url: str, settings: Settings) -> AsyncIterator[Connection]:
+    connection = Connection(url, settings)
+    try:
+        try:
+            await connection.check_server()
+        except Unavailable as error:
+            logger.warning("%s Starting all the same, to go on when it does.", error)
+        yield connection
+    finally:
+        await connection.aclose()

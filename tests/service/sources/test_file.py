@@ -1,0 +1,153 @@
+"""`hinged ingest file` in real processes: every record once, whatever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.support.engine import fold_of
+from tests.support.ingest import Event, Ingest, events, kill_often, learned
+from tests.support.redis_server import RedisServer
+
+
+def write_csv(path: Path, rows: list[Event]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*rows[0]["x"], "y"])
+        writer.writerows([*row["x"].values(), str(row["y"]).lower()] for row in rows)
+    return path
+
+
+def taken(server: RedisServer) -> int:
+    with server.client() as client, contextlib.suppress(redis.RedisError):
+        offsets: Any = client.hvals("hinged:{m}:offsets")
+        return max((int(offset) for offset in offsets), default=0)
+    return 0
+
+
+def weights(server: RedisServer) -> dict[str, float]:
+    with server.client() as client:
+        return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
+
+
+def letters(server: RedisServer) -> list[dict[str, str]]:
+    with server.client() as client:
+        found: Any = client.xrange("hinged:{m}:dead")
+    return [fields for _, fields in found]
+
+
+CREATE = ("--model", "m", "--label", "y", "--learner", "perceptron")
+
+
+@pytest.mark.parametrize(
+    ("count", "kills"), [(2_000, 3), pytest.param(20_000, 10, marks=pytest.mark.slow)]
+)
+def test_killed_often_it_learns_every_record_once(
+    own_server: RedisServer, tmp_path: Path, count: int, kills: int
+) -> None:
+    rows = events(count)
+    path = write_csv(tmp_path / "d.csv", rows)
+
+    def restart_redis(number: int) -> None:
+        if number == kills // 2:
+            own_server.stop()
+            own_server.start()
+
+    last = kill_often(
+        lambda: Ingest("file", str(path), *CREATE, redis_url=own_server.url),
+        lambda: taken(own_server),
+        count,
+        restart_redis,
+        kills,
+    )
+    other = Ingest("file", str(path), *CREATE, redis_url=own_server.url)  # both at once
+    for one in (last, other):
+        code, _, told = one.end()
+        assert code == 0, told
+    assert taken(own_server) == count
+    assert weights(own_server) == learned(rows)
+    assert letters(own_server) == []
+    code, summary, told = Ingest("file", str(path), *CREATE, redis_url=own_server.url).end()
+    assert (code, summary["records"]) == (0, 0)
+    assert f"going on after its first {count:,} records" in told
+
+
+def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    rows = events(20)
+    lines = [json.dumps(row) for row in rows]
+    lines[3:3] = ["", '{"x": {"a": 1}', '{"x": {"f0": "0.25"}, "y": true}']
+    lines += ['{"x": {"a": 1}, "y": "spam"}']
+    path = tmp_path / "d.ndjson"
+    path.write_text("\r\n".join(lines))
+    code, summary, told = Ingest(
+        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
+    ).end()
+    assert code == 0, told
+    assert (summary["learned"], summary["dead"], summary["records"]) == (20, 3, 23)
+    assert [letter["offset"] for letter in letters(shared_server)] == ["3", "4", "22"]
+    assert letters(shared_server)[0]["reason"].startswith("line 5:")
+    assert "x['f0']" in letters(shared_server)[1]["reason"]
+    assert letters(shared_server)[2]["reason"] == "y must be true or false (or 1 or 0)"
+    assert weights(shared_server) == learned(rows)
+
+
+def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    rows = events(3_000)
+    whole = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+    path = tmp_path / "d.ndjson.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    code, summary, told = Ingest(
+        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
+    ).end()
+    assert code == 1
+    assert "is cut off" in told
+    assert summary["state"] == "failed"
+    assert 500 < summary["learned"] < 3_000
+    assert weights(shared_server) == learned(rows[: summary["learned"]])
+
+
+def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    rows = events(20_000)
+    path = write_csv(tmp_path / "d.csv", rows)
+    first = Ingest("file", str(path), *CREATE, redis_url=redis_url)
+    while taken(shared_server) == 0:
+        time.sleep(0.001)
+    first.process.send_signal(signal.SIGINT)
+    code, summary, told = first.end()
+    assert code == 128 + signal.SIGINT
+    assert summary["state"] == "stopped"
+    assert "same command again" in told
+    assert taken(shared_server) == summary["records"]
+    assert Ingest("file", str(path), *CREATE, redis_url=redis_url).end()[0] == 0
+    assert weights(shared_server) == learned(rows)
+    again = Ingest("file", str(path), *CREATE, "--restart", redis_url=redis_url).end()
+    assert again[1]["learned"] == 20_000
+    assert weights(shared_server) == learned([*rows, *rows])
+    assert Ingest("file", str(path), *CREATE, redis_url=redis_url).end()[1]["records"] == 0
+
+
+def test_without_a_model_or_a_label_it_says_what_to_do(redis_url: str, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "d.csv", events(5))
+    code, _, told = Ingest("file", str(path), "--model", "m", redis_url=redis_url).end()
+    assert code == 1
+    assert "There is no model 'm'" in told
+    code, _, told = Ingest(
+        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
+    ).end()
+    assert code == 1
+    assert "--label" in told

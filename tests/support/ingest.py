@@ -1,0 +1,83 @@
+"""Sources in real processes, and what they must come to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import hinged
+
+Event = dict[str, Any]
+
+
+def events(count: int) -> list[Event]:
+    """Return events whose order matters to a perceptron."""
+    draw = random.Random(7)
+    found = []
+    for _ in range(count):
+        x = {f"f{i}": round(draw.gauss(0, 1), 4) for i in range(4)}
+        found.append({"x": x, "y": sum(x.values()) + draw.gauss(0, 1) > 0})
+    return found
+
+
+def learned(rows: Sequence[Event]) -> dict[str, float]:
+    """Return the weights of a perceptron that learned the events in this order."""
+    learner = hinged.Perceptron()
+    for row in rows:
+        learner.learn_one(row["x"], row["y"])
+    return dict(learner.weights)
+
+
+class Ingest:
+    """A `hinged ingest …` process."""
+
+    def __init__(self, *words: str, redis_url: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hinged_service.cli", "ingest", *words, "--json"],
+            env=os.environ | {"HINGED_REDIS_URL": redis_url},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def kill(self) -> None:
+        """Kill it hard."""
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self, timeout_s: float = 120) -> tuple[int, dict[str, Any], str]:
+        """Wait for its end; return exit code, summary, and what it told."""
+        out, told = self.process.communicate(timeout=timeout_s)
+        return self.process.returncode, json.loads(out or "{}"), told
+
+
+def kill_often(
+    start: Callable[[], Ingest],
+    taken: Callable[[], int],
+    total: int,
+    at: Callable[[int], None],
+    kills: int,
+) -> Ingest:
+    """Start a source, kill it after some more was taken, many times; return the last one, alive.
+
+    `at` is called before each start, with its number.
+    """
+    draw = random.Random(total)
+    for number in range(kills):
+        at(number)
+        running = start()
+        wanted = taken() + draw.randrange(total // 40 + 1)
+        deadline = time.monotonic() + 60
+        while taken() < wanted and running.process.poll() is None:
+            assert time.monotonic() < deadline, "nothing is taken"
+            time.sleep(0.001)
+        time.sleep(draw.random() * 0.02)
+        running.kill()
+    return start()
