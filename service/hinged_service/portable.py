@@ -86,6 +86,13 @@ def imported(body: bytes) -> Document:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise Malformed("The body is not valid JSON.") from error
+    try:
+        return _read(document)
+    except RecursionError as error:
+        raise _refused("body", "is nested too deep") from error
+
+
+def _read(document: Any) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
@@ -101,7 +108,10 @@ def imported(body: bytes) -> Document:
         fold.restore(document["scalars"], _vectors(document["vectors"]))
     except ValidationError as error:
         raise _refused("spec", str(error).splitlines()[0]) from None
-    except (hinged.InvalidState, DamagedState, KeyError, TypeError, ValueError) as error:
+    except (
+        *(hinged.InvalidState, DamagedState),
+        *(AttributeError, KeyError, OverflowError, TypeError, ValueError),
+    ) as error:
         raise _refused("scalars", f"is not the state of such a model: {error}"[:200]) from None
     return Document(spec, fold)
 
@@ -109,7 +119,10 @@ def imported(body: bytes) -> Document:
 def _vectors(given: Any) -> dict[str, dict[Any, float]]:
     vectors: dict[str, dict[Any, float]] = {}
     for name, pairs in given.items():
-        vectors[name] = {decode_name(field): float(value) for field, value in pairs}
+        vectors[name] = {
+            decode_name(field.encode().decode()): float(value)  # no halves of characters
+            for field, value in pairs
+        }
         if len(vectors[name]) != len(pairs):
             raise ValueError(f"a name stands twice in {name!r}")
     return vectors

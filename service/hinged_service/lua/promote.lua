@@ -12,7 +12,11 @@ local KEPT_DECISIONS = 100
 
 if redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 then return {'gone'} end
 local found = redis.call('HGET', KEYS[2], ARGV[1])
-local value = found and cjson.decode(found) or {uid = '', decisions = {}}
+local readable, value = pcall(cjson.decode, found or '')
+if not readable or type(value) ~= 'table' or type(value.uid) ~= 'string'
+  or type(value.decisions) ~= 'table' then
+  value = {uid = '', decisions = {}} -- not set yet, or damaged: as if not set
+end
 if ARGV[4] ~= '' then
   for _, decision in ipairs(value.decisions) do
     if decision == ARGV[4] then return {'made', value.uid} end

@@ -15,7 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Send
 
-from hinged_service.errors import Detail, Malformed, ServiceError, Unprocessable
+from hinged_service.codec import DamagedState
+from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
 from hinged_service.events import MAX_DETAILS, shown
 
 __all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
@@ -175,6 +176,9 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, ServiceError)  # noqa: S101 - what the handler is registered for
         return _response(error)
 
+    async def on_damage(_: Request, error: Exception) -> Response:
+        return _response(SetAside(f"What Redis holds is damaged: {error}.", retry_after_s=60))
+
     async def on_invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
         return _response(refused(error))
@@ -194,6 +198,7 @@ def install(app: FastAPI) -> None:
         return _response(internal_error(request.url.path))
 
     app.add_exception_handler(ServiceError, on_service_error)
+    app.add_exception_handler(DamagedState, on_damage)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(ValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_http)

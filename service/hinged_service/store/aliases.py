@@ -64,5 +64,5 @@ async def remove(connection: Connection, keys: StreamKeys, alias: str) -> None:
 def _uid(text: str) -> str:
     try:
         return msgspec.json.decode(text, type=_Meant).uid
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ""

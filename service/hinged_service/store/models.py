@@ -227,7 +227,10 @@ async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
 
 
 def _entry(text: str) -> IndexEntry | Alias:
-    found = msgspec.json.decode(text)
+    try:
+        found = msgspec.json.decode(text)
+    except RecursionError as error:
+        raise ValueError("an index entry is nested too deep") from error
     kind = Alias if isinstance(found, dict) and "alias_on" in found else IndexEntry
     return kind.model_validate_json(text)
 

@@ -1,0 +1,168 @@
+"""Damaged or hostile documents and stored entries: refused, nothing run, other models untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+from hinged_service.keys import StreamKeys
+from tests.service.conftest import NewModel
+from tests.support.plain_fold import model_uid
+from tests.support.service import Service
+
+DEEP = "[" * 940 + "]" * 940
+Spoil = Callable[[dict[str, Any]], Any]
+
+
+@pytest.fixture
+def meddler(service: Service) -> redis.Redis:
+    return redis.Redis.from_url(str(service.settings.redis_url), decode_responses=True)
+
+
+def _exported(client: httpx.Client, model: str) -> dict[str, Any]:
+    client.post(
+        f"{model}/learn", json=[{"x": {"a": 1.0}, "y": True}, {"x": {"a": 2.0}, "y": False}]
+    )
+    assert client.post(f"{model}/checkpoints", json={"name": f"c{model[11:]}"}).status_code == 201
+    found: dict[str, Any] = client.get(f"{model}/checkpoints/c{model[11:]}/export").json()
+    return found
+
+
+def _signed(document: dict[str, Any]) -> bytes:
+    """Return a document with the right digest: it is no secret how to make it."""
+    document.pop("digest", None)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return json.dumps(document | {"digest": hashlib.sha256(text.encode()).hexdigest()}).encode()
+
+
+SPOILS: dict[str, Spoil] = {
+    "vectors are no object": lambda d: d.update(vectors=[]),
+    "a vector is a number": lambda d: d.update(vectors={"weights": 3}),
+    "a name is a number": lambda d: d.update(vectors={"weights": [[7, 1.0]]}),
+    "a huge weight": lambda d: d.update(vectors={"weights": [["a", 10**400]]}),
+    "a weight of nan": lambda d: d.update(vectors={"weights": [["a", "nan"]]}),
+    "half a character": lambda d: d.update(vectors={"weights": [["\ud800", 1.0]]}),
+    "no weights": lambda d: d.update(vectors={}),
+    "an unknown type": lambda d: d["scalars"]["learner"].update(type="os.system"),
+    "scalars are text": lambda d: d.update(scalars="cos\nsystem\n"),
+    "a pipeline": lambda d: d["scalars"].update(pipeline={"type": "os.system"}),
+    "deep configured": lambda d: d["scalars"].update(
+        configured={"learning_rate": json.loads("[" * 400 + "]" * 400)}
+    ),
+    "an unknown learner": lambda d: d["spec"].update(learner={"type": "os.system"}),
+    "another version": lambda d: d.update(version=99),
+    "another format": lambda d: d.update(format="pickle"),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_a_hostile_document_is_refused(
+    client: httpx.Client, model: str, meddler: redis.Redis, spoil: str
+) -> None:
+    document = _exported(client, model)
+    SPOILS[spoil](document)
+    before = set(meddler.scan_iter(count=1000))
+    answer = client.post("/v1/models/imported/import", content=_signed(document))
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["errors"]
+    assert set(meddler.scan_iter(count=1000)) <= before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pickle.dumps({"type": "os.system"}),
+        DEEP.encode(),
+        b'{"format":"hinged-model","version":' + DEEP.encode() + b"}",
+        b'{"format":"hinged-model","version":1,"fold":1,"river":"0.26","spec":'
+        + DEEP.encode()
+        + b"}",
+        b'{"format":"hinged-model","version":' + b"9" * 5000 + b"}",
+        b"[]",
+        b"",
+    ],
+    ids=["pickle", "deep", "deep version", "deep spec", "huge", "list", "empty"],
+)
+def test_what_is_no_document_is_refused(client: httpx.Client, body: bytes) -> None:
+    answer = client.post("/v1/models/imported/import", content=body)
+    assert answer.status_code in (400, 422), answer.text
+    assert client.get("/v1/models/imported").status_code == 404
+
+
+def test_a_changed_document_is_refused_by_its_digest(client: httpx.Client, model: str) -> None:
+    document = _exported(client, model)
+    document["scalars"]["counts"]["events"] += 1
+    answer = client.post("/v1/models/imported/import", json=document)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "digest"
+
+
+def test_damaged_entries_in_redis_are_problems_of_their_own_stream(
+    client: httpx.Client, new_model: NewModel, meddler: redis.Redis
+) -> None:
+    model, other = new_model(), new_model()
+    name = model.rpartition("/")[2]
+    document = _exported(client, model)
+    assert document
+    alias = f"a{name}"
+    assert client.put(f"/v1/aliases/{alias}", json={"model": name}).status_code == 201
+    keys = StreamKeys(name)
+    for value in ("{", "7", '{"uid":7}', DEEP, pickle.dumps("x", 0).decode("latin-1"), "\x00"):
+        meddler.hset(keys.aliases, alias, value)
+        meddler.hset(keys.checkpoints, "bad", value)
+        for answer in (
+            client.get(f"{model}/checkpoints"),
+            client.get(f"{model}/checkpoints/bad/export"),
+            client.post(f"{model}/restore", json={"checkpoint": "bad"}),
+            client.delete(f"{model}/checkpoints/bad"),
+            client.post(f"/v1/aliases/{alias}/promote", json={"from": name, "to": name}),
+            client.put(f"/v1/aliases/{alias}", json={"model": name}),
+            client.get(f"/v1/models/{alias}"),
+            client.get("/v1/aliases"),
+            client.get(f"/v1/streams/{name}"),
+        ):
+            assert answer.status_code != 500, (value[:20], answer.request.url, answer.text)
+        meddler.hset("hinged:models", "bad", value)
+        assert client.get("/v1/models").status_code == 200
+        assert client.get("/v1/models/bad").status_code == 503
+        meddler.hdel("hinged:models", "bad")
+    meddler.hdel(keys.checkpoints, "bad")
+    meddler.hdel(keys.aliases, alias)
+    client.delete(f"/v1/aliases/{alias}")
+    assert client.post(f"{other}/learn", json={"x": {"a": 1.0}, "y": True}).status_code == 200
+    assert client.post(f"{model}/learn", json={"x": {"a": 1.0}, "y": True}).status_code == 200
+
+
+def test_damaged_commands_are_counted_and_change_nothing(
+    client: httpx.Client, model: str, meddler: redis.Redis
+) -> None:
+    name = model.rpartition("/")[2]
+    _exported(client, model)
+    before, keys = client.get(f"{model}/weights").json(), StreamKeys(name)
+    uid = model_uid(meddler, name)
+    commands: list[Any] = [
+        {"do": "os.system"},
+        {"do": "configure", "set": {"learning_rate": json.loads("[" * 400 + "]" * 400)}},
+        {"do": "configure", "set": {"learning_rate": -1}},
+        {"do": "restore", "checkpoint": "no such"},
+        {"do": "restore", "checkpoint": ["no"]},
+    ]
+    for command in commands:
+        last, count, size = meddler.hmget(keys.meta, "last", "count", "bytes")
+        fields: Any = {"command": json.dumps({"model": uid, **command}), "from": "x:1"}
+        fields |= {"chain": "0" * 40, "bytes": size, "count": count}
+        entry: Any = meddler.xadd(keys.log, fields)
+        meddler.hset(keys.meta, mapping={"last": entry, "chain": "0" * 40})
+        assert last
+        assert client.get(model, params={"at_least": f"{entry}.{'0' * 40}"}).status_code == 200
+    assert client.get(model).json()["rejected"] == len(commands)
+    after = client.get(f"{model}/weights").json()
+    assert {**after, "position": ""} == {**before, "position": ""}
