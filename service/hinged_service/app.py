@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import hinged
 from hinged_service import custom
 from hinged_service.errors import ServiceError
-from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.routes import (
     checkpoints,
