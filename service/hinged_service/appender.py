@@ -186,6 +186,7 @@ class Appender:
         self._failing = False
         self.keeps = False
         self._retiring: asyncio.Task[None] | None = None
+        self._labels: dict[str, int] | None = None
         self._room = late.Room(connection, self.keys)
         self._commanding = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -300,8 +301,11 @@ class Appender:
         What became of them; the offset is empty.
 
         """
-        fed: Fed = await self._queued(events, payload, each=True)
-        return fed
+        try:  # as one caller, for the script's sake: refusals are rare
+            return Fed("", await self._queued(events, payload, each=False))
+        except (Conflict, NotFound, Expired):
+            fed: Fed = await self._queued(events, payload, each=True)
+            return fed
 
     async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
         if not self.caught_up:
@@ -338,6 +342,8 @@ class Appender:
         ------
         Conflict
             An id has its label already, or other features wait under it.
+        Expired
+            An id's earlier prediction waited too long.
         Busy
             Too many predictions wait.
         ModelGone, Unavailable
@@ -356,6 +362,11 @@ class Appender:
         index, why = kept[refused[0]][0], refused[1]
         if why == 3:
             raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
+        if why == 4:
+            raise Expired(
+                "Nothing was predicted: see errors.",
+                [Detail(f"[{index}].id", "names a prediction that waited too long")],
+            )
         reason = (
             "other features wait under this id" if why == 1 else "names an event that has its label"
         )
@@ -374,9 +385,17 @@ class Appender:
         finally:
             self._retiring = None
 
-    async def labels(self) -> dict[str, int]:
-        """Return the stream's counts of predictions and labels."""
-        return await late.counts(self._connection, self.keys.on)
+    async def labels(self) -> dict[str, int] | None:
+        """Return the stream's counts of predictions and labels, `None` if there are none.
+
+        While Redis does not answer: the last ones known.
+        """
+        try:
+            self._labels = await late.counts(self._connection, self.keys.on)
+        except Unavailable:
+            return self._labels
+        self.keeps = self.keeps or self._labels is not None
+        return self._labels
 
     async def feed(self, events: list[Event], payload: Json, span: logs.Span) -> Fed:
         """Append what a source outside brings, each event by itself, and move its offset.
@@ -937,6 +956,9 @@ class Appender:
         """Finish what was accepted and save; Redis being away is no obstacle."""
         while self._task is not None:
             await asyncio.wait([self._task])
+        if self._retiring is not None:
+            self._retiring.cancel()
+            await asyncio.wait([self._retiring])
         await self.save()
 
 
@@ -946,6 +968,8 @@ def _json(value: Any) -> str:
 
 def _refusal(index: int, why: int) -> ServiceError:
     """Return why a caller's events were refused whole."""
+    if why == 3:
+        return Busy("Too many predictions and early labels wait.", retry_after_s=1)
     if why == 1:
         return NotFound(
             "Nothing was taken: no prediction waits under that id.",

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.bench import arrays, http_calls, learners, restart
+from tests.bench import arrays, http_calls, learners, lines, restart
 from tests.bench.load import generator
 from tests.bench.table import Row, table
 from tests.support.redis_server import server_binaries
@@ -27,6 +27,7 @@ def main() -> None:
     parts = {
         "http": ("Single calls, 16 connections", _http),
         "arrays": ("Arrays of 500", _arrays),
+        "lines": ("Bodies of lines", _lines),
         "learners": ("In process, 30 random features of 20,000", _learners),
         "restart": ("Restart", _restart),
     }
@@ -56,6 +57,10 @@ def _http(folder: Path, quick: bool) -> list[Row]:
 
 def _arrays(folder: Path, quick: bool) -> list[Row]:
     return arrays.measure(folder, 3, 30) if quick else arrays.measure(folder, 9, 60)
+
+
+def _lines(folder: Path, quick: bool) -> list[Row]:
+    return lines.measure(folder, 3, 30) if quick else lines.measure(folder, 9, 60)
 
 
 def _learners(_: Path, quick: bool) -> list[Row]:

@@ -9,7 +9,44 @@ from starlette.types import Receive, Scope
 from hinged_service.codec import Position
 from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable, WrongMediaType
 
-__all__ = ["at_least", "parse_position", "read_json_body"]
+__all__ = ["LINE_TYPES", "are_lines", "at_least", "parse_position", "read_json_body"]
+
+LINE_TYPES = (
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/x-jsonl",
+    "application/jsonlines",
+)
+"""The media types of bodies of lines, each a JSON document."""
+
+_UTF8 = ("", "charset=utf-8", "charset=utf8")
+
+
+def are_lines(scope: Scope) -> bool:
+    """Tell whether the body is one JSON document per line.
+
+    Raises
+    ------
+    WrongMediaType
+        If it is, but not in plain UTF-8.
+
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            if value == b"application/json":
+                return False
+            essence, parameters = _parts(value)
+            if essence in LINE_TYPES:
+                _check_lines(parameters, scope)
+                return True
+    return False
+
+
+def _check_lines(parameters: str, scope: Scope) -> None:
+    encodings = [v.lower() for k, v in scope["headers"] if k == b"content-encoding"]
+    if parameters not in _UTF8 or any(v != b"identity" for v in encodings):
+        raise WrongMediaType("Send lines in UTF-8, without content-encoding.")
 
 
 async def read_json_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
@@ -51,13 +88,17 @@ async def read_json_body(scope: Scope, receive: Receive, max_bytes: int) -> byte
 
 
 def _check_type(value: bytes) -> None:
-    essence, _, parameters = value.decode("latin-1").lower().partition(";")
-    essence, parameters = essence.strip(), parameters.replace(" ", "").replace('"', "")
+    essence, parameters = _parts(value)
     json = essence == "application/json" or (
         essence.startswith("application/") and essence.endswith("+json")
     )
-    if not json or parameters not in ("", "charset=utf-8", "charset=utf8"):
+    if not json or parameters not in _UTF8:
         raise WrongMediaType("Send JSON in UTF-8, with content-type application/json.")
+
+
+def _parts(content_type: bytes) -> tuple[str, str]:
+    essence, _, parameters = content_type.decode("latin-1").lower().partition(";")
+    return essence.strip(), parameters.replace(" ", "").replace('"', "")
 
 
 def _too_large(max_bytes: int) -> TooLarge:

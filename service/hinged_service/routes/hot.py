@@ -25,11 +25,13 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.events import MAX_DETAILS, Event, Question, parse_events, parse_questions
+from hinged_service.events import MAX_DETAILS, Question, parse_events, parse_questions
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
-from hinged_service.routes.bodies import at_least, read_json_body
+from hinged_service.routes.bodies import are_lines, at_least, read_json_body
+from hinged_service.routes.faults import faults_of
+from hinged_service.routes.lines import learn_lines, predict_lines
 from hinged_service.routes.problems import GUARDS, internal_error, problem
 from hinged_service.settings import Settings
 
@@ -150,13 +152,20 @@ class _Call:
     def __init__(self, settings: Settings) -> None:
         self._max_body_bytes = settings.max_body_bytes
         self._max_events = settings.max_events_per_call
+        self._settings = settings
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        raise NotImplementedError
+
+    async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
+            if are_lines(scope):
+                await self._on_lines(scope, receive, send)
+                return
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
             status, headers, answer = 200, _JSON, await self._on_model(name, body, scope)
@@ -181,6 +190,9 @@ class _Call:
 class Predicting(_Call):
     """`POST /v1/models/{model}/predict`."""
 
+    async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await predict_lines(self.host, self._settings, scope, receive, send)
+
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         spec = appender.entry.spec
         questions, many = parse_questions(body, self._max_events, spec.takes_mixed)
@@ -204,11 +216,14 @@ class Predicting(_Call):
 class Learning(_Call):
     """`POST /v1/models/{model}/learn`."""
 
+    async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await learn_lines(self.host, self._settings, scope, receive, send)
+
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         spec = appender.entry.spec
         events, payload, many = parse_events(body, self._max_events, spec.takes_mixed)
         fold = appender.replica.fold
-        faults = _faults(events, fold, spec.may_refuse)
+        faults = faults_of(events, fold, spec.may_refuse)
         if faults:
             raise _refusal(faults, many, logged=False)
         if not events:
@@ -261,18 +276,6 @@ def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Pred
     if faults:
         raise _refusal(faults, many, logged=False)
     return found
-
-
-def _faults(events: list[Event], fold: Fold, closely: bool) -> list[tuple[int, Refused]]:
-    """Return what the model can refuse before anything is logged, by index."""
-    faults = []
-    target, expected = fold.answers.target, fold.answers.expected
-    for i, event in enumerate(events):
-        if target(event.y) is None:
-            faults.append((i, Refused("y", expected())))
-        if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
-            faults.append((i, fault))
-    return faults
 
 
 def _refusal(faults: list[tuple[int, Refused]], many: bool, logged: bool) -> Unprocessable:

@@ -10,6 +10,12 @@ from fastapi.openapi.utils import get_openapi
 
 from hinged_service.events import Event, LateEvent, MixedEvent, MixedQuestion, Question
 from hinged_service.routes import checkpoints, commands, hot, inference, streams
+from hinged_service.routes.line_openapi import (
+    LINE_SHAPES,
+    line_bodies,
+    line_parameters,
+    line_results,
+)
 from hinged_service.spec import ModelSpec
 
 __all__ = ["install"]
@@ -23,7 +29,7 @@ _REASONS = {
     "410": "The prediction was given up before its label came.",
     "409": "An event id was used for another event, or the log contradicts at_least.",
     "413": "The body is too large.",
-    "415": "The body is not application/json.",
+    "415": "The body is neither application/json nor lines of it.",
     "422": "An event is wrong; errors names the field. Nothing was taken.",
     "429": "The queue is full. Nothing was taken.",
     "503": "Redis does not answer; sending the same ids again is safe.",
@@ -54,6 +60,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         hot.Learned,
         hot.Duplicate,
         hot.Early,
+        *LINE_SHAPES,
         LateEvent,
     )
     _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
@@ -105,6 +112,7 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
     ]
     if verb == "Predict":
         parameters.append({"name": "at_least", "in": "query", "schema": {"type": "string"}})
+    parameters += line_parameters(verb)
     return {
         "post": {
             "tags": ["events"],
@@ -120,7 +128,8 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
                             "one": {"value": example},
                             "array": {"value": [example]},
                         },
-                    }
+                    },
+                    **line_bodies(one, example),
                 },
             },
             "responses": {
@@ -128,8 +137,15 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
                     "description": "The answer, or an array of them in the order of the events.",
                     "content": {
                         "application/json": {
-                            "schema": {"anyOf": [answer, {"type": "array", "items": answer}]}
-                        }
+                            "schema": {
+                                "anyOf": [
+                                    answer,
+                                    {"type": "array", "items": answer},
+                                    _ref(f"{answers[0]}Lines"),
+                                ]
+                            }
+                        },
+                        **line_results(answers),
                     },
                 },
                 **{
