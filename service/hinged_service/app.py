@@ -12,14 +12,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import hinged
 from hinged_service import custom
 from hinged_service.errors import ServiceError
+from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.routes import (
+    bound,
     checkpoints,
     commands,
     explain,
     health,
     hot,
     inference,
+    live,
     models,
     openapi,
     problems,
@@ -100,10 +103,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with opened(settings) as connection:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
+            feeds = app.state.feeds = Feeds(host, settings)
+            feeds.listen_for_stop()
             host.start()
             try:
                 yield
             finally:
+                await feeds.aclose()
                 await host.aclose()
 
     app = _Service(
@@ -118,7 +124,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
-    for part in (models, commands, checkpoints, explain, streams, inference):
+    for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
         app.include_router(part.router(settings))
     app.include_router(health.router)
     openapi.install(app)

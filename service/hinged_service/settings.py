@@ -45,14 +45,6 @@ class Settings(BaseSettings):
     max_import_bytes: int = Field(
         256 * 2**20, ge=1024, description="Largest document of an imported model."
     )
-    max_line_bytes: int = Field(
-        8 * 2**20, ge=1024, description="Longest line of a body of lines, which has no limit itself."
-    )
-    lines_patience_ms: int = Field(
-        10_000,
-        ge=0,
-        description="Longest such a body waits in the middle for Redis or a full queue.",
-    )
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
@@ -78,6 +70,16 @@ class Settings(BaseSettings):
     )
     at_least_timeout_ms: int = Field(
         1_000, ge=1, description="Longest a call waits for the position it asked for."
+    )
+
+    max_live_feeds: int = Field(
+        200, ge=0, description="Live feeds that may be open on a worker; then 429."
+    )
+    max_bound_events: int = Field(
+        20_000, ge=1, description="Events that a bound certificate covers at most."
+    )
+    bound_timeout_ms: int = Field(
+        10_000, ge=1, description="Longest a bound certificate may fold and search, each."
     )
 
     redis_connections: int = Field(16, ge=1, description="Connections to Redis per worker.")

@@ -16,6 +16,8 @@ CALLS = {
     "/v1/models/{model}/predict": {"post"},
     "/v1/models/{model}/weights": {"get"},
     "/v1/models/{model}/explain": {"post"},
+    "/v1/models/{model}/live": {"get"},
+    "/v1/models/{model}/bound": {"get"},
     **{
         f"/v1/models/{{model}}/{command}": {"post"}
         for command in ("configure", "freeze", "unfreeze", "reset", "restore", "import", "replay")

@@ -1,0 +1,64 @@
+"""Reading a live feed in a thread, as a browser would."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from tests.support.processes import wait_until
+
+Told = tuple[str, dict[str, Any], str | None]
+
+
+class Watcher:
+    """One who watches a model until the end or until it closes."""
+
+    def __init__(self, url: str, path: str, **query: Any) -> None:
+        self.told: list[Told] = []
+        self.done = False
+        self._client = httpx.Client(base_url=url, timeout=30)
+        request = self._client.build_request("GET", f"{path}/live", params=query)
+        self.answer = self._client.send(request, stream=True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """What was told of one kind so far."""
+        return [data for name, data, _ in self.told if name == kind]
+
+    def wait_for(self, condition: Callable[[Watcher], object]) -> None:
+        """Return once the condition holds."""
+        wait_until(lambda: bool(condition(self)))
+
+    def close(self) -> None:
+        """Hang up."""
+        self.answer.close()
+        self._client.close()
+
+    def _read(self) -> None:
+        fields: dict[str, str] = {}
+        try:
+            for line in self.answer.iter_lines():
+                if line.startswith(":"):
+                    continue
+                if line:
+                    name, _, value = line.partition(": ")
+                    fields[name] = value
+                elif fields:
+                    self.told.append(
+                        (fields["event"], json.loads(fields["data"]), fields.get("id"))
+                    )
+                    fields = {}
+        except (httpx.HTTPError, httpx.StreamError, RuntimeError, OSError):
+            pass
+        self.done = True
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
