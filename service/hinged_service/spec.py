@@ -152,6 +152,23 @@ class ModelSpec(Strict):
         check_metrics(metrics, hasattr(info.data.get("learner"), "max_classes"))
         return metrics
 
+    @field_validator("late_labels")
+    @classmethod
+    def _answerable(cls, late: LateLabels | None, info: ValidationInfo) -> LateLabels | None:
+        label = None if late is None else late.default_label
+        learner, labels = info.data.get("learner"), info.data.get("labels")
+        if label is None or learner is None or isinstance(learner, CustomSpec):
+            return late
+        if isinstance(labels, tuple):
+            known = any(type(label) is type(one) and label == one for one in labels)
+        elif hasattr(learner, "max_classes"):
+            known = type(label) is (str if labels is None else int)
+        else:
+            known = label in (0, 1)
+        if not known:
+            raise ValueError("default_label must be one of the model's labels")
+        return late
+
     @property
     def pair(self) -> tuple[Any, Any] | None:
         """The negative and the positive label of a binary model that names them."""

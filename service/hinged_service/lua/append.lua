@@ -27,7 +27,7 @@
 --          joined, early
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
 --   (caller, index in its events, why) of callers refused whole: 0 the id came before with other
---   content, 1 no prediction waits under that id, 2 it waited too long; joined: JSON of the
+--   content, 1 no prediction waits under that id, 2 it waited too long, 3 too much waits; joined: JSON of the
 --   predictions that the events of the own entry were joined to, by index, or ''; early: indices
 --   of labels that wait for their prediction.
 --#include common
@@ -44,6 +44,7 @@ local WHY = {
   'id names another event already',
   'id names no prediction that waits for its label',
   'id names a prediction that waited too long',
+  'too many predictions and early labels wait',
 }
 
 local stored = redis.call('HGET', followers, uid)
@@ -87,6 +88,7 @@ if ARGV[10] == '1' then
   slots = {}
   for i = 1, SLOTS do slots[i] = KEYS[8 + i] end
   ring = ring_of(meta)
+  turn(meta, slots, ring, now_ms)
 elseif m[10] then
   return {'ring'}
 end
@@ -95,7 +97,7 @@ end
 -- joined to. Results: skip, why it is refused, waiting prediction.
 local function judged(kind, digest, before, waiting)
   if not before and waiting and string.sub(waiting[1], 1, 1) == 'L' then
-    before = string.sub(waiting[1], 2)
+    before = string.sub(waiting[1], 2, 29)
     waiting = nil
   end
   if before then
@@ -107,6 +109,7 @@ local function judged(kind, digest, before, waiting)
   if waiting and string.sub(waiting[1], 1, 1) == 'E' then
     local label = kind == 1 and string.sub(digest, 1, 14) or string.sub(digest, 15)
     if string.sub(waiting[1], 2, 15) ~= label then return false, 0 end
+    if kind == 1 and waiting[2] == oldest(ring) then return false, 2 end
     return kind == 1
   end
   local prediction = waiting and cmsgpack.unpack(waiting[1])
@@ -126,14 +129,16 @@ end
 local accepted, marked = {}, {}
 local skip, refused = {}, {}
 local joined, settled, early, early_labels = {}, {}, {}, {}
-local too_late, unknown = 0, 0
+local too_late, unknown, repeated, conflicting = 0, 0, 0, 0
+local space = ring and ring.early and room(meta, ring) or 0
 local first = 0
 for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
   local count, marks = caller[1], caller[2]
   if marks then
     local mine, mine_marked, mine_skip = {}, {}, {}
     local mine_joined, mine_settled, mine_early = {}, {}, {}
-    local conflict, why
+    local mine_repeated = 0
+    local conflict, why, of_label
     local from = 1
     while from <= #marks and not conflict do
       local to = math.min(from + 4 * CHUNK, #marks + 1)
@@ -146,10 +151,12 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
         local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
         local before = found[k] or accepted[id] or mine[id]
         local drop, reason, prediction, keep = judged(kind, digest, before, waiting[k])
+        if keep and #early + #mine_early >= space then reason = 3 end
         if reason then
-          conflict, why = index, reason
+          conflict, why, of_label = index, reason, kind == 1
           break
         elseif drop then
+          mine_repeated = mine_repeated + kind
           mine_skip[#mine_skip + 1] = first + index
         elseif keep then
           mine[id] = string.rep('0', 14) .. string.sub(digest, 1, 14)
@@ -161,7 +168,8 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
             mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
           end
           if waiting[k] then
-            mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction}
+            mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction,
+              string.sub(waiting[k][1], 1, 1) == 'E'}
           end
           mine[id] = digest
           mine_marked[#mine_marked + 1] = id
@@ -174,6 +182,7 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
       refused[#refused + 1] = number - 1
       refused[#refused + 1] = conflict
       refused[#refused + 1] = why
+      if why == 0 and of_label then conflicting = conflicting + 1 end
       if why == 1 then unknown = unknown + 1 end
       if why == 2 then too_late = too_late + 1 end
       for index = first, first + count - 1 do skip[#skip + 1] = index end
@@ -184,6 +193,7 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
       for _, part in ipairs(mine_joined) do joined[#joined + 1] = part end
       for _, part in ipairs(mine_settled) do settled[#settled + 1] = part end
       for _, part in ipairs(mine_early) do early[#early + 1] = part end
+      repeated = repeated + mine_repeated
     end
   end
   first = first + count
@@ -207,14 +217,22 @@ end
 if #marked > 0 then
   mark_seen(meta, {KEYS[5], KEYS[6]}, {m[4], m[5], m[6], m[7], m[8]}, marked, now_ms)
 end
-for _, part in ipairs(settled) do settle(meta, slots, part) end
+for _, part in ipairs(settled) do settle(meta, slots, ring, part) end
 for i, part in ipairs(early) do
   early_labels[i] = part[3]
   redis.call('HSET', slots[ring.slot + 1], part[1], 'E' .. part[2])
 end
-if #joined > 0 then redis.call('HINCRBY', meta, 'labels_joined', #joined) end
-if unknown > 0 then redis.call('HINCRBY', meta, 'labels_unknown', unknown) end
-if too_late > 0 then redis.call('HINCRBY', meta, 'labels_late', too_late) end
+if #early > 0 then
+  enter(meta, ring, now_ms)
+  redis.call('HINCRBY', meta, 'predicted', 0) -- from now on nothing is appended without the ring
+  redis.call('HINCRBY', meta, 'early:' .. ring.slot, #early)
+  redis.call('HINCRBY', meta, 'early_waiting', #early)
+end
+local counts = {labels_joined = #joined, labels_unknown = unknown, labels_late = too_late,
+  labels_repeated = repeated, labels_conflicting = conflicting}
+for name, count in pairs(counts) do
+  if count > 0 then redis.call('HINCRBY', meta, name, count) end
+end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[13])

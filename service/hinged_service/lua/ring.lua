@@ -4,7 +4,8 @@
 -- the oldest, has expired: its ids are kept for one more turn, to tell too late from never. The
 -- ring turns every sixth of the stream's `wait_ms`, so that a prediction waits at least that long.
 --
--- An id's value: 'L' + 28 hex digits: labelled, by the digest of features and label;
+-- An id's value: 'L' + 28 hex digits: labelled, by the digest of features and label (and, where
+-- the label came first, the name of the request whose prediction it was joined to);
 -- 'E' + 14 hex digits + the label's JSON: a label that came before its prediction;
 -- else a waiting prediction, as msgpack: {digest of the features, features as JSON, ms since 1970,
 -- flat list of (model uid, label as JSON)}.
@@ -15,8 +16,8 @@ local SLOTS = 8
 local function ring_of(meta)
   local r = redis.call('HMGET', meta, 'slot', 'slot_start', 'wait_ms', 'max_waiting', 'retiring',
     'early')
-  return {slot = tonumber(r[1] or 0), start = tonumber(r[2]), wait = tonumber(r[3]),
-    most = tonumber(r[4]), retiring = r[5], early = r[6] == '1'}
+  return {slot = tonumber(r[1] or 0), start = tonumber(r[2]), wait = tonumber(r[3] or 86400000),
+    most = tonumber(r[4] or 100000), retiring = r[5], early = r[6] == '1'}
 end
 
 -- The slot that has expired.
@@ -24,7 +25,7 @@ local function oldest(ring) return (ring.slot + 1) % SLOTS end
 
 -- Turn the ring as often as it is due; with a default label one turn waits for the one before.
 local function turn(meta, slots, ring, now_ms)
-  if not ring.start then
+  if not ring.start or now_ms < ring.start then -- new, or the clock was set back
     ring.start = now_ms
     redis.call('HSET', meta, 'slot', ring.slot, 'slot_start', now_ms)
   end
@@ -36,12 +37,18 @@ local function turn(meta, slots, ring, now_ms)
     ring.slot, ring.start, turns = gone, ring.start + step, turns + 1
     local late = oldest(ring)
     local waiting = tonumber(redis.call('HGET', meta, 'waiting:' .. late) or 0)
-    redis.call('HDEL', meta, 'waiting:' .. late)
+    local early = tonumber(redis.call('HGET', meta, 'early:' .. late) or 0)
+    redis.call('HDEL', meta, 'waiting:' .. late, 'early:' .. late)
+    if early > 0 then
+      redis.call('HINCRBY', meta, 'early_waiting', -early)
+      redis.call('HINCRBY', meta, 'labels_unclaimed', early)
+    end
     if waiting > 0 then
       redis.call('HINCRBY', meta, 'waiting', -waiting)
       if redis.call('HEXISTS', meta, 'default') == 1 then
         ring.retiring = tostring(late)
-        redis.call('HSET', meta, 'retiring', late, 'cursor', '0')
+        redis.call('HSET', meta, 'retiring', late, 'cursor', '0', 'retiring_left', waiting,
+          'passes', 0)
       else
         redis.call('HINCRBY', meta, 'labels_expired', waiting)
       end
@@ -51,7 +58,30 @@ local function turn(meta, slots, ring, now_ms)
   if turns > 0 then redis.call('HSET', meta, 'slot', ring.slot, 'slot_start', ring.start) end
 end
 
--- What the ring has of each id of a list: value, slot; newest slots first.
+-- What goes into the current slot now is to wait as long as all: while an older slot is retired,
+-- the ring may be turns behind, which then are not made up for.
+local function enter(meta, ring, now_ms)
+  if now_ms - ring.start >= math.ceil(ring.wait / 6) then
+    ring.start = now_ms
+    redis.call('HSET', meta, 'slot_start', now_ms)
+  end
+end
+
+-- Room for predictions, and labels that wait for one.
+local function room(meta, ring)
+  local n = redis.call('HMGET', meta, 'waiting', 'early_waiting')
+  return ring.most - tonumber(n[1] or 0) - tonumber(n[2] or 0)
+end
+
+-- An early label, which waited in a slot, has its event.
+local function claim(meta, ring, slot)
+  if slot ~= oldest(ring) then
+    redis.call('HINCRBY', meta, 'early:' .. slot, -1)
+    redis.call('HINCRBY', meta, 'early_waiting', -1)
+  end
+end
+
+-- What the ring has of each id of a list of at most 1,000: value, slot; newest slots first.
 local function waiting_of(slots, ring, ids)
   local found = {}
   local some = false
@@ -81,11 +111,17 @@ local function joined_text(index, prediction, with_features, more)
     .. ',"served":{' .. table.concat(served, ',') .. '}' .. (more or '') .. '}'
 end
 
--- Note that an id has its label: {slot, id, digest of features and label, what waited, if it did}.
-local function settle(meta, slots, part)
+-- Note that an id has its label: {slot, id, digest of features and label, whether it is joined to
+-- what waited, whether that was a label}.
+local function settle(meta, slots, ring, part)
   redis.call('HSET', slots[part[1] + 1], part[2], 'L' .. part[3])
-  if part[4] then
+  if part[5] then
+    claim(meta, ring, part[1])
+  elseif part[4] then
     redis.call('HINCRBY', meta, 'waiting:' .. part[1], -1)
     redis.call('HINCRBY', meta, 'waiting', -1)
+  elseif ring.retiring == tostring(part[1]) then -- it was to get the default label
+    redis.call('HINCRBY', meta, 'retiring_left', -1)
+    redis.call('HINCRBY', meta, 'labels_expired', 1)
   end
 end

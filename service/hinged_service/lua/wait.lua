@@ -6,9 +6,11 @@
 -- ARGV 1 model uid
 --      2 callers (msgpack): per caller a flat list of (id, digest of the features, features as
 --        JSON, predicted label as JSON)
+--      3 a name for this request: sent again, it gets the same answers
 --
 -- Replies: gone | ok, per caller 0 if it was kept, else a pair: index of the first prediction
---   that was not, and why: 1 other features wait under that id, 2 it has its label, 3 too many wait
+--   that was not, and why: 1 other features wait under that id, 2 it has its label, 3 too many
+--   wait, 4 it waited too long
 --#include entry
 --#include seen
 --#include ring
@@ -22,7 +24,24 @@ local slots = {}
 for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
 local ring = ring_of(meta)
 turn(meta, slots, ring, now_ms)
-local left = ring.most - tonumber(redis.call('HGET', meta, 'waiting') or 0)
+local left = room(meta, ring)
+local request = ARGV[3]
+
+-- What the ring has of all ids, and whether they were seen.
+local function known(ids)
+  local found, seen = {}, {}
+  for from = 1, #ids, CHUNK do
+    local some = {unpack(ids, from, math.min(from + CHUNK - 1, #ids))}
+    local waiting = waiting_of(slots, ring, some)
+    local now_seen = redis.call('HMGET', KEYS[4], unpack(some))
+    local seen_before = redis.call('HMGET', KEYS[5], unpack(some))
+    for i = 1, #some do
+      found[from + i - 1] = waiting[i]
+      seen[from + i - 1] = now_seen[i] or seen_before[i]
+    end
+  end
+  return found, seen
+end
 
 -- The first prediction that a model served for an id is the one that counts.
 local function note_served(served, model, y)
@@ -39,9 +58,7 @@ local added = 0
 for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
   local ids = {}
   for i = 1, #caller, 4 do ids[#ids + 1] = caller[i] end
-  local found = waiting_of(slots, ring, ids)
-  local seen = redis.call('HMGET', KEYS[4], unpack(ids))
-  local seen_before = redis.call('HMGET', KEYS[5], unpack(ids))
+  local found, seen = known(ids)
   local answer = 0
   local mine, mine_changed, mine_early, mine_served = {}, {}, {}, {}
   local count = 0
@@ -50,13 +67,18 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
     local digest, x, y = caller[at + 1], caller[at + 2], caller[at + 3]
     local before = found[k]
     local waiting = fresh[id] or mine[id] or changed[id] and changed[id][1]
+    local joined = early[id] or mine_early[id]
     local why = 0
-    if waiting then
+    if joined then
+      if joined[3][1] ~= digest then why = 1 end
+    elseif waiting then
       if waiting[1] ~= digest then why = 1 end
     elseif before then
       local kind = string.sub(before[1], 1, 1)
-      if kind == 'L' or before[2] == oldest(ring) then
-        why = 2
+      if kind == 'L' then
+        if string.sub(before[1], 30) ~= request then why = 2 end
+      elseif before[2] == oldest(ring) then
+        why = 4
       elseif kind == 'E' then
         mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
       else
@@ -67,7 +89,7 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
           mine_changed[id] = {waiting, before[2]}
         end
       end
-    elseif seen[k] or seen_before[k] then
+    elseif seen[k] then
       why = 2
     elseif count + added >= left then
       why = 3
@@ -97,6 +119,7 @@ for id, value in pairs(changed) do
   redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
 end
 if added > 0 then
+  enter(meta, ring, now_ms)
   redis.call('HINCRBY', meta, 'waiting:' .. ring.slot, added)
   redis.call('HINCRBY', meta, 'waiting', added)
 end
@@ -112,7 +135,8 @@ if next(early) then
     joined[i] = joined_text(i - 1, value[3], true)
     marked[#marked + 1] = id
     marked[#marked + 1] = digest
-    redis.call('HSET', slots[value[2] + 1], id, 'L' .. digest)
+    redis.call('HSET', slots[value[2] + 1], id, 'L' .. digest .. request)
+    claim(meta, ring, value[2])
   end
   local payload = '[' .. table.concat(events, ',') .. ']'
   append_entry(meta, log, redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'count'),

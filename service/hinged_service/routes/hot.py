@@ -259,8 +259,8 @@ async def _kept(
     """Keep what was predicted until the labels come."""
     try:
         await appender.keep(questions, [answer.y for answer in answers])
-    except Conflict as conflict:
-        _unindexed(conflict, many)
+    except (Conflict, Expired) as refused:
+        _unindexed(refused, many)
         raise
 
 

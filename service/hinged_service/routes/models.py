@@ -41,7 +41,7 @@ class ModelListed(BaseModel):
 
 
 class Labels(BaseModel):
-    """Predictions that waited for their labels; the first seven of the whole stream."""
+    """Predictions that waited for their labels; up to `coverage` of the whole stream."""
 
     predicted: int = Field(description="Predictions that were kept under an id.")
     waiting: int = Field(description="Those whose label has not come.")
@@ -50,6 +50,10 @@ class Labels(BaseModel):
     expired: int = Field(description="Those given up without a label.")
     late: int = Field(description="Labels that came too late.")
     unknown: int = Field(description="Labels of no prediction.")
+    duplicates: int = Field(description="Labels that had come before.")
+    conflicts: int = Field(description="Labels whose prediction had another one.")
+    early: int = Field(description="Labels that came first and wait for their prediction.")
+    unclaimed: int = Field(description="Those whose prediction never came.")
     coverage: float | None = Field(
         description="The share of the predictions that do not wait any more whose label came."
     )
@@ -265,9 +269,9 @@ def router(settings: Settings) -> APIRouter:
 
 async def _labels(appender: Appender) -> Labels | None:
     fold = appender.replica.fold
-    if not (appender.keeps or fold.labelled):
-        return None
     counts = await appender.labels()
+    if counts is None:
+        return None
     done = counts["predicted"] - counts["waiting"]
     return Labels(
         **counts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ _RETIRE = load("retire")
 _PACK = msgspec.msgpack.Encoder()
 
 _RETIRED_AT_ONCE = 500
+_RETIRED_BYTES = 2**20
 _MOST_TURNS = 400
 _MOST_AT_ONCE = 2_000
 _RETRY_S = 0.02
@@ -32,6 +34,10 @@ COUNTS = {
     "expired": "labels_expired",
     "late": "labels_late",
     "unknown": "labels_unknown",
+    "duplicates": "labels_repeated",
+    "conflicts": "labels_conflicting",
+    "early": "early_waiting",
+    "unclaimed": "labels_unclaimed",
 }
 """What is counted of predictions and labels, by the field of the stream's meta."""
 
@@ -64,7 +70,7 @@ class Room:
         Returns
         -------
         `None`; or index of the first that cannot be kept, and why: 1 other features
-        wait under its id, 2 that has its label, 3 too many wait.
+        wait under its id, 2 that has its label, 3 too many wait, 4 it waited too long.
 
         Raises
         ------
@@ -102,6 +108,7 @@ class Room:
     ) -> Sequence[Any]:
         on = self._keys.on
         packed = _PACK.encode([[part for one in caller for part in one] for caller in callers])
+        request = secrets.token_hex(8)
         deadline_s = self._loop.time() + timeout_s
         while True:
             try:
@@ -110,6 +117,7 @@ class Room:
                     [on.meta, on.log, on.followers, *on.seen, *on.pending],
                     self._keys.uid,
                     packed,
+                    request,
                 )
                 break
             except Unavailable:
@@ -133,13 +141,18 @@ async def retire(connection: Connection, keys: StreamKeys) -> None:
     """
     for _ in range(_MOST_TURNS):
         more = await connection.run(
-            _RETIRE, [keys.meta, keys.log, *keys.seen, *keys.pending], _RETIRED_AT_ONCE
+            _RETIRE,
+            [keys.meta, keys.log, *keys.seen, *keys.pending],
+            _RETIRED_AT_ONCE,
+            _RETIRED_BYTES,
         )
         if not more:
             return
 
 
-async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int]:
-    """Return how many predictions were made, wait, got a label, and how."""
+async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int] | None:
+    """Return how many predictions were made, wait, got a label, and how; `None` before any."""
     meta = await connection.hgetall(keys.meta)
+    if "predicted" not in meta:
+        return None
     return {name: int(meta.get(field, 0)) for name, field in COUNTS.items()}
