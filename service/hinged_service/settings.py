@@ -45,6 +45,14 @@ class Settings(BaseSettings):
     max_import_bytes: int = Field(
         256 * 2**20, ge=1024, description="Largest document of an imported model."
     )
+    max_line_bytes: int = Field(
+        8 * 2**20, ge=1024, description="Longest line of a body of lines, which has no limit itself."
+    )
+    lines_patience_ms: int = Field(
+        10_000,
+        ge=0,
+        description="Longest such a body waits in the middle for Redis or a full queue.",
+    )
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
