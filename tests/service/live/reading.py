@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +25,8 @@ class Watcher:
         self._client = httpx.Client(base_url=url, timeout=30)
         request = self._client.build_request("GET", f"{path}/live", params=query)
         self.answer = self._client.send(request, stream=True)
+        assert self.answer.status_code == 200
+        self._socket = self.answer.extensions["network_stream"].get_extra_info("socket")
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -36,6 +40,9 @@ class Watcher:
 
     def close(self) -> None:
         """Hang up."""
+        with contextlib.suppress(OSError):  # the other side may have been first
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
         self.answer.close()
         self._client.close()
 
