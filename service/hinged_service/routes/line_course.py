@@ -81,6 +81,7 @@ class Course(Generic[T]):
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def appender(self) -> Appender:
+        """Return the model as it lives in this worker now; `ModelGone` if it is another one."""
         name, uid = self._first.name, self._first.entry.uid
         appender = self._host.live(name) or await self._host.open(name)
         if appender.entry.uid != uid:

@@ -82,6 +82,7 @@ class Learning(Course[Event]):
             raise _another_body(self._source)
 
     async def run(self, batch: Batch[Event]) -> list[LineAnswer]:
+        """Learn the lines that the source has not brought before; answer all of them."""
         source = self._source
         if source is None:
             return await self._learned(batch, None)

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 import hinged
 from hinged_service.appender import Appender
-from hinged_service.errors import Conflict, Expired, Detail, ServiceError, Unprocessable
+from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
 from hinged_service.events import MAX_NAME, Event, Question
 from hinged_service.fold import Refused
 from hinged_service.host import Host
