@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ipaddress
 import logging
 import logging.config
 import multiprocessing
@@ -85,7 +86,7 @@ def serve(
     ] = 1,
     host: Annotated[
         str,
-        typer.Option(help="Address to listen on. 0.0.0.0 lets other machines in, unauthenticated."),
+        typer.Option(help="Address to listen on. 0.0.0.0 lets other machines in: make keys first."),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
@@ -118,6 +119,9 @@ def serve(
             "only code that you trust. The README shows one.",
         ),
     ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let other machines in although there are no keys.")
+    ] = False,
     stop_with_stdin: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input closes.")
     ] = False,
@@ -148,9 +152,18 @@ def serve(
         files = [str(Path(m).absolute()) if m.endswith(".py") else m for m in models]
         os.environ["HINGED_MODELS"] = ",".join(files)
     settings = _settings()
+    if not (_has_keys(settings) or insecure or _is_loopback(host)):
+        typer.echo(
+            f"There are no API keys, so anybody who reaches {host} could do anything. Make one "
+            "with `hinged key` and set HINGED_KEYS_FILE, or say --insecure.",
+            err=True,
+        )
+        raise typer.Exit(_CANNOT_START)
     with _bind(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         typer.echo(f"hinged starts on http://{shown}:{listener.getsockname()[1]} (docs: /docs)")
+        if not _has_keys(settings):
+            typer.echo("No API keys: whoever reaches it may do anything (`hinged key` makes one).")
         typer.echo(f"Models are kept by {_whereabouts(settings)}. Ctrl-C stops.")
         sys.stdout.flush()
         if stop_with_stdin:
@@ -277,6 +290,18 @@ def _settings() -> Settings:
             name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
             typer.echo(f"{name}={fault['input']!r}: {fault['msg']}", err=True)
         raise typer.Exit(_BAD_USAGE) from None
+
+
+def _has_keys(settings: Settings) -> bool:
+    return settings.keys is not None or settings.keys_file is not None
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -7,6 +7,7 @@ import typer
 from hinged_service.commands.checkpoints import add as add_checkpoints
 from hinged_service.commands.events import add as add_events
 from hinged_service.commands.failures import ABOUT_CODES
+from hinged_service.commands.keys import add as add_keys
 from hinged_service.commands.models import add as add_models
 from hinged_service.commands.streams import add as add_streams
 
@@ -22,6 +23,6 @@ def mount(cli: typer.Typer) -> None:
         The command line.
 
     """
-    for add in (add_models, add_events, add_checkpoints, add_streams):
+    for add in (add_models, add_events, add_checkpoints, add_streams, add_keys):
         add(cli)
     cli.info.epilog = ABOUT_CODES

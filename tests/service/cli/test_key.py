@@ -1,0 +1,55 @@
+"""`hinged key`: a key is shown once, its hash is kept, and the service knows it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hinged_service.cli import cli
+from hinged_service.security import Keys
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, ["key", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_key_is_shown_once_and_known_afterwards(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    code, shown = run("web", "--scope", "predict", "--model", "spam*", "--file", str(file))
+    assert code == 0
+    key = shown.splitlines()[0].rpartition(" ")[2]
+    assert key.rpartition("_")[2] not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert run("teacher", "--scope", "learn", "--scope", "admin", "--file", str(file))[0] == 0
+    keys = Keys.load(file, None)
+    assert keys is not None
+    found = keys.identify(f"Bearer {key}".encode())
+    assert (found.name, found.scopes, found.models) == ("web", ("predict",), ("spam*",))
+    assert [record["name"] for record in json.loads(file.read_text())] == ["web", "teacher"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["a b"], "no name"), (["a", "--scope", "root"], "none of"), ([], "")],
+)
+def test_what_is_no_key_is_refused(arguments: list[str], message: str) -> None:
+    code, shown = run(*arguments)
+    assert code == 2
+    assert message in shown
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text('{"not": "keys"}')
+    assert run("web", "--file", str(file))[0] == 2
+    assert file.read_text() == '{"not": "keys"}'
+    file.unlink()
+    assert run("web", "--file", str(file))[0] == 0
+    before = file.read_text()
+    assert run("web", "--file", str(file))[0] == 2
+    assert file.read_text() == before
