@@ -27,6 +27,17 @@ def accounts(learner: Learner) -> dict[str, int | float]:
 
 
 @dataclass
+class LateAccount:
+    """What the log tells of one model's predictions that got a label."""
+
+    labelled: int = 0
+    delay_ms: int = 0
+    longest_delay_ms: int = 0
+    served: int = 0
+    served_mistakes: int = 0
+
+
+@dataclass
 class Folded:
     """A log folded from its first event: the learner, where it ended, and what counted."""
 
@@ -36,6 +47,9 @@ class Folded:
     rejected: int = 0
     chains: dict[str, str] = field(default_factory=dict)
     counted_ids: list[str] = field(default_factory=list)
+    late: LateAccount = field(default_factory=LateAccount)
+    late_of: str = ""
+    mistakes: int = 0
 
     @property
     def weights(self) -> dict[str, float]:
@@ -77,6 +91,7 @@ def fold_log(
     learner: Learner,
     target: Callable[[Any], bool | None] = lambda y: {True: True, False: False}.get(y),
     upto: str = "+",
+    late_of: str = "",
 ) -> Folded:
     """Fold the whole log of `stream`, genesis to `upto`, and check its chain on the way.
 
@@ -92,9 +107,11 @@ def fold_log(
         A label to whether it is the positive one; `None` for a label that the model rejects.
     upto
         The last entry id to take.
+    late_of
+        The uid of the model whose served predictions are to be accounted for.
 
     """
-    folded = Folded(learner)
+    folded = Folded(learner, late_of=late_of)
     uid = str(client.hget(f"hinged:{{{stream}}}:meta", "uid"))
     found: Any = client.xrange(f"hinged:{{{stream}}}:log", "-", upto)
     assert found, "the log is empty"
@@ -117,11 +134,13 @@ def fold_entry(
     folded: Folded, entry_id: str, fields: Fields, target: Callable[[Any], bool | None] = binary
 ) -> None:
     """Learn the next entry, after checking that its chain leads from the one before."""
-    _fold_entry(folded, fields, target)
+    _fold_entry(folded, entry_id, fields, target)
     folded.note(entry_id, fields)
 
 
-def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | None]) -> None:
+def _fold_entry(
+    folded: Folded, entry_id: str, fields: Fields, target: Callable[[Any], bool | None]
+) -> None:
     payload, skipped = fields["events"], fields["skip"]
     expected = _sha1(
         folded.chain
@@ -133,6 +152,7 @@ def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | N
     )
     assert fields["chain"] == expected, "the chain does not lead from the entry before"
     skip = set(json.loads(skipped))
+    joined = json.loads(fields.get("joined", "{}"))
     for index, event in enumerate(json.loads(payload)):
         if index in skip:
             continue
@@ -140,10 +160,33 @@ def _fold_entry(folded: Folded, fields: Fields, target: Callable[[Any], bool | N
         if positive is None:
             folded.rejected += 1
             continue
-        x = {name: float(value) for name, value in event["x"].items()}
+        prediction = joined.get(str(index))
+        whole = event["x"] if "x" in event else prediction["x"]
+        x = {name: float(value) for name, value in whole.items()}
+        folded.mistakes += folded.learner.predict_one(x) is not positive
         folded.learner.learn_one(x, positive, float(event.get("w", 1.0)))
+        if prediction is not None:
+            _account(folded, prediction, entry_id, positive, target)
         if event.get("id") is not None:
             folded.counted_ids.append(event["id"])
+
+
+def _account(
+    folded: Folded,
+    prediction: dict[str, Any],
+    entry_id: str,
+    positive: bool,
+    target: Callable[[Any], bool | None],
+) -> None:
+    late = folded.late
+    if not prediction.get("default", False):
+        delay_ms = max(0, int(entry_id.split("-")[0]) - int(prediction["at"]))
+        late.labelled += 1
+        late.delay_ms += delay_ms
+        late.longest_delay_ms = max(late.longest_delay_ms, delay_ms)
+    if folded.late_of in prediction["served"]:
+        late.served += 1
+        late.served_mistakes += target(prediction["served"][folded.late_of]) is not positive
 
 
 def model_uid(client: redis.Redis, model: str) -> str:

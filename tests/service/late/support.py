@@ -1,0 +1,112 @@
+"""A model as two workers show it, and what the tests ask of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import redis
+
+import hinged
+from tests.support.plain_fold import LateAccount, fold_log, model_uid
+
+Answer = tuple[int, Any]
+
+
+class Face:
+    """One model through the HTTP of two workers, which take turns."""
+
+    def __init__(self, name: str, *clients: httpx.Client) -> None:
+        self.name = name
+        self.clients = clients
+        self._turn = 0
+
+    def _next(self) -> httpx.Client:
+        self._turn += 1
+        return self.clients[self._turn % len(self.clients)]
+
+    def create(self, spec: dict[str, Any]) -> None:
+        """Create it."""
+        body = {"learner": {"type": "perceptron"}} | spec
+        answer = self.clients[0].put(f"/v1/models/{self.name}", json=body)
+        assert answer.status_code == 201, answer.text
+
+    def predict(self, *bodies: Any) -> Answer:
+        """Predict one event, or several as an array."""
+        return self._post("predict", bodies)
+
+    def learn(self, *bodies: Any) -> Answer:
+        """Learn one event, or several as an array."""
+        return self._post("learn", bodies)
+
+    def _post(self, call: str, bodies: tuple[Any, ...]) -> Answer:
+        body = bodies[0] if len(bodies) == 1 else list(bodies)
+        path = f"/v1/models/{self.name}/{call}"
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8")
+        headers = {"content-type": "application/json"}
+        answer = self._next().post(path, content=content, headers=headers)
+        return answer.status_code, answer.json()
+
+    def infos(self) -> list[dict[str, Any]]:
+        """Return what each worker tells of the model."""
+        found = []
+        for client in self.clients:
+            answer = client.get(f"/v1/models/{self.name}")
+            assert answer.status_code == 200, answer.text
+            found.append(answer.json())
+        return found
+
+    def labels(self) -> dict[str, Any]:
+        """Return what is told of predictions and labels; all workers must agree."""
+        told = [info["labels"] for info in self.infos()]
+        assert all(one == told[0] for one in told), told
+        found: dict[str, Any] = told[0]
+        return found
+
+    def counts(self, *names: str) -> tuple[int, ...]:
+        """Return some of these counts."""
+        labels = self.labels()
+        return tuple(labels[name] for name in names)
+
+
+def faults(answer: Answer) -> tuple[int, list[str]]:
+    """Return status and names of the fields at fault."""
+    return answer[0], [fault["field"] for fault in answer[1].get("errors", [])]
+
+
+def soon(condition: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def witnessed(client: redis.Redis, stream: str) -> tuple[dict[str, float], LateAccount, int]:
+    """Return weights, late account and progressive mistakes by a plain fold of the log."""
+    uid = model_uid(client, stream)
+    folded = fold_log(client, stream, hinged.Perceptron(), late_of=uid)
+    return folded.weights, folded.late, folded.mistakes
+
+
+def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
+    """Fail unless every worker's weights and late account are those of a plain fold."""
+    weights, late, mistakes = witnessed(client, face.name)
+    for worker, info in zip(face.clients, face.infos(), strict=True):
+        shown = worker.get(f"/v1/models/{face.name}/weights").json()
+        assert {n: float(w).hex() for n, w in shown["weights"].items()} == {
+            n: w.hex() for n, w in weights.items() if w != 0.0
+        }
+        told = info["labels"]
+        assert info["mistakes"] == mistakes
+        assert (told["labelled"], told["served"], told["served_mistakes"]) == (
+            late.labelled,
+            late.served,
+            late.served_mistakes,
+        )
+        assert told["longest_delay_s"] == late.longest_delay_ms / 1000
+        mean = late.delay_ms / late.labelled / 1000 if late.labelled else None
+        assert told["mean_delay_s"] == mean
