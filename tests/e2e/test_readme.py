@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,10 @@ def section(title: str) -> str:
     return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the session is written with curl")
-def test_the_session_runs_and_answers_as_shown(tmp_path: Path) -> None:
-    blocks = [(kind, text) for kind, text in BLOCKS if text in section("A session")]
-    (_, serve), *rest = blocks
-    assert serve.split()[:2] == ["hinged", "serve"]
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The service as the README starts it, on a free port: its address and the data's folder."""
+    serve = next(text for _, text in BLOCKS if text.startswith("hinged serve"))
     command = [sys.executable, "-m", "hinged_service.cli", *serve.split()[1:], "--port", "0"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     environment["HINGED_DATA_DIR"] = str(tmp_path / "data")
@@ -52,19 +52,43 @@ def test_the_session_runs_and_answers_as_shown(tmp_path: Path) -> None:
             address = re.search(r"http://\S+", service.stdout.readline())
             assert address is not None
             wait_until(lambda: ready(address[0]), 60)
-            shown = 0
-            answer = ""
-            for kind, text in rest:
-                if kind == "sh":
-                    assert ADDRESS in text
-                    answer = run(text.replace(ADDRESS, address[0]))
-                else:
-                    assert alike(json.loads(answer), json.loads(text)), answer
-                    shown += 1
-            assert shown == 4
+            yield address[0], environment["HINGED_DATA_DIR"]
         finally:
             service.terminate()
     assert service.returncode == 0
+
+
+def blocks_of(title: str) -> list[tuple[str, str]]:
+    return [(kind, text) for kind, text in BLOCKS if text in section(title)]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the session is written with curl")
+def test_the_session_runs_and_answers_as_shown(served: tuple[str, str]) -> None:
+    shown = 0
+    answer = ""
+    for kind, text in blocks_of("A session")[1:]:
+        if kind == "sh":
+            assert ADDRESS in text
+            answer = run(text.replace(ADDRESS, served[0]))
+        else:
+            assert alike(json.loads(answer), json.loads(text)), answer
+            shown += 1
+    assert shown == 4
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the session is written with curl")
+def test_the_life_of_a_model_runs(
+    served: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = blocks_of("Pipelines, and the life of a model")
+    assert len(blocks) == 3
+    for kind, text in blocks:
+        assert kind == "sh"
+        run(text.replace(ADDRESS, served[0]))
+    names = {model["name"] for model in httpx.get(f"{served[0]}/v1/models").json()}
+    assert {"tickets", "tickets-pa", "tickets-clean", "tickets-copy"} <= names
+    assert httpx.get(f"{served[0]}/v1/aliases").json()[0]["model"] == "tickets-pa"
 
 
 def ready(url: str) -> bool:
