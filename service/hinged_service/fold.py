@@ -6,6 +6,7 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -359,7 +360,8 @@ class Fold:
         -------
         `"y"`, `"score"`, `"intercept"`, `"contributions"` by the names that the learner
         sees, and `"features"`: the same by the names of the event, what comes from several
-        of them shared equally. Both with the intercept sum to the score.
+        of them shared equally, what comes from none (a bias) under its own name. Both with
+        the intercept sum to the score.
 
         Raises
         ------
@@ -376,18 +378,15 @@ class Fold:
         pipeline = self.pipeline
         z: Any = x if pipeline is None else pipeline.transform_one(x)
         y, score, scores = answers.decide(z)
-        if self._multiclass and scores:
-            if label is not None:
-                y = {label_text(c): c for c in scores}[label]
-                score = scores[y]
-            parts = explain(z, y)
-        else:
-            parts = explain(z)
+        if self._multiclass and label is not None:
+            y = {label_text(c): c for c in scores}[label]
+            score = scores[y]
+        parts = explain(z, y) if self._multiclass and scores else explain(z)
         intercept = parts.pop(hinged.INTERCEPT, 0.0)
         origins = {} if pipeline is None else pipeline.origins(x)
         features: dict[str, float] = {}
         for name, value in parts.items():
-            sources = origins.get(name, (name,))
+            sources = origins.get(name) or (name,)  # a constant comes from no feature
             for source in sources:
                 features[source] = features.get(source, 0.0) + value / len(sources)
         return {
@@ -486,8 +485,10 @@ class Fold:
                 pass
             case _:
                 raise hinged.InvalidState("the stored counters are damaged")
-        if not all(type(n) is int and n >= 0 for n in counts.values()):
+        if not all(map(_is_count, counts.values())):
             raise hinged.InvalidState("the stored counters are damaged")
+        if len(detections) != min(counts["detected"], _KEPT_DETECTIONS):
+            raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
         self.configured = configured
         try:
             self._renew()
@@ -544,8 +545,16 @@ _COUNTS = (
 )
 
 
+_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
 def _detection(entry: Any, number: Any, events: Any) -> Detection:
-    if not (isinstance(entry, str) and type(number) is int and type(events) is int):
+    known = isinstance(entry, str) and _ENTRY_ID.fullmatch(entry)
+    if not (known and _is_count(number) and _is_count(events)):
         raise TypeError("a detection is an entry id and two counts")
     return Detection(entry, number, events)
 

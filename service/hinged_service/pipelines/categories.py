@@ -30,9 +30,11 @@ class OneHotEncoderSpec(Strict):
     """Turn each feature `name` with the value `v` into the feature `name_v` with the value 1.
 
     As `river.preprocessing.OneHotEncoder`, but it keeps at most 10,000 zeros (later
-    categories are 1 where they occur and not mentioned elsewhere), tells 1, 1.0 and true
-    apart, refuses a feature that `categories` does not list, and drops nothing from
-    nothing.
+    categories are 1 where they occur and not mentioned elsewhere), refuses a feature that
+    `categories` does not list, and drops nothing from nothing. All numbers of an event are
+    floats, so `"size": 1` and `"size": 1.0` both give `size_1.0`, as River names the float;
+    true is another category, `size_True`, and so is the text `"1"`, `size_1`. A number in
+    `categories` stands for both spellings, and the feature is named as it is listed.
     """
 
     type: Literal["OneHotEncoder"]

@@ -54,8 +54,8 @@ class StatImputerSpec(Strict):
     """Replace the named features where they are missing (null, or not in the event).
 
     As `river.preprocessing.StatImputer`, but an absent feature counts as missing
-    instead of failing. Before a feature's first value, Mode leaves it out and the other
-    statistics give 0.
+    instead of failing, and a number as `value` is a float, as the numbers of events are.
+    Before a feature's first value, Mode leaves it out and the other statistics give 0.
     """
 
     type: Literal["StatImputer"]
@@ -218,8 +218,8 @@ class Fixed(Statistic):
     """A constant."""
 
     def __init__(self, value: Value) -> None:
-        self._value = value
         self.numeric = type(value) in (int, float)
+        self._value = float(value) if type(value) is int else value  # as events have numbers
 
     def update(self, value: Value) -> None:
         """Learn nothing."""

@@ -29,7 +29,7 @@ class Explanation(BaseModel):
     )
     features: dict[str, float] = Field(
         description="The same by the features of the event; what comes from several is shared "
-        "equally."
+        "equally, and what comes from none (a bias) has its own name."
     )
     position: str = Field(description="The place in the log up to which the model had learned.")
 

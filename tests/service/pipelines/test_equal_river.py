@@ -127,7 +127,7 @@ OTHERS: dict[str, Case] = {
             {"type": "OneHotEncoder", "drop_zeros": True},
         ],
         lambda: compose.Pipeline(
-            pp.StatImputer(("age", -1), ("colour", "none")), pp.OneHotEncoder(drop_zeros=True)
+            pp.StatImputer(("age", -1.0), ("colour", "none")), pp.OneHotEncoder(drop_zeros=True)
         ),
         holes(),
     ),
