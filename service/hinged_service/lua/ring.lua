@@ -24,6 +24,7 @@ end
 local function oldest(ring) return (ring.slot + 1) % SLOTS end
 
 -- Turn the ring as often as it is due; with a default label one turn waits for the one before.
+-- After an outage what is overdue expires slot by slot, or nobody could be told of it.
 local function turn(meta, slots, ring, now_ms)
   if not ring.start or now_ms < ring.start then -- new, or the clock was set back
     ring.start = now_ms
@@ -52,6 +53,9 @@ local function turn(meta, slots, ring, now_ms)
       else
         redis.call('HINCRBY', meta, 'labels_expired', waiting)
       end
+    end
+    if waiting + early > 0 and not ring.retiring then -- stays known as expired for a whole turn
+      ring.start = now_ms
     end
   end
   if turns == SLOTS then ring.start = now_ms end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -29,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture(scope="package")
 def clients(server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
     """Clients of two workers."""
-    quick = {"housekeeping_ms": 50, "max_staleness_ms": 0}
+    quick: dict[str, Any] = {"housekeeping_ms": 50, "max_staleness_ms": 0}
     with (
         Service(server.url, **quick) as first,
         Service(server.url, **quick) as second,

@@ -97,9 +97,7 @@ def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
     weights, late, mistakes = witnessed(client, face.name)
     for worker, info in zip(face.clients, face.infos(), strict=True):
         shown = worker.get(f"/v1/models/{face.name}/weights").json()
-        assert {n: float(w).hex() for n, w in shown["weights"].items()} == {
-            n: w.hex() for n, w in weights.items() if w != 0.0
-        }
+        assert _bits(shown["weights"]) == _bits(weights)
         told = info["labels"]
         assert info["mistakes"] == mistakes
         assert (told["labelled"], told["served"], told["served_mistakes"]) == (
@@ -110,3 +108,7 @@ def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
         assert told["longest_delay_s"] == late.longest_delay_ms / 1000
         mean = late.delay_ms / late.labelled / 1000 if late.labelled else None
         assert told["mean_delay_s"] == mean
+
+
+def _bits(weights: dict[str, float]) -> dict[str, str]:
+    return {name: float(w).hex() for name, w in weights.items() if w != 0.0}
