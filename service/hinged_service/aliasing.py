@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from hinged_service.errors import Conflict, NotFound, Unavailable
 from hinged_service.keys import StreamKeys
@@ -14,6 +15,13 @@ from hinged_service.store.connection import Connection
 __all__ = ["Aliases"]
 
 _ATTEMPTS = 10
+
+
+class _Known(NamedTuple):
+    model: str
+    uid: str
+    stream: str
+    until_s: float
 
 
 class Aliases:
@@ -31,18 +39,42 @@ class Aliases:
     def __init__(self, connection: Connection, staleness_s: float) -> None:
         self._connection = connection
         self._staleness_s = staleness_s
-        self._known: dict[str, tuple[str, float]] = {}
+        self._known: dict[str, _Known] = {}
         self._loop = asyncio.get_running_loop()
 
     def fresh(self, alias: str) -> str | None:
         """Return the model that an alias means, if that was looked up a moment ago."""
         known = self._known.get(alias)
-        return known[0] if known is not None and self._loop.time() < known[1] else None
+        return known.model if known is not None and self._loop.time() < known.until_s else None
 
     def last(self, alias: str) -> str | None:
         """Return the model that an alias meant when it was last looked up."""
         known = self._known.get(alias)
-        return None if known is None else known[0]
+        return None if known is None else known.model
+
+    async def again(self, alias: str) -> str | None:
+        """Return the model that a known alias means, by two small reads.
+
+        Returns
+        -------
+        `None` if it is not known, or means another model than before: look it up.
+
+        """
+        known = self._known.get(alias)
+        if known is None:
+            return None
+        meant = await aliases.meant(self._connection, StreamKeys(known.stream), alias)
+        if meant != known.uid:
+            return None
+        found = await models.find(self._connection, known.model)
+        if not isinstance(found, IndexEntry) or found.uid != meant or found.deleting:
+            return None
+        self._know(alias, known.model, found)
+        return known.model
+
+    def _know(self, alias: str, model: str, entry: IndexEntry) -> None:
+        until_s = self._loop.time() + self._staleness_s
+        self._known[alias] = _Known(model, entry.uid, entry.stream, until_s)
 
     async def look_up(self, alias: str, entry: Alias) -> str:
         """Return the name of the model that an alias means.
@@ -56,13 +88,15 @@ class Aliases:
         meant = await aliases.meant(self._connection, StreamKeys(entry.alias_on), alias)
         for name, model in (await models.index(self._connection)).models.items():
             if model.uid == meant and not model.deleting:
-                self._known[alias] = name, self._loop.time() + self._staleness_s
+                self._know(alias, name, model)
                 return name
         self._known.pop(alias, None)
         raise NotFound(f"The alias {alias!r} means no model. Promote one to it.")
 
     async def set(self, alias: str, model: str) -> tuple[str, bool]:
         """Make an alias, or confirm that it means this model already.
+
+        One whose model is gone is made anew.
 
         Returns
         -------
@@ -86,8 +120,22 @@ class Aliases:
             if found is None and not await models.swap(self._connection, alias, None, entry):
                 continue
             if found is not None and found != entry:
-                raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
+                old = StreamKeys(found.alias_on)
+                living = await models.followers(self._connection, old)
+                meant = await aliases.meant(self._connection, old, alias)
+                if living and (not meant or meant in living):  # perhaps it is just being made
+                    raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
+                await aliases.remove(self._connection, old, alias)
+                await models.swap(self._connection, alias, found, entry)
+                continue
             made = await aliases.promote(self._connection, keys, alias, "", target.uid, "")
+            if made.kind == "moved" and made.uid is not None:
+                following = await models.followers(self._connection, keys)
+                if made.uid not in following:  # that model is gone
+                    lost = made.uid
+                    made = await aliases.promote(
+                        self._connection, keys, alias, lost, target.uid, ""
+                    )
             if made.kind == "gone":
                 raise NotFound(f"There is no model {model!r}.")
             if made.uid != target.uid:

@@ -471,6 +471,27 @@ class Appender:
         await self.reach(reply.position)
         return reply.position
 
+    async def restore(self, checkpoint: Checkpoint) -> Position:
+        """Go back to a checkpoint's state by a command in the log.
+
+        Returns
+        -------
+        The position at which it was carried out.
+
+        Raises
+        ------
+        Conflict
+            The checkpoint cannot be read; nothing was commanded.
+        NotFound, ModelGone, Unavailable
+            As for `command`.
+
+        """
+        try:
+            await self.read_checkpoint(checkpoint)
+        except SetAside as error:  # in the log it would set the model aside for good
+            raise Conflict(f"Nothing was changed. {error.detail}") from error
+        return await self.command({"do": "restore", "checkpoint": checkpoint.uid})
+
     async def checkpoint(self, name: str | None) -> Checkpoint:
         """Keep the model's present state.
 

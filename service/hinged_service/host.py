@@ -11,7 +11,7 @@ import random
 import secrets
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 import hinged
@@ -29,7 +29,7 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.events import label_digest
-from hinged_service.fold import Detection, Fold
+from hinged_service.fold import Fold
 from hinged_service.keys import StreamKeys
 from hinged_service.origin import Exclude, StartFrom
 from hinged_service.portable import Document
@@ -38,6 +38,7 @@ from hinged_service.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpe
 from hinged_service.store import aliases, checkpoints, late, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
+from hinged_service.switching import Switching
 
 __all__ = ["Host"]
 
@@ -68,7 +69,7 @@ class Host:
         self._opening: dict[str, asyncio.Task[Appender]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
-        self._switching: set[asyncio.Task[None]] = set()
+        self._switching = Switching(self.aliases, self.entries, self.open)
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -82,6 +83,7 @@ class Host:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._switching.aclose()
         live = list(self._live.values())
         await asyncio.gather(*(appender.aclose() for appender in live))
 
@@ -125,6 +127,8 @@ class Host:
     async def _load(self, name: str) -> Appender:
         try:
             await self.connection.ensure_checked()
+            if (meant := await self.aliases.again(name)) is not None:
+                return await self.open(meant)
             entry = await models.find(self.connection, name)
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
@@ -153,52 +157,9 @@ class Host:
                 "lost it. PUT it again to make it anew."
             ) from None
         self._live[name] = appender
-        self._heed_drift(name, appender)
+        self._switching.heed(name, appender)
         self._forget_some()
         return appender
-
-    def _heed_drift(self, name: str, appender: Appender) -> None:
-        """See to it that an alias is switched when the model's drift detector fires."""
-        drift = appender.entry.spec.drift
-        if drift is None or isinstance(drift.action, str):
-            return
-        alias = drift.action.promote.alias
-
-        def heed(detections: Sequence[Detection]) -> None:
-            if detections:
-                task = asyncio.create_task(self._switch(alias, name, appender, detections[-1]))
-                self._switching.add(task)
-                task.add_done_callback(self._switching.discard)
-
-        appender.replica.watchers.append(lambda folded: heed(folded.detections))
-        heed(appender.replica.fold.detections)  # the worker that found it may have died
-
-    async def _switch(
-        self, alias: str, name: str, appender: Appender, detection: Detection
-    ) -> None:
-        """Let an alias mean the best other model of the stream, once per detection."""
-        decision = f"{appender.entry.uid}:{detection.entry}:{detection.number}"
-        try:
-            best = await self._best_challenger(name, appender)
-            if best is None:
-                logger.warning("model %s: drift, but its stream has no other model", name)
-                return
-            made = await self.aliases.promote(alias, name, best, decision)
-        except ServiceError as error:
-            logger.warning("model %s: drift, but no switch: %s", name, error.detail)
-            return
-        if made.kind == "ok":
-            logger.info("model %s: drift; %s means %s now", name, alias, best)
-
-    async def _best_challenger(self, name: str, appender: Appender) -> str | None:
-        """Return the other model of the stream that errs least, by recent accuracy."""
-        found: dict[str, Fold] = {}
-        for other, entry in (await self.entries()).items():
-            if entry.stream == appender.entry.stream and other != name:
-                challenger = await self.open(other)
-                await challenger.freshen()
-                found[other] = challenger.replica.fold
-        return max(found, key=lambda other: found[other].accuracy(), default=None)
 
     def _forget_some(self) -> None:
         excess = len(self._live) - self._settings.max_replicas

@@ -74,7 +74,10 @@ class StartFrom(Strict):
 
 
 Start = Literal["now", "log"] | StartFrom
-"""`now`: from the next event on; `log`: from the oldest event that the stream still has."""
+"""`now`: from the next event on; `log`: from the oldest entry that the stream still has.
+
+Of a log that was trimmed the oldest entry only marks the place: its events are not learned.
+"""
 
 
 class Exclusion:

@@ -99,7 +99,12 @@ class ModelSpec(Strict):
     drift: DriftSpec | None = Field(
         None, description="A detector on the model's mistakes, and what to do when it fires."
     )
-    start: Start = Field("now", description="Where on the stream the model starts.")
+    start: Start = Field(
+        "now",
+        description="Where on the stream the model starts: now; log, with the oldest event that "
+        "the stream still has (of a trimmed log the oldest entry only marks the place, and its "
+        "events are left out); or with another model's state.",
+    )
     exclude: Exclude | None = Field(
         None, description="Events of the stream that this model leaves out."
     )

@@ -112,7 +112,9 @@ class Worker:
 
     async def kill(self) -> None:
         """Stop where it stands: whatever is under way is cut off, nothing is saved."""
-        tasks: list[asyncio.Future[Any] | None] = [self.host._task, *self.host._opening.values()]
+        host = self.host
+        tasks: list[asyncio.Future[Any] | None] = [host._task, *host._opening.values()]
+        tasks += host._switching._tasks
         for appender in self.host._live.values():
             appender.gone = True
             tasks += [appender._task, appender._saver._task, appender._reading]

@@ -89,7 +89,7 @@ def router(settings: Settings) -> APIRouter:
     @routes.post(
         "/restore",
         summary="Go back to a checkpoint",
-        responses=wrong,
+        responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
         openapi_extra=document(Restore),
     )
     async def restore(request: Request, model: Name) -> Obeyed:
@@ -102,9 +102,7 @@ def router(settings: Settings) -> APIRouter:
                 "Nothing was changed: see errors.",
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
             )
-        return Obeyed(
-            position=str(await appender.command({"do": "restore", "checkpoint": checkpoint.uid}))
-        )
+        return Obeyed(position=str(await appender.restore(checkpoint)))
 
     return routes
 
