@@ -28,6 +28,7 @@ from hinged_service.commands import mount
 from hinged_service.errors import StartupError
 from hinged_service.settings import Settings
 from hinged_service.sources.commands import ingest
+from hinged_service.sources.kafka_command import kafka
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -214,6 +215,7 @@ def demo(
 
 
 mount(cli)
+ingest.command("kafka")(kafka)
 cli.add_typer(ingest, name="ingest")
 
 

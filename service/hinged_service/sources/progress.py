@@ -29,10 +29,16 @@ class Reporter:
     total_bytes
         How much there is to read; `None` if nobody knows.
 
+    Attributes
+    ----------
+    noted
+        What else the source counts: it belongs into the summary, however that comes.
+
     """
 
     def __init__(self, tally: Tally, total_bytes: int | None = None) -> None:
         self.total_bytes = total_bytes
+        self.noted: dict[str, int] = {}
         self._tally = tally
         self._console = Console(stderr=True)
         self._began_s = time.monotonic()
@@ -119,7 +125,7 @@ class Reporter:
         seconds = time.monotonic() - self._began_s
         if as_json:
             found = vars(tally) | {"accuracy": tally.accuracy, "seconds": round(seconds, 3)}
-            text = json.dumps({"model": model, "state": state} | found | more)
+            text = json.dumps({"model": model, "state": state} | found | self.noted | more)
         else:
             parts = [f"{model}: {tally.records:,} records in {seconds:.1f} s, {self._said()}"]
             told = (
@@ -129,6 +135,7 @@ class Reporter:
                 (tally.unseen, "taken without an outcome"),
             )
             parts += [f"{number:,} {what}" for number, what in told if number]
+            parts += [f"{number:,} {what}" for what, number in self.noted.items() if number]
             text = "; ".join(parts) + "."
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
