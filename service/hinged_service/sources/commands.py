@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,14 @@ Learner = Annotated[
     typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+
+
+class Begin(StrEnum):
+    """Where the first reading of a stream begins."""
+
+    group = "group"
+    start = "start"
+    now = "now"
 
 
 @ingest.command("file")
@@ -139,6 +148,95 @@ def file(
         _target(model, redis_url, data_dir, create, learner, as_json),
         lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
         "Stopped. Give the same command again (without --restart) to go on from here.",
+    )
+
+
+@ingest.command("redis-stream")
+def redis_stream(
+    url: Annotated[
+        str, typer.Option(help="The Redis of the stream; it may be another than the models'.")
+    ],
+    stream: Annotated[str, typer.Option(help="Key of the stream.")],
+    model: Model,
+    group: Annotated[str, typer.Option(help="Consumer group; made if there is none.")] = "hinged",
+    consumer: Annotated[
+        str | None,
+        typer.Option(help="This reader's name in the group, one each; the machine's if left out."),
+    ] = None,
+    event: Annotated[
+        str, typer.Option(help='Field that holds the event as JSON: `{"x": {...}, "y": ...}`.')
+    ] = "event",
+    id: Annotated[  # noqa: A002 - as the option is called
+        str, typer.Option(help="Field that holds the event's id, where there is one.")
+    ] = "id",
+    flat: Annotated[
+        bool, typer.Option("--flat", help="The fields themselves are the features, as numbers.")
+    ] = False,
+    label: Annotated[str | None, typer.Option(help="With --flat: field of the label.")] = None,
+    weight: Annotated[str | None, typer.Option(help="With --flat: field of the weight.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="With --flat: a field that is text, not a number.")
+    ] = None,
+    begin: Annotated[
+        Begin,
+        typer.Option(
+            "--from",
+            help="Where to begin the first time: where the group stands (a new one at the start), "
+            "at the start, or with what comes from now on.",
+        ),
+    ] = Begin.group,
+    claim_after_s: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds after which a reader that does not move is replaced."),
+    ] = 5.0,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Name under which the offset is kept. By default address and key: keep the old "
+            "name if the address changes."
+        ),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="End at the end of the stream instead of waiting.")
+    ] = False,
+    create: Create = None,
+    learner: Learner = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    r"""Learn a Redis stream of your own, in the order of its entries, each once.
+
+    Start as many readers as you like: one holds the stream, another takes over when it stops.
+    The offset is kept with the model, so it does not matter what a crash leaves in the group.
+    Do not trim the stream behind the group's back: what is gone before it was read is told, not
+    learned.
+
+        hinged ingest redis-stream --url redis://queue:6379/0 --stream labels --model mail
+    """
+    import socket
+    from urllib.parse import urlsplit
+
+    from hinged_service.sources.entries import Reading
+    from hinged_service.sources.redis_stream import Rules, bring_stream
+    from hinged_service.store.foreign import ForeignStream
+
+    if flat and label is None:
+        raise typer.BadParameter("which field is the label?", param_hint="--label")
+    at = urlsplit(url)
+    name = source or f"redis-stream:{at.hostname or ''}:{at.port or 6379}{at.path}:{stream}"
+    reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
+    rules = Rules(name, reading, begin.value, claim_after_s, drain)
+
+    async def bring(feeder: Any, reporter: Any) -> dict[str, Any]:
+        reader = ForeignStream(url, stream, group, consumer or socket.gethostname())
+        return await bring_stream(reader, rules, feeder, reporter)
+
+    _run(
+        _target(model, redis_url, data_dir, create, learner, as_json),
+        bring,
+        "Stopped. The same command goes on from here.",
+        endless=not drain,
     )
 
 

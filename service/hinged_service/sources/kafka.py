@@ -30,6 +30,7 @@ _LONGEST_PAUSE_S = 2.0
 _COMMIT_EVERY_S = 1.0
 _LOOK_EVERY_S = 10.0
 _BAD_USAGE = 2
+_SHOWN = 8
 
 T = TypeVar("T")
 
@@ -148,8 +149,9 @@ class _Reader:
 
     async def _place(self) -> None:
         """Find where each partition stands, and read from there."""
-        generation, parts = self._log.generation, self._log.assigned or ()
-        self._generation = generation
+        parts = self._log.assigned or ()
+        dealt_out = self._generation >= 0
+        self._generation = self._log.generation
         self._places.clear()
         self._ended.clear()
         if not parts:
@@ -159,6 +161,10 @@ class _Reader:
             self._places[part] = await self._serving(self._place_of(part))
         offsets = {part: place.at for part, place in self._places.items()}
         await asyncio.to_thread(self._log.read_from, offsets)
+        if dealt_out:
+            shown = [f"{part} from {at}" for part, at in list(offsets.items())[:_SHOWN]]
+            more = f" and {len(offsets) - _SHOWN} more" if len(offsets) > _SHOWN else ""
+            self._say(f"Reading {', '.join(shown)}{more}.")
 
     async def _place_of(self, part: Part) -> _Place:
         source = await self._source(part)

@@ -1,0 +1,143 @@
+"""Somebody else's Redis stream, read through a consumer group; errors in the service's terms."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+import redis.asyncio as aioredis
+from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from hinged_service.errors import StartupError, Unavailable
+
+__all__ = ["ForeignStream", "NoGroup", "Pending"]
+
+_TIMEOUT_S = 5.0
+
+Entry = tuple[str, dict[bytes, bytes]]
+
+
+class NoGroup(Exception):
+    """The stream or its group is not there (any more)."""
+
+
+class Pending(NamedTuple):
+    """An entry that was delivered and not acknowledged."""
+
+    id: str
+    consumer: str
+    idle_ms: int
+    deliveries: int
+
+
+class ForeignStream:
+    """One consumer of a group of a stream; ids are exclusive bounds.
+
+    Every call raises `Unavailable` if the server does not answer or refuses, and
+    `NoGroup` if stream or group are missing.
+
+    Parameters
+    ----------
+    url
+        Address of the Redis.
+    key, group, consumer
+        The stream, the group, and this reader's name in it.
+
+    """
+
+    def __init__(self, url: str, key: str, group: str, consumer: str) -> None:
+        try:
+            # No socket timeout: it would cut blocking reads; each call is bounded by itself.
+            self._redis: Any = aioredis.Redis.from_url(
+                url,
+                socket_timeout=None,
+                socket_connect_timeout=_TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
+                protocol=2,
+            )
+        except ValueError as error:
+            raise StartupError(f"The address of the source is wrong: {error}") from error
+        self.consumer = consumer
+        self._key = key
+        self._group = group
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+    async def create_group(self, after: str) -> None:
+        """Make the group, to read what comes after an id (`$`: from now on)."""
+        async with _translated():
+            try:
+                await self._redis.xgroup_create(self._key, self._group, after, mkstream=True)
+            except exceptions.ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise
+
+    async def state(self) -> tuple[str, int | None, int, str]:
+        """Return the group's last delivered id and lag, the stream's length and last id."""
+        async with _translated():
+            groups = await self._redis.xinfo_groups(self._key)
+            about = await self._redis.xinfo_stream(self._key)
+        for group in groups:
+            if group["name"] == self._group.encode():
+                last, lag = group["last-delivered-id"].decode(), group.get("lag")
+                return last, lag, about["length"], about["last-generated-id"].decode()
+        raise NoGroup
+
+    async def pending(self, after: str, upto: str, count: int) -> list[Pending]:
+        """Return the first pending entries of all consumers after one id, up to another."""
+        async with _translated():
+            found = await self._redis.xpending_range(
+                self._key, self._group, f"({after}", upto, count
+            )
+        return [
+            Pending(
+                one["message_id"].decode(),
+                one["consumer"].decode(),
+                one["time_since_delivered"],
+                one["times_delivered"],
+            )
+            for one in found
+        ]
+
+    async def claim(self, ids: Sequence[str]) -> None:
+        """Make pending entries this consumer's, and count one more delivery of each."""
+        async with _translated():
+            await self._redis.xclaim(self._key, self._group, self.consumer, 0, list(ids))
+
+    async def between(self, after: str, before: str, count: int) -> list[Entry]:
+        """Return entries after an id and before another (`+`: to the end)."""
+        async with _translated():
+            found = await self._redis.xrange(self._key, f"({after}", before, count)
+        return [(entry_id.decode(), fields) for entry_id, fields in found]
+
+    async def new(self, count: int, block_ms: int) -> list[Entry]:
+        """Return entries that no consumer of the group has got yet; wait for some."""
+        async with _translated(block_ms / 1000):
+            found = await self._redis.xreadgroup(
+                self._group, self.consumer, {self._key: ">"}, count, block_ms
+            )
+        return [(entry_id.decode(), fields) for entry_id, fields in found[0][1]] if found else []
+
+    async def done(self, ids: Sequence[str]) -> None:
+        """Acknowledge entries, whoever got them."""
+        async with _translated():
+            await self._redis.xack(self._key, self._group, *ids)
+
+
+@contextlib.asynccontextmanager
+async def _translated(more_s: float = 0.0) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_TIMEOUT_S + more_s):
+            yield
+    except (TimeoutError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+        raise Unavailable("The Redis of the source does not answer.") from error
+    except exceptions.ResponseError as error:
+        if str(error).startswith("NOGROUP") or "no such key" in str(error):
+            raise NoGroup from error
+        raise Unavailable(f"The Redis of the source refuses: {error}.") from error

@@ -1,0 +1,203 @@
+"""`hinged ingest redis-stream` in real processes: every entry once, whatever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.support.engine import fold_of
+from tests.support.ingest import Event, Ingest, events, kill_often, learned
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
+
+CREATE = ("--stream", "s", "--group", "g", "--model", "m", "--learner", "perceptron")
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[RedisServer]:
+    """Another server than that of the models."""
+    server = RedisServer(tmp_path / "queue")
+    server.start()
+    yield server
+    server.kill()
+
+
+def add(server: RedisServer, rows: list[Event], first_id: int = 1) -> None:
+    with server.client() as client, client.pipeline(transaction=False) as pipe:
+        for number, row in enumerate(rows, first_id):
+            pipe.xadd("s", {"event": json.dumps(row)}, id=f"{number}-0")
+        pipe.execute()
+
+
+def reader(models: RedisServer, queue: RedisServer, name: str, *words: str) -> Ingest:
+    at = ("--url", queue.url, "--consumer", name, "--claim-after-s", "1")
+    return Ingest("redis-stream", *at, *CREATE, *words, redis_url=models.url)
+
+
+def taken(models: RedisServer) -> int:
+    with models.client() as client, contextlib.suppress(redis.RedisError):
+        offsets: Any = client.hvals("hinged:{m}:offsets")
+        return max((int(offset.split("-")[0]) for offset in offsets), default=0)
+    return 0
+
+
+def weights(models: RedisServer) -> dict[str, float]:
+    with models.client() as client:
+        return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
+
+
+def letters(models: RedisServer) -> dict[str, str]:
+    with models.client() as client:
+        found: Any = client.xrange("hinged:{m}:dead")
+    return {fields["offset"]: fields["reason"] for _, fields in found}
+
+
+@pytest.mark.parametrize(
+    ("count", "kills"), [(2_000, 3), pytest.param(20_000, 10, marks=pytest.mark.slow)]
+)
+def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
+    own_server: RedisServer, queue: RedisServer, count: int, kills: int
+) -> None:
+    rows = events(count)
+    add(queue, rows)
+    others: list[Ingest] = []
+
+    def meddle(number: int) -> None:
+        if number == 1:
+            others.append(reader(own_server, queue, "b"))
+        if number == kills // 2 + 1:
+            others.pop().kill()
+            for server in (queue, own_server):
+                server.stop()
+                server.start()
+
+    last = kill_often(
+        lambda: reader(own_server, queue, "a", "--drain"),
+        lambda: taken(own_server),
+        count,
+        meddle,
+        kills,
+    )
+    wait_until(lambda: taken(own_server) == count, 60)
+    for other in others:
+        other.kill()
+    code, _, told = last.end()
+    assert code == 0, told
+    assert weights(own_server) == learned(rows)
+    assert letters(own_server) == {}
+    code, summary, _ = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["records"]) == (0, 0)
+    with queue.client() as client:
+        group: Any = client.xinfo_groups("s")[0]
+        assert (group["pending"], group["last-delivered-id"]) == (0, f"{count}-0")
+
+
+def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(12)
+    add(queue, rows[:6])
+    with queue.client() as client:
+        client.xadd("s", {"other": "1"}, id="7-0")
+        client.xadd("s", {"event": '{"x":'}, id="8-0")
+        client.xadd("s", {"event": '{"a":' * 20_000}, id="9-0")
+    running = reader(own_server, queue, "a")
+    wait_until(lambda: taken(own_server) == 9, 30)
+    time.sleep(1.2)  # idle: blocked in a read
+    add(queue, rows[6:], first_id=10)
+    wait_until(lambda: taken(own_server) == 15, 5)
+    running.process.send_signal(signal.SIGTERM)
+    code, summary, told = running.end()
+    assert code == 0, told
+    assert (summary["learned"], summary["dead"]) == (12, 3)
+    assert list(letters(own_server)) == ["7-0", "8-0", "9-0"]
+    assert letters(own_server)["7-0"] == "event is no field of the entry"
+    assert "nested too deeply" in letters(own_server)["9-0"]
+    assert weights(own_server) == learned(rows)
+
+
+def test_a_group_that_is_gone_is_made_again_where_the_model_stands(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(100)
+    add(queue, rows[:60])
+    running = reader(own_server, queue, "a")
+    wait_until(lambda: taken(own_server) == 60, 30)
+    with queue.client() as client:
+        client.xgroup_destroy("s", "g")
+        add(queue, rows[60:80], 61)
+        wait_until(lambda: taken(own_server) == 80, 10)
+        client.flushall()
+        add(queue, rows[80:], 81)
+        wait_until(lambda: taken(own_server) == 100, 10)
+    running.kill()
+    assert weights(own_server) == learned(rows)
+
+
+def test_a_rollback_of_the_models_is_learned_again_and_what_was_trimmed_is_told(
+    own_server: RedisServer, queue: RedisServer, tmp_path: Path
+) -> None:
+    rows = events(40)
+    add(queue, rows[:10])
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    own_server.copy_data(tmp_path / "copy")
+    add(queue, rows[10:30], 11)
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    own_server.set_back(tmp_path / "copy")
+    assert taken(own_server) == 10
+    assert reader(own_server, queue, "a", "--drain").end()[1]["learned"] == 20
+    assert weights(own_server) == learned(rows[:30])
+    add(queue, rows[30:36], 31)
+    with queue.client() as client:
+        client.xreadgroup("g", "dead", {"s": ">"}, count=3)  # 31 to 33, then it dies
+        client.xtrim("s", maxlen=2, approximate=False)  # 35 and 36 are left; 34 was never read
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert code == 0, told
+    assert (summary["learned"], summary["dead"]) == (2, 3)
+    assert summary["lost"] >= 1
+    assert "trimmed away before" in told
+    assert list(letters(own_server)) == ["31-0", "32-0", "33-0"]
+
+
+def test_an_entry_that_kills_its_readers_is_put_aside(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(6)
+    add(queue, rows)
+    with queue.client() as client:
+        client.xgroup_create("s", "g", "0")
+        client.xreadgroup("g", "a", {"s": ">"}, count=3)
+        for _ in range(15):
+            client.xclaim("s", "g", "a", 0, ["2-0"])
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    assert list(letters(own_server)) == ["2-0"]
+    assert weights(own_server) == learned([rows[0], *rows[2:]])
+
+
+def test_the_fields_may_be_the_features_and_the_server_may_be_away(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(20)
+    queue.stop()
+    running = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y")
+    time.sleep(2)
+    queue.start()
+    with queue.client() as client:
+        for number, row in enumerate(rows, 1):
+            client.xadd("s", row["x"] | {"y": str(row["y"]).lower()}, id=f"{number}-0")
+        client.xadd("s", {"a": "0x1", "y": "true"}, id="21-0")
+    code, summary, told = running.end()
+    if summary["records"] < 21:  # it came to the end of what was there so far
+        again = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
+        assert again[0] == 0, again
+    assert code == 0, told
+    assert weights(own_server) == learned(rows)
+    assert letters(own_server) == {"21-0": "field a must be a number, not '0x1'"}
