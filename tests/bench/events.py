@@ -28,6 +28,12 @@ def made_events(count: int, names: int = FEATURES, seed: int = 1) -> list[Event]
     return events
 
 
+def named_bodies(events: list[Event], count: int, prefix: str) -> list[bytes]:
+    """Return request bodies without labels, each with an id of its own."""
+    chosen = (events[i % len(events)]["x"] for i in range(count))
+    return [orjson.dumps({"id": f"{prefix}{i}", "x": x}) for i, x in enumerate(chosen)]
+
+
 def bodies(events: list[Event], *, labelled: bool) -> list[bytes]:
     """Return each event as a request body, with or without its label."""
     return [orjson.dumps(event if labelled else {"x": event["x"]}) for event in events]

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from tests.bench.events import bodies, made_events
+from tests.bench.events import bodies, made_events, named_bodies
 from tests.bench.load import Caller, requests_per_s
 from tests.bench.servers import BARE, RIVER_MEMORY, RIVER_REDIS, SERVICE, Server, running
 from tests.bench.table import Row, ratios
@@ -17,6 +17,9 @@ from tests.support.redis_server import RedisServer
 CONNECTIONS = 16
 MODEL = "/v1/models/m"
 SPEC = b'{"learner":{"type":"perceptron"}}'
+LATE = "/v1/models/late"
+LATE_SPEC = b'{"learner":{"type":"perceptron"},"late_labels":{"wait_s":10,"max_waiting":10000000}}'
+IDS_PER_S = 10_000
 
 
 def create_model(service: Server) -> None:
@@ -68,6 +71,8 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
         stack.enter_context(running(*services.values()))
         for service in services.values():
             create_model(service)
+        with Caller(services["everysec"].port, LATE) as caller:
+            caller.put(LATE_SPEC)
         answers = {
             call: one_answer(services["everysec"], call, sent[call][0]).decode() for call in sent
         }
@@ -79,6 +84,7 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
         loads = [
             ("bare predict", bare["predict"], "/", "predict"),
             ("predict", services["everysec"], f"{MODEL}/predict", "predict"),
+            ("predict with id", services["everysec"], f"{LATE}/predict", "named"),
             ("river predict", river, "/predict", "predict"),
             ("bare learn", bare["learn"], "/", "learn"),
             ("learn everysec", services["everysec"], f"{MODEL}/learn", "learn"),
@@ -89,6 +95,7 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
         rate: dict[str, list[float]] = defaultdict(list)
         cpu: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds + 1):
+            sent["named"] = named_bodies(events, IDS_PER_S * seconds, f"{number}-")
             for name, server, path, call in loads:
                 used_s = server.cpu_s()
                 measured = requests_per_s(server.port, path, sent[call], CONNECTIONS, seconds)
@@ -113,6 +120,11 @@ def _rows(rate: dict[str, list[float]]) -> list[Row]:
             aim=0.7,
         ),
         Row("predict / FastAPI + River", ratios(rate["predict"], rate["river predict"])),
+        Row(
+            "predict with id, kept for its label / predict",
+            ratios(rate["predict with id"], rate["predict"]),
+            target=0.67,
+        ),
     ]
     for fsync in ("everysec", "always"):
         learn, name = rate[f"learn {fsync}"], f"learn, fsync {fsync}"

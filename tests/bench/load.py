@@ -69,12 +69,13 @@ def requests_per_s(
 async def _own_load(port: int, requests: Sequence[bytes], connections: int, seconds: int) -> float:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
+    stride = max(1, len(requests) // connections)  # so that each one comes once if there are enough
 
     async def client(number: int) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         count = 0
         while loop.time() < end_s:
-            writer.write(requests[(number * 61 + count) % len(requests)])
+            writer.write(requests[(number * stride + count) % len(requests)])
             head = await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(_length(head))
             count += 1

@@ -55,17 +55,21 @@ end
 local answers = {}
 local fresh, changed, early = {}, {}, {}
 local added = 0
-for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
-  local ids = {}
-  for i = 1, #caller, 4 do ids[#ids + 1] = caller[i] end
-  local found, seen = known(ids)
+local callers = cmsgpack.unpack(ARGV[2])
+local all = {}
+for _, caller in ipairs(callers) do
+  for i = 1, #caller, 4 do all[#all + 1] = caller[i] end
+end
+local found, seen = known(all)
+local first = 0
+for number, caller in ipairs(callers) do
   local answer = 0
   local mine, mine_changed, mine_early, mine_served = {}, {}, {}, {}
   local count = 0
-  for k, id in ipairs(ids) do
+  for k = 1, #caller / 4 do
     local at = 4 * k - 3
-    local digest, x, y = caller[at + 1], caller[at + 2], caller[at + 3]
-    local before = found[k]
+    local id, digest, x, y = caller[at], caller[at + 1], caller[at + 2], caller[at + 3]
+    local before = found[first + k]
     local waiting = fresh[id] or mine[id] or changed[id] and changed[id][1]
     local joined = early[id] or mine_early[id]
     local why = 0
@@ -89,7 +93,7 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
           mine_changed[id] = {waiting, before[2]}
         end
       end
-    elseif seen[k] then
+    elseif seen[first + k] then
       why = 2
     elseif count + added >= left then
       why = 3
@@ -103,6 +107,7 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
     end
     if waiting then mine_served[#mine_served + 1] = {waiting[4], y} end
   end
+  first = first + #caller / 4
   answers[number] = answer
   if answer == 0 then
     for _, served in ipairs(mine_served) do note_served(served[1], uid, served[2]) end
@@ -114,7 +119,14 @@ for number, caller in ipairs(cmsgpack.unpack(ARGV[2])) do
 end
 
 local key = slots[ring.slot + 1]
-for id, value in pairs(fresh) do redis.call('HSET', key, id, cmsgpack.pack(value)) end
+local words = {}
+for id, value in pairs(fresh) do
+  words[#words + 1] = id
+  words[#words + 1] = cmsgpack.pack(value)
+end
+for i = 1, #words, 2 * CHUNK do
+  redis.call('HSET', key, unpack(words, i, math.min(i + 2 * CHUNK - 1, #words)))
+end
 for id, value in pairs(changed) do
   redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
 end
