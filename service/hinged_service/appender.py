@@ -53,7 +53,8 @@ _GATHER_BYTES = 2**20
 _GATHER_S = 0.002
 _SLOW_S = 0.001
 _TURN_S = 0.005
-_PAUSE_S = 0.0
+_PAUSE_S = 0.001
+_PART_EVENTS = 16
 _SMALL_BYTES = 2**16
 _REBUILDS = 3
 _ANONYMOUS = logs.Caller(1)
@@ -907,13 +908,25 @@ class Appender:
             if entry.command is not None and (uid := self._to_restore(entry)) is not None:
                 self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                 continue
+            if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
+                for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
+                    began_s = await self._let_others_in(began_s)
+                continue
             outcomes = self.replica.fold_entry(entry)
             if entry.position == own:
                 found = outcomes
-            if self._loop.time() - began_s > _TURN_S:  # a long way behind: let the others in
-                await asyncio.sleep(_PAUSE_S)
-                began_s = self._loop.time()
+            began_s = await self._let_others_in(began_s)
         return found
+
+    async def _let_others_in(self, began_s: float) -> float:
+        """Pause if a turn of folding was long; return when the present turn began.
+
+        A call to another model takes several rounds of the loop, and each waits for a turn.
+        """
+        if self._loop.time() - began_s < _TURN_S:
+            return began_s
+        await asyncio.sleep(_PAUSE_S)
+        return self._loop.time()
 
     def _to_restore(self, entry: logs.Entry) -> str | None:
         """Return the uid of the checkpoint that an entry tells this model to restore."""
@@ -974,7 +987,19 @@ class Appender:
             self._wake()
 
     async def aclose(self) -> None:
-        """Finish what was accepted and save; Redis being away is no obstacle."""
+        """Finish what was accepted and save; Redis being away is no obstacle.
+
+        A model that is catching up goes on from its snapshot at the next start.
+        """
+        task = self._task
+        if task is not None and not self.caught_up:
+            while not (task.done() or self.caught_up):
+                task.cancel()
+                await asyncio.wait([task], timeout=0.1)
+            if task.cancelled():
+                self._task = None
+        if self.replica.between:
+            self._saver.stop()
         while self._task is not None:
             await asyncio.wait([self._task])
         if self._retiring is not None:

@@ -161,8 +161,9 @@ class Fold:
         skip: frozenset[int],
         entry_id: str,
         late: Mapping[int, Late] | None = None,
+        first: int = 0,
     ) -> list[Result]:
-        """Fold the events of one entry in.
+        """Fold the events of one entry in, or a part of them.
 
         Parameters
         ----------
@@ -174,6 +175,8 @@ class Fold:
             The entry's id.
         late
             By index what is known of the prediction that an event is the label of.
+        first
+            The index within the entry of the first of these events.
 
         Returns
         -------
@@ -186,7 +189,7 @@ class Fold:
         numbers = not self.takes_mixed
         plain = self.pipeline is None and self.metrics is None and self.drift is None
         results: list[Result] = []
-        for number, event in enumerate(events):
+        for number, event in enumerate(events, first):
             if number in skip:
                 results.append(None)
                 continue

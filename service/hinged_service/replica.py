@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -82,6 +82,8 @@ class Replica:
         The entry id of the snapshot in Redis, as far as known.
     watchers
         Called with everything that is folded in.
+    between
+        Whether it is in the middle of an entry: no state to be shown or saved.
 
     Raises
     ------
@@ -105,6 +107,7 @@ class Replica:
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self.watchers: list[Watcher] = []
+        self.between = False
         self._complete = complete
         mark = loaded.mark or (self._marks[-1] if self._marks else Mark("0-0", 0, 0))
         self.log_bytes, self.log_events = mark.bytes, mark.events
@@ -126,33 +129,68 @@ class Replica:
         What became of each of its events, `None` for those that did not count.
 
         """
-        fold = self.fold
-        decoded: Sequence[Event | None] = ()
+        fold, detected = self.fold, self.fold.detected
+        decoded, late = self._decoded(entry, events)
         results: list[Result] = []
         command = None
-        detected = fold.detected
-        late = None
-        if events is not None:
-            decoded = events
-        elif entry.payload is not None:
-            decoded = parse_log(entry.payload)
-        if entry.joined is not None:
-            joined = parse_joined(entry.joined)
-            decoded = completed(decoded, joined)
-            late = {n: self._late(prediction) for n, prediction in joined.items()}
         if decoded:
             results = fold.learn_all(decoded, entry.skip, entry.position.id, late)
         elif entry.command is not None:
             command = self.command_in(entry)
             if command is not None:
                 fold.obey(command)
+        self._end(entry, decoded, results, command, detected)
+        return results
+
+    def fold_in_parts(self, entry: Entry, size: int) -> Iterator[None]:
+        """Fold the next entry of the log in, with a pause after every `size` events.
+
+        Until the last of them it is `between`; if the iteration is not gone on with, for good.
+        """
+        detected = self.fold.detected
+        decoded, late = self._decoded(entry, None)
+        if not decoded:
+            self.fold_entry(entry)
+            return
+        results: list[Result] = []
+        self.between = True
+        for first in range(0, len(decoded), size):
+            part = decoded[first : first + size]
+            results += self.fold.learn_all(part, entry.skip, entry.position.id, late, first)
+            yield
+        self._end(entry, decoded, results, None, detected)
+        self.between = False
+
+    def _decoded(
+        self, entry: Entry, events: Sequence[Event | None] | None
+    ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
+        """Return an entry's events, and what is known of the predictions they are labels of."""
+        decoded: Sequence[Event | None] = ()
+        if events is not None:
+            decoded = events
+        elif entry.payload is not None:
+            decoded = parse_log(entry.payload)
+        if entry.joined is None:
+            return decoded, None
+        joined = parse_joined(entry.joined)
+        late = {n: self._late(prediction) for n, prediction in joined.items()}
+        return completed(decoded, joined), late
+
+    def _end(
+        self,
+        entry: Entry,
+        decoded: Sequence[Event | None],
+        results: Sequence[Result],
+        command: Mapping[str, Any] | None,
+        detected: int,
+    ) -> None:
+        """Stand at the entry that was folded in, and tell the watchers."""
         self._unsaved_events += len(results)
         self._stand_at(entry)
         if self.watchers:
-            new = fold.detected - detected
-            found = fold.detections[-new:] if new else []
+            new = self.fold.detected - detected
+            found = self.fold.detections[-new:] if new else []
             self._tell(Folded(entry, decoded, results, command, found))
-        return results
 
     def _late(self, prediction: Joined) -> Late:
         served = prediction.served
@@ -252,7 +290,7 @@ class Replica:
 
     def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
         """Tell whether a snapshot should be taken now."""
-        if self.is_saved():
+        if self.between or self.is_saved():
             return False
         return (
             self._unsaved_events >= every_events

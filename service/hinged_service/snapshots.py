@@ -22,6 +22,7 @@ __all__ = ["Saver", "load_replica"]
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
+_ENTRY_S = 0.005
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
@@ -115,6 +116,10 @@ class Saver:
             self._task = None
 
     async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
+        while replica.between:
+            if self._stopped:
+                raise ModelGone("The model failed in the middle of an entry.")
+            await asyncio.sleep(_ENTRY_S)
         snapshot = replica.take_snapshot(self.kept, full)
         saved: models.Saved | None = None
         try:
