@@ -33,9 +33,9 @@ class Service:
     ) -> None:
         self.port = free_port()
         self.settings = Settings(redis_url=redis_url, **settings)
-        app = wrap(create_app(self.settings))
+        self.app = wrap(create_app(self.settings))
         config = uvicorn.Config(
-            app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
+            self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

@@ -19,6 +19,16 @@ from hinged_service.client.errors import (
 )
 from hinged_service.client.events import Event
 from hinged_service.client.exchange import Retries
+from hinged_service.client.live_results import (
+    LiveCommand,
+    LiveDrift,
+    LiveEnd,
+    LiveEvent,
+    LiveMetrics,
+    LiveModel,
+    LiveOutcome,
+    LiveSample,
+)
 from hinged_service.client.management_results import (
     AliasInfo,
     Checkpoint,
@@ -65,6 +75,14 @@ __all__ = [
     "Label",
     "Learned",
     "LinearWeights",
+    "LiveCommand",
+    "LiveDrift",
+    "LiveEnd",
+    "LiveEvent",
+    "LiveMetrics",
+    "LiveModel",
+    "LiveOutcome",
+    "LiveSample",
     "Malformed",
     "ModelInfo",
     "ModelListed",

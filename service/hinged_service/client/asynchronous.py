@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+)
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -15,6 +22,7 @@ from hinged_service.client.calls import Call
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.live_results import LiveEvent
 from hinged_service.client.management import AsyncManagement
 from hinged_service.client.results import (
     Explanation,
@@ -25,6 +33,7 @@ from hinged_service.client.results import (
     Prediction,
     Weights,
 )
+from hinged_service.client.watching import Watch
 
 __all__ = ["AsyncClient"]
 
@@ -64,7 +73,7 @@ class AsyncClient(AsyncManagement):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.base_url = base_url
-        self._retries = retries
+        self._retries, self._timeout_s = retries, timeout_s
         self._http = httpx.AsyncClient(
             base_url=base_url,
             headers=calls.headers(api_key),
@@ -193,6 +202,31 @@ class AsyncClient(AsyncManagement):
         """Yield the outcome of each event, as `Client.learn_many`; batches go one by one."""
         batcher = Batcher(encode_event, batch_events, batch_bytes)
         return self._each(events, batcher, lambda batch: calls.learn_many(name, batch))
+
+    async def events(self, name: str, *, features: bool = False) -> AsyncGenerator[LiveEvent, None]:
+        """Yield what happens to a model from now on, as `Client.events`.
+
+        To stop, close it (`contextlib.aclosing`) or cancel who iterates: that hangs up.
+        """
+        watch = Watch(name, features, self._retries, self._timeout_s)
+        while True:
+            try:
+                async with self._http.stream(**watch.request) as answer:
+                    if not watch.begin(answer):
+                        await answer.aread()
+                        yield watch.refuse(answer)
+                    else:
+                        async for chunk in answer.aiter_bytes():
+                            for event in watch.read(chunk):
+                                yield event
+                            if watch.done:
+                                break
+                if watch.over:
+                    return
+                pause_s = watch.pause_s(None)
+            except (httpx.RequestError, HingedError) as failure:
+                pause_s = watch.pause_s(failure)
+            await asyncio.sleep(pause_s)
 
     async def _each(
         self,

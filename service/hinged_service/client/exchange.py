@@ -139,6 +139,12 @@ class Exchange(Generic[T]):
             raise error from (None if error is failure else failure)
         return pause_s
 
+    def renew(self, *, forget_failures: bool) -> None:
+        """Let the deadline begin now: an attempt got through."""
+        self._deadline = time.monotonic() + self._retries.deadline_s
+        if forget_failures:
+            self._failures = 0
+
     def _refusal(self, answer: httpx.Response) -> HingedError:
         try:
             problem = msgspec.json.decode(answer.content, type=_Problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from hinged_service.client.calls import Call
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.live_results import LiveEvent
 from hinged_service.client.management import Management
 from hinged_service.client.results import (
     Explanation,
@@ -26,6 +27,7 @@ from hinged_service.client.results import (
     Prediction,
     Weights,
 )
+from hinged_service.client.watching import Watch
 
 __all__ = ["Client"]
 
@@ -45,8 +47,7 @@ class Client(Management):
     base_url
         The address of the service, as `"http://127.0.0.1:8000"`.
     api_key
-        Sent as a bearer token, for a proxy before the service; the service itself
-        knows no keys.
+        Sent as a bearer token: a key of the service (`hinged key`).
     timeout_s
         Longest that one attempt waits to connect, to send, and for the answer.
     retries
@@ -80,7 +81,7 @@ class Client(Management):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.base_url = base_url
-        self._retries = retries
+        self._retries, self._timeout_s = retries, timeout_s
         self._again: functools.partial[Client] | None = None
         if transport is None:
             self._again = functools.partial(
@@ -346,6 +347,61 @@ class Client(Management):
         """
         batcher = Batcher(encode_event, batch_events, batch_bytes)
         return self._each(events, batcher, lambda batch: calls.learn_many(name, batch))
+
+    def events(self, name: str, *, features: bool = False) -> Generator[LiveEvent, None, None]:
+        """Yield what happens to a model from now on: its live feed.
+
+        It begins with the first `next`, and the first event says where. A connection
+        that breaks, is dropped for being slow or ends with its worker is made again,
+        after a pause; what happened meanwhile is not told again, and the `LiveModel`
+        that follows shows it (`gap`). It ends with a `LiveEnd`, as when the model is
+        deleted. To stop earlier, close the generator: that hangs up.
+
+        Nothing is read ahead: one who iterates slowly is dropped by the service, and
+        misses events.
+
+        Parameters
+        ----------
+        name
+            The model; or an alias, which is followed to wherever it moves.
+        features
+            Whether outcomes come with the features of their events.
+
+        Raises
+        ------
+        NotFound
+            There is no such model, at the first connection.
+        Busy, Unavailable, Unreachable
+            If no connection could be made until the deadline of `retries`.
+
+        Examples
+        --------
+        ::
+
+            with contextlib.closing(client.events("mail")) as events:
+                for event in events:
+                    if isinstance(event, LiveOutcome) and event.mistake:
+                        print(event.id, event.y)
+
+        """
+        watch = Watch(name, features, self._retries, self._timeout_s)
+        while True:
+            try:
+                with self._http.stream(**watch.request) as answer:
+                    if not watch.begin(answer):
+                        answer.read()
+                        yield watch.refuse(answer)
+                    else:
+                        for chunk in answer.iter_bytes():
+                            yield from watch.read(chunk)
+                            if watch.done:
+                                break
+                if watch.over:
+                    return
+                pause_s = watch.pause_s(None)
+            except (httpx.RequestError, HingedError) as failure:
+                pause_s = watch.pause_s(failure)
+            time.sleep(pause_s)
 
     def _each(
         self, items: Iterable[Any], batcher: Batcher, call: Callable[[Batch], Call[list[T]]]
