@@ -192,9 +192,9 @@ def counted(said: list[Any], skip: frozenset[int]) -> list[Any]:
     return [event for index, event in enumerate(said) if index not in skip]
 
 
-def folded(spec: ModelSpec, log: Sequence[Logged], mixed: bool) -> Fold:
-    """Fold a log in one go, without replicas, snapshots or Redis."""
-    fold = Fold(spec)
+def folded(start: ModelSpec | Fold, log: Sequence[Logged], mixed: bool) -> Fold:
+    """Fold a log in one go, without replicas, snapshots or Redis: a fresh model, or on."""
+    fold = start if isinstance(start, Fold) else Fold(start)
     for entry_id, said, skip in log:
         made: list[Event | None] = []
         for event in said:

@@ -96,7 +96,8 @@ def test_a_transformer_that_takes_numbers_is_named(
             [{"x": good, "y": True}, {"x": bad, "y": 1}],
         ):
             assert "the colour" in refused(client.post(f"{path}/learn", json=body), taker, remedy)
-        for body in ({"x": bad}, [{"x": good}, {"x": bad}], {"x": bad, "id": "p1"}):
+        asked: tuple[Any, ...] = ({"x": bad}, [{"x": good}, {"x": bad}], {"x": bad, "id": "p1"})
+        for body in asked:
             found = refused(client.post(f"{path}/predict", json=body), taker, remedy)
             assert "the colour" in found
         found = refused(client.post(f"{path}/explain", json={"x": bad}), taker, remedy)
@@ -169,10 +170,10 @@ def test_what_a_model_of_numbers_cannot_take_its_neighbour_learns(
     assert set(by_river["weights"]) == {"a"}
     late = create(stream=stream, start="log")
     late_mixed = create(stream=stream, start="log", pipeline=CATEGORIES)
-    for path, other in ((late, numeric), (late_mixed, mixed)):
-        one, two = (clients[1].get(f"{p}/weights").json() for p in (path, other))
+    for path, first in ((late, numeric), (late_mixed, mixed)):
+        one, two = (clients[1].get(f"{p}/weights").json() for p in (path, first))
         assert bits(one["weights"]) == bits(two["weights"])
-        assert settled(clients, path)["rejected"] == settled(clients, other)["rejected"]
+        assert settled(clients, path)["rejected"] == settled(clients, first)["rejected"]
 
 
 def test_numbers_are_floats_in_the_names_of_categories(clients: Clients, create: Create) -> None:
