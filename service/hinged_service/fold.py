@@ -126,6 +126,7 @@ class Fold:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._multiclass = spec.multiclass
+        self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
         self.metrics = Metrics(spec.metrics, spec.multiclass, spec.pair) if spec.metrics else None
         self.drift = None if spec.drift is None else Drift(spec.drift)
@@ -144,6 +145,13 @@ class Fold:
         spec = self._spec
         self._use(spec.configured(self.configured).build(spec.max_features))
         self.pipeline = Pipeline(spec.pipeline, spec.max_features) if spec.pipeline else None
+        self._at_once = (
+            self.pipeline is not None
+            and self.pipeline.learns
+            and self.pipeline.takes_numbers
+            and isinstance(self.learner, hinged.LinearClassifier)
+        )
+        """Whether a labelled event of plain numbers cannot be refused for its features."""
 
     def _use(self, learner: Any) -> None:
         self.learner = learner
@@ -208,7 +216,7 @@ class Fold:
                         outcome = self.learner.predict_learn_one(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
-                        outcome = self._progress(event.x, known, event.w)
+                        outcome = self._progress(event, known)
                     self.events += 1
                     if outcome[2]:
                         self.mistakes += 1
@@ -237,13 +245,20 @@ class Fold:
             return Refused("", "is not an event")
         return Refused("y", self.answers.expected())
 
-    def _progress(self, x: Mapping[str, Any], y: Any, w: float) -> hinged.Outcome:
+    def _progress(self, event: Event, y: Any) -> hinged.Outcome:
         """Predict and score, then learn; count in the metrics and ask the drift detector."""
         answers: Any = self.answers
-        pipeline = self.pipeline
-        before: Any = x if pipeline is None else pipeline.transform_one(x)
+        pipeline: Any = self.pipeline
+        x, w = event.x, event.w
+        before: Any = x
+        taught: Any = None
+        at_once = self._at_once and type(event) is Event and w > 0.0 and not self.frozen
+        if pipeline is not None and not at_once:
+            before = pipeline.transform_one(x)
         self._admit(y)
         self.learner.check_weight(w)
+        if at_once:
+            before, taught = pipeline.progress_one(x)
         y_pred, score, scores = answers.decide(before)
         mistake = w > 0.0 and y_pred != y
         proba = answers.probabilities(scores) if self.metrics is not None else {}
@@ -252,9 +267,10 @@ class Fold:
         elif pipeline is None or not pipeline.learns:
             outcome = self.learner.predict_learn_one(before, y, w)
         else:
-            taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
+            if not at_once:
+                taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
             learned = self.learner.predict_learn_one(taught, y, w)
-            outcome = learned._replace(y_pred=y_pred, score=score, mistake=mistake)
+            outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
         if w > 0.0:
             if self.metrics is not None:
                 self.metrics.update(y, y_pred, proba)
@@ -264,7 +280,7 @@ class Fold:
 
     def _admit(self, y: Any) -> None:
         """Raise `InvalidEvent` for a label that the learner has no room for."""
-        cap = getattr(self._spec.learner, "max_classes", None)
+        cap = self._max_classes
         if cap is not None:
             classes = self.learner.classes
             if len(classes) >= cap and y not in classes:

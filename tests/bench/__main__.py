@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.bench import arrays, http_calls, learners, lines, restart
+from tests.bench import arrays, http_calls, learners, lines, replay, restart
 from tests.bench.load import generator
 from tests.bench.table import Row, table
 from tests.support.redis_server import server_binaries
@@ -29,6 +29,7 @@ def main() -> None:
         "arrays": ("Arrays of 500", _arrays),
         "lines": ("Bodies of lines", _lines),
         "learners": ("In process, 30 random features of 20,000", _learners),
+        "replay": ("A log folded in again, in process, entries of 500", _replay),
         "restart": ("Restart", _restart),
     }
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
@@ -65,6 +66,10 @@ def _lines(folder: Path, quick: bool) -> list[Row]:
 
 def _learners(_: Path, quick: bool) -> list[Row]:
     return learners.measure(3, 10_000) if quick else learners.measure(9, 20_000)
+
+
+def _replay(_: Path, quick: bool) -> list[Row]:
+    return replay.measure(3, 10) if quick else replay.measure(9, 20)
 
 
 def _restart(folder: Path, quick: bool) -> list[Row]:

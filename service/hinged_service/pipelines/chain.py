@@ -8,7 +8,7 @@ from typing import Any
 import hinged
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import count, items
-from hinged_service.pipelines.values import Features, Value
+from hinged_service.pipelines.values import Features, Numbers, Value
 
 __all__ = ["Chain", "Union"]
 
@@ -58,6 +58,17 @@ class Chain(Stage):
         for learn_transform in self._learners:
             x = learn_transform(x)
         return x
+
+    def progress(self, x: Numbers) -> tuple[Any, Any]:
+        """Ask each stage, in one pass as long as what it is asked and taught is the same."""
+        asked: Any = x
+        taught: Any = x
+        for stage in self.stages:
+            if asked is taught:
+                asked, taught = stage.progress(asked)
+            else:
+                asked, taught = stage.transform(asked), stage.learn_transform(taught)
+        return asked, taught
 
     def origins(self, x: Features) -> Origins:
         """Return the first features that the last ones come from."""

@@ -35,6 +35,8 @@ class Pipeline:
     ----------
     learns
         Whether any of the transformers learns.
+    takes_numbers
+        Whether it never refuses an event of numbers only.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Pipeline:
         self._max_features = max_features
         self._chain = self._fresh()
         self.learns = self._chain.learns
+        self.takes_numbers = self._chain.numbers_suffice and self._chain.gives_numbers
 
     def _fresh(self) -> Chain:
         return Chain([step.build(self._max_features) for step in self._steps])
@@ -109,6 +112,17 @@ class Pipeline:
             self.transform_one(x)
         made = chain.learn_transform(x)
         return made if chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
+
+    def progress_one(self, x: Numbers) -> tuple[Numbers, Numbers]:
+        """Return what `transform_one` gives, then learn and return what the learner is taught.
+
+        Parameters
+        ----------
+        x
+            Floats of at most 1e100, which is not checked; only where `takes_numbers`.
+
+        """
+        return self._chain.progress(x)
 
     def origins(self, x: Features) -> dict[str, tuple[str, ...]]:
         """Return, for each feature that `transform_one(x)` gives, what of `x` it comes from.

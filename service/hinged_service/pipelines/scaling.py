@@ -11,7 +11,7 @@ import hinged
 from hinged_service.learners import Strict
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stored import count, items, number
-from hinged_service.pipelines.values import MAX_VALUE, Features, clipped, floats
+from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 
@@ -96,6 +96,28 @@ class StandardScaler(ByName[Moments]):
             known[name] = n, mean, variance
             made[name] = (value - mean) / variance**0.5 if variance else 0.0
         return made if self._with_std else clipped(self._centred(x))
+
+    def progress(self, x: Numbers) -> tuple[dict[str, float], dict[str, float]]:
+        """Scale, learn and scale again in one pass, with the values of two."""
+        if not self._with_std:
+            return self.transform(x), self.learn_transform(x)
+        known = self._known
+        before: dict[str, float] = {}
+        after: dict[str, float] = {}
+        for name, value in x.items():
+            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+                before[name] = after[name] = 0.0
+                continue
+            n, mean, variance = record
+            off = value - mean
+            before[name] = off / variance**0.5 if variance else 0.0
+            n += 1
+            mean += off / n
+            rest = value - mean
+            variance += (off * rest - variance) / n
+            known[name] = n, mean, variance
+            after[name] = rest / variance**0.5 if variance else 0.0
+        return clipped(before), after
 
     def _centred(self, x: Features) -> dict[str, float]:
         known, numbers = self._known, floats(x, "StandardScaler")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import hinged
-from hinged_service.pipelines.values import Features, Value
+from hinged_service.pipelines.values import Features, Numbers, Value
 
 __all__ = ["Origins", "Stage", "same_names"]
 
@@ -60,6 +60,15 @@ class Stage(ABC):
     def learn_transform(self, x: Features) -> Mapping[str, Value]:
         """Learn `x`, then return the features made from it."""
         return self.transform(x)
+
+    def progress(self, x: Numbers) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+        """Return what `transform` gives, learn `x`, and return what `learn_transform` gives.
+
+        For floats of at most 1e100, where `numbers_suffice`. A stage that does both in one
+        pass does not check them again.
+        """
+        made = self.transform(x)
+        return made, self.learn_transform(x) if self.learns else made
 
     @abstractmethod
     def origins(self, x: Features) -> Origins:
