@@ -74,7 +74,8 @@ class Face:
 
 def faults(answer: Answer) -> tuple[int, list[str]]:
     """Return status and names of the fields at fault."""
-    return answer[0], [fault["field"] for fault in answer[1].get("errors", [])]
+    body = answer[1] if isinstance(answer[1], dict) else {}
+    return answer[0], [fault["field"] for fault in body.get("errors", [])]
 
 
 def soon(condition: Callable[[], bool], seconds: float = 15) -> None:
