@@ -12,6 +12,7 @@ import collections
 import itertools
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
@@ -524,12 +525,12 @@ def _index(value: Any, of: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError("a count is damaged")
     return value
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
         raise ValueError("a number is damaged")
     return float(value)

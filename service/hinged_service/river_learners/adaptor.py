@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import hinged
@@ -20,6 +21,7 @@ from hinged_service.river_learners.teaching import teach
 __all__ = ["Adaptor"]
 
 MAX_VALUE = 1e100
+_PROBED = 100
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6
 """Farther apart, River's running variance can turn negative, and its trees fail on that."""
 
@@ -156,7 +158,13 @@ class Adaptor:
         given = state.part(saved, "scalars", {*ACCOUNT, "names", "model"})
         account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
         names = self._restored_names(given["names"])
-        self._model = self._restored_model(given["model"])
+        model = self._restored_model(given["model"])
+        before, self._model = self._model, model
+        try:  # what decodes may still be of parts that do not go together
+            self._probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))
+        except (AttributeError, LookupError, TypeError) as error:
+            self._model = before
+            raise hinged.InvalidState(f"the model is damaged: {error}") from None
         self._names = names
         self.accounting = Accounting(**account)
 
