@@ -33,11 +33,11 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 
 def fields(labels: list[Any]) -> Iterator[tuple[Any, Any, float]]:
-    """Give events of names that come and go, some too many, and of every order of size."""
+    """Give events of names that come and go, some too many; numbers near each other, then far."""
     r = random.Random(3)
     for number in range(300):
         x = {
-            f"f{i}": r.choice(NUMBERS) if number > 200 else r.gauss(i, 2.0)
+            f"f{i}": r.choice(NUMBERS) if number > 200 else r.gauss(i, 1e-3)
             for i in r.sample(range(9), r.randrange(9))
         }
         yield x, r.choice(labels), r.choice([1.0, 1.0, 0.5, 0.0])
