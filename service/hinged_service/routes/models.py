@@ -191,7 +191,7 @@ def router(settings: Settings) -> APIRouter:
         replica, entry = appender.replica, appender.entry
         account, fold = replica.fold.learner.accounting, replica.fold
         return ModelInfo(
-            name=model,
+            name=appender.name,  # that of the model, also through an alias
             spec=entry.spec,
             base=entry.base or "",
             position=str(replica.position),
