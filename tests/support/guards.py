@@ -24,12 +24,12 @@ GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {
         ALL_LOG,
         {
             "return chain == last_chain": "return true",
-            "return fields[i + 1] == chain": "return true",
+            "return #found > 0 and field_of(found[1][2], 'chain') == chain": "return #found > 0",
         },
     ),
     "the position must be in the log": (
         ALL_LOG,
-        {"if #found == 0 then return false end": "if #found == 0 then return true end"},
+        {"return #found > 0 and field_of": "return #found == 0 or field_of"},
     ),
     "a snapshot's base is not beyond the stored one": (
         (CHANGES,),
