@@ -230,10 +230,15 @@ class _Hub:
             return
         self._last = order
         tick = self._tick
-        position = str(folded.entry.position)
         if folded.results:
             self._heard += len(folded.results)
-            self._hear_outcomes(folded, position)
+            if tick.shown < _OUTCOMES_PER_TICK:
+                self._hear_outcomes(folded, str(folded.entry.position))
+            else:
+                tick.left_out += sum(map(_is_outcome, folded.results))
+        if folded.command is None and not folded.detections:
+            return
+        position = str(folded.entry.position)
         if folded.command is not None:
             command = {k: v for k, v in folded.command.items() if k != "model"}
             tick.add("command", {**command, "position": position, "at_ms": order[0]}, position)
@@ -244,7 +249,7 @@ class _Hub:
     def _hear_outcomes(self, folded: Folded, position: str) -> None:
         tick, fold = self._tick, self._appender.replica.fold
         for number, result in enumerate(folded.results):
-            if type(result) is not hinged.Outcome and type(result) is not tuple:
+            if not _is_outcome(result):
                 continue
             if tick.shown >= _OUTCOMES_PER_TICK:
                 tick.left_out += 1
@@ -355,6 +360,10 @@ class _Hub:
             "caught_up": self._appender.caught_up,
         }
         return _message("metrics", data, position)
+
+
+def _is_outcome(result: Any) -> bool:
+    return type(result) is hinged.Outcome or type(result) is tuple
 
 
 def _outcome(fold: Fold, event: Event, outcome: Any) -> dict[str, Any]:
