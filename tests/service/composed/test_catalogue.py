@@ -88,7 +88,9 @@ def test_every_learner_in_a_fleet(server: RedisServer, proxy: Proxy, kind: str) 
         for event in events[:25]:
             found = fold.predict(event["x"])
             if kind == "OneVsOneClassifier":  # River gives it no probabilities
-                assert found.y == witness.predict_one(event["x"])
+                best = [label for label, p in found.proba.items() if p == max(found.proba.values())]
+                assert witness.predict_one(event["x"]) in best  # its own order of ties is a set's
+                assert found.y in best
                 continue
             wanted = witness.predict_proba_one(event["x"])
             as_text = {y if isinstance(y, str) else str(y).lower(): p for y, p in wanted.items()}
