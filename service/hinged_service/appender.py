@@ -469,8 +469,16 @@ class Appender:
             raise ModelGone("The model was deleted.")
         if reply.position is None:
             raise Unavailable("The command came too late.", retry_after_s=1)
-        await self.reach(reply.position)
-        return reply.position
+        deadline_s = self._loop.time() + self._timeout_s
+        while True:
+            try:
+                await self.reach(reply.position)
+            except Unavailable as error:  # it is in the log: do not let it be sent again
+                if type(error) is not Unavailable or self._loop.time() >= deadline_s:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return reply.position
 
     async def restore(self, checkpoint: Checkpoint) -> Position:
         """Go back to a checkpoint's state by a command in the log.

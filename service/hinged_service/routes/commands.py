@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.learners import Strict
@@ -65,10 +65,7 @@ def router(settings: Settings) -> APIRouter:
         try:
             appender.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:
-            reason = str(error).splitlines()[-1].strip()
-            raise Unprocessable(
-                "Nothing was changed: see errors.", [Detail("set", reason[:200])]
-            ) from None
+            raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
         return Obeyed(position=str(await appender.command({"do": "configure", "set": wanted.set})))
 
     @routes.post("/freeze", summary="Stop learning")
@@ -105,6 +102,14 @@ def router(settings: Settings) -> APIRouter:
         return Obeyed(position=str(await appender.restore(checkpoint)))
 
     return routes
+
+
+def _wrong(error: ValueError) -> Detail:
+    """Return which parameter is wrong, and why."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return Detail(".".join(["set", *map(str, first["loc"])])[:200], first["msg"][:200])
+    return Detail("set", str(error)[:200])
 
 
 async def _do(request: Request, model: str, what: str) -> Obeyed:
