@@ -162,7 +162,7 @@ class Adaptor:
         before, self._model = self._model, model
         try:  # what decodes may still be of parts that do not go together
             self._probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))
-        except (AttributeError, LookupError, TypeError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             self._model = before
             raise hinged.InvalidState(f"the model is damaged: {error}") from None
         self._names = names

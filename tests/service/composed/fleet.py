@@ -139,7 +139,7 @@ class Fleet:
         assert sorted(ids) == sorted({event["id"] for event in events})
         assert max(self.outcomes.values()) == 1, "an event was answered as new twice"
         for one in self.workers:
-            await until(lambda one=one: _has_read(one, self.name))  # type: ignore[misc]
+            await until(lambda one=one: _has_read(one, self.name))
         replicas = [(await one.open(self.name)).replica for one in self.workers]
         entry = (await self.workers[0].host.open(self.name)).entry
         plain = folded(entry.spec, log, self.mixed)

@@ -243,7 +243,7 @@ def test_many_models_of_one_stream_agree_whatever_breaks(fleet: Fleet) -> None:
         log = list(logged(client, STREAM))
         ids = [event["id"] for _, said, skip in log for event in counted(said, skip)]
         assert sorted(ids) == sorted(event["id"] for event in events)
-        ((last, fields),) = client.xrevrange(f"hinged:{{{STREAM}}}:log", count=1)  # type: ignore[misc]
+        ((last, fields),) = client.xrevrange(f"hinged:{{{STREAM}}}:log", count=1)
         assert last == log[-1][0]
         end = f"{last}.{fields['chain']}"
         numbers = sum(map(is_numbers, events))

@@ -286,6 +286,26 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
     assert taken < len(found)
 
 
+def test_a_river_state_that_decodes_but_cannot_answer_is_refused() -> None:
+    """What the table of rows allows by type may still not go together; nothing has changed then."""
+    made = Fold(
+        spec(learner={"type": "OneVsOneClassifier", "classifier": {"type": "PAClassifier"}})
+    )
+    log = [("1-0", [{"x": {"a": 1.0 + n}, "y": "xyz"[n % 3]} for n in range(9)], frozenset[int]())]
+    made = folded(made, log, mixed=False)
+    text = json.dumps(made.scalars())
+    assert text.count('{"tuple": ["x", "y"]}') == 1
+    other = Fold(
+        spec(learner={"type": "OneVsOneClassifier", "classifier": {"type": "PAClassifier"}})
+    )
+    before = other.predict({"a": 1.0})
+    with pytest.raises(hinged.InvalidState):
+        other.restore(json.loads(text.replace('{"tuple": ["x", "y"]}', '{"tuple": []}')), {})
+    assert other.predict({"a": 1.0}) == before
+    other.restore(json.loads(text), {})
+    assert state_of(other) == state_of(made)
+
+
 LATER = made_events(random.Random(10), 100)
 for number, event in enumerate(LATER):
     event["id"] = f"later{number}"
