@@ -102,6 +102,7 @@ class _Reader:
         self._places: dict[Part, _Place] = {}
         self._ended: set[Part] = set()
         self._generation = 0
+        self._told = 0
         self._commit_s = 0.0
         self._look_s = 0.0
         self._reads = False
@@ -150,7 +151,6 @@ class _Reader:
     async def _place(self) -> None:
         """Find where each partition stands, and read from there."""
         parts = self._log.assigned or ()
-        dealt_out = self._generation >= 0
         self._generation = self._log.generation
         self._places.clear()
         self._ended.clear()
@@ -161,7 +161,8 @@ class _Reader:
             self._places[part] = await self._serving(self._place_of(part))
         offsets = {part: place.at for part, place in self._places.items()}
         await asyncio.to_thread(self._log.read_from, offsets)
-        if dealt_out:
+        if self._told != self._generation:
+            self._told = self._generation
             shown = [f"{part} from {at}" for part, at in list(offsets.items())[:_SHOWN]]
             more = f" and {len(offsets) - _SHOWN} more" if len(offsets) > _SHOWN else ""
             self._say(f"Reading {', '.join(shown)}{more}.")
