@@ -1,0 +1,69 @@
+"""A topic brought to its end within the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hinged_service.sources.feeder import Feeder, Tally
+from hinged_service.sources.kafka import bring_kafka
+from hinged_service.sources.kafka_options import KafkaOptions
+from hinged_service.sources.kafka_values import Shape
+from hinged_service.sources.progress import Reporter
+from hinged_service.sources.stopping import Stop
+from tests.service.kafka.broker import Broker
+from tests.support.engine import spec, worker
+
+FAST = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "200"}
+
+
+@dataclass
+class Brought:
+    """What came of it."""
+
+    tally: Tally
+    noted: dict[str, int]
+    told: list[str]
+
+
+def bring(
+    broker: Broker,
+    redis_url: str,
+    shape: Shape | None = None,
+    topics: Sequence[str] = ("t",),
+    meanwhile: Callable[[Tally, Stop], Awaitable[None]] | None = None,
+    model: dict[str, Any] | None = None,
+    **options: Any,
+) -> Brought:
+    """Bring topics into the model `m` to their end; or until `meanwhile` ends, if that is given."""
+
+    async def run() -> Brought:
+        stop, tally, told = Stop(), Tally(), list[str]()
+        reporter = Reporter(tally)
+        reporter.say = told.append  # type: ignore[method-assign, assignment]
+        given: dict[str, Any] = {"drain": meanwhile is None, "client": FAST} | options
+        wanted = KafkaOptions(broker.bootstrap, tuple(topics), "g", **given)
+        async with worker(redis_url) as one:
+            feeder = Feeder(one.host, "m", stop, told.append, tally)
+            await feeder.prepare(spec(**(model or {})))
+            bringing = bring_kafka(wanted, shape or Shape(), feeder, reporter)
+            if meanwhile is None:
+                await bringing
+            else:
+                task = asyncio.ensure_future(bringing)
+                await meanwhile(tally, stop)
+                assert not task.done(), task.exception()
+                task.cancel()
+                await asyncio.wait([task])
+            await one.save("m")
+        return Brought(tally, reporter.noted, told)
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    while not holds():  # noqa: ASYNC110 - what is waited for is in other processes
+        await asyncio.sleep(0.01)

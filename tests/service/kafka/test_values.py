@@ -1,0 +1,137 @@
+"""What Kafka values mean: events, flat objects, registered shapes, tombstones, poison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hinged_service.sources.kafka_values import Shape
+from hinged_service.sources.runner import Failed
+from tests.service.kafka.broker import Broker
+from tests.service.kafka.reading import bring
+from tests.service.kafka.stored import letters, logged
+from tests.support.redis_server import RedisServer
+
+EVENT: dict[str, Any] = {"x": {"a": 1.0}, "y": True}
+SCHEMA = b"\x00\x00\x00\x00\x07"
+
+
+def reasons(server: RedisServer) -> dict[str, str]:
+    return {letter["offset"]: letter["reason"] for letter in letters(server)}
+
+
+def test_poison_and_tombstones_do_not_stop_it(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    poison = [
+        b'{"id":"c"',
+        b"",
+        b"[1]",
+        b"\xff\xfe",
+        b'{"x":' * 20_000,
+        b"[" * 100_000,
+        b'{"x":{"a":' + b"1" * 400 + b'},"y":true}',
+        b'{"x":{"a":' + b"1" * 5_000 + b'},"y":true}',
+        b'{"x":{"two":"0.25"},"y":true}',
+        b'{"x":{"a":1},"y":"maybe"}',
+        b'{"x":{"a":1}}',
+        b'{"x":{"a":NaN},"y":true}',
+        b'{"x":{"a":1},"y":true,"id":9007199254740993}',
+    ]
+    broker.create("t")
+    for value in poison:
+        broker.put("t", [EVENT, value, None])
+    brought = bring(broker, redis_url)
+    assert brought.tally.learned == len(poison)
+    assert brought.tally.dead == len(poison)
+    assert brought.noted["tombstones"] == len(poison)
+    found = letters(shared_server)
+    assert [letter["offset"] for letter in found] == [f"t/0/{3 * i + 1}" for i in range(13)]
+    assert all(letter["reason"] for letter in found)
+    assert found[0]["record"] == '{"id":"c"'
+    assert found[0]["source"].startswith("kafka:")
+    again = bring(broker, redis_url)
+    assert (again.tally.records, again.noted["tombstones"]) == (0, 0)
+
+
+def test_nothing_but_tombstones_moves_the_offset(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put("t", [None, None])
+    assert bring(broker, redis_url).noted["tombstones"] == 2
+    assert bring(broker, redis_url).noted["tombstones"] == 0
+    assert logged(shared_server) == []
+
+
+def test_flat_objects_with_fields_for_label_id_and_weight(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put(
+        "t",
+        [
+            {"a": 0.1, "up": True, "n": "e1", "times": 2},
+            b'{"a":0.30000000000000004,"up":false,"n":9007199254740993}',
+            b'{"a":1,"up":false,"n":9007199254740992}',
+            {"a": 5, "up": True, "n": "e1"},
+            {"a": 1, "n": "e4"},
+            [1],
+            {"a": {"b": 1}, "up": True},
+        ],
+    )
+    brought = bring(broker, redis_url, Shape("up", "n", "times"))
+    assert brought.tally.learned == 3
+    assert logged(shared_server) == [
+        {"x": {"a": 0.1}, "y": True, "w": 2, "id": "e1"},
+        {"x": {"a": 0.30000000000000004}, "y": False, "id": "9007199254740993"},
+        {"x": {"a": 1}, "y": False, "id": "9007199254740992"},
+    ]
+    assert sorted(reasons(shared_server)) == ["t/0/3", "t/0/4", "t/0/5", "t/0/6"]
+    assert reasons(shared_server)["t/0/3"] == "id names another event already"
+
+
+def test_the_key_is_the_events_id(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t", 2)
+    broker.put("t", [EVENT, EVENT], 0, key=b"k1")
+    broker.put("t", [EVENT], 1, key=b"k1")
+    broker.put("t", [EVENT], 1)
+    broker.put("t", [EVENT], 1, key=b"\xff")
+    brought = bring(broker, redis_url, Shape(id="key"))
+    assert (brought.tally.learned, brought.tally.duplicates) == (1, 2)
+    assert logged(shared_server) == [EVENT | {"id": "k1"}]
+    assert sorted(reasons(shared_server)) == ["t/1/1", "t/1/2"]
+
+
+def test_json_of_a_registered_schema_is_read_and_other_shapes_are_not(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put("t", [SCHEMA + b'{"a":1,"y":true}', SCHEMA + b"\x02\x08mail", b"\x00\x00"])
+    brought = bring(broker, redis_url, Shape("y"))
+    assert (brought.tally.learned, brought.tally.dead) == (1, 2)
+    assert "schema 7 and not JSON, but Avro or Protobuf" in reasons(shared_server)["t/0/1"]
+
+
+def test_a_topic_in_avro_is_refused_and_left_alone(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put("t", [SCHEMA + b"\x02\x08mail"] * 5)
+    with pytest.raises(Failed, match="t/0 cannot be read: a record is of registered schema 7"):
+        bring(broker, redis_url)
+    assert letters(shared_server) == []
+
+
+def test_text_features_where_the_model_takes_them(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put("t", [{"text": "win money", "spam": True}])
+    pipeline = [{"type": "OneHotEncoder"}]
+    brought = bring(broker, redis_url, Shape("spam"), model={"pipeline": pipeline})
+    assert brought.tally.learned == 1
+    assert logged(shared_server) == [{"x": {"text": "win money"}, "y": True}]
