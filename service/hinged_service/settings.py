@@ -46,7 +46,9 @@ class Settings(BaseSettings):
         256 * 2**20, ge=1024, description="Largest document of an imported model."
     )
     max_line_bytes: int = Field(
-        8 * 2**20, ge=1024, description="Longest line of a body of lines, which has no limit itself."
+        8 * 2**20,
+        ge=1024,
+        description="Longest line of a body of lines, which has no limit itself.",
     )
     lines_patience_ms: int = Field(
         10_000,

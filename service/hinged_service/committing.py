@@ -1,0 +1,705 @@
+"""All traffic between one model's replica and its log, one request at a time.
+
+Whatever waits when a request comes back goes out together with the next one
+(group commit). The work runs in a task of its own: a caller that hangs up
+cancels its waiting, never the append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from hinged_service.batching import (
+    Fed,
+    Learned,
+    Queue,
+    Waiting,
+    callers,
+    joined,
+    refusal,
+)
+from hinged_service.codec import DamagedState, OtherVersion, Position
+from hinged_service.errors import (
+    Busy,
+    Conflict,
+    Expired,
+    ModelGone,
+    NotFound,
+    ServiceError,
+    SetAside,
+    Unavailable,
+)
+from hinged_service.events import Event, Json, mark
+from hinged_service.fold import Result
+from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.replica import Replica
+from hinged_service.settings import Settings
+from hinged_service.snapshots import Saver, load_replica
+from hinged_service.spec import IndexEntry
+from hinged_service.store import checkpoints, logs, models
+from hinged_service.store.connection import Connection
+
+__all__ = ["REBUILDS", "RETRY_S", "Committer"]
+
+logger = logging.getLogger(__name__)
+
+RETRY_S = 0.02
+"""Pause before what Redis did not answer is sent again."""
+REBUILDS = 3
+"""How often a replica is rebuilt before its model is given up."""
+_OPEN_S = 1.0
+_GATHER_S = 0.002
+_SLOW_S = 0.001
+_TURN_S = 0.005
+_PAUSE_S = 0.001
+_PART_EVENTS = 16
+_SMALL_BYTES = 2**16
+_ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
+
+
+class _CheckpointGone(Exception):
+    """An entry restores a checkpoint that was dropped since: a snapshot is past it."""
+
+
+class Committer:
+    """A live model: its replica, and the queue of what wants to be learned or read.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    name, entry
+        The model's name and index entry; registered, not deleting.
+    replica
+        The model's state as loaded.
+    producer
+        A name for this worker that nobody else uses.
+    sequence
+        The worker's counter of batches.
+
+    Attributes
+    ----------
+    replica
+        The current replica; another one after a rebuild.
+    fresh_at_s
+        When the log was last asked, on the loop's clock.
+    caught_up
+        Whether the log was once read to its end.
+    keeps
+        Whether predictions are known to wait on the stream for their labels.
+    gone
+        Whether this object is of no use any more: the model was deleted or set aside.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        name: str,
+        entry: IndexEntry,
+        replica: Replica,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> None:
+        self.name = name
+        self.entry = entry
+        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.replica = replica
+        self.fresh_at_s = -1e9
+        self.caught_up = False
+        self.gone = False
+        self._connection = connection
+        self._settings = settings
+        self._producer = f"{producer}.{entry.uid}"
+        self._sequence = sequence
+        self._queue = Queue(settings)
+        self._readers: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._saver = Saver(connection, settings, self.keys, self._read_soon)
+        self._reading: asyncio.Future[None] | None = None
+        self._failing = False
+        self.keeps = False
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = settings.append_timeout_ms / 1000
+        self._redis_timeout_s = settings.redis_timeout_ms / 1000
+        self._staleness_s = settings.max_staleness_ms / 1000
+
+    @classmethod
+    async def open(
+        cls,
+        connection: Connection,
+        settings: Settings,
+        name: str,
+        entry: IndexEntry,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> Self:
+        """Load a model's snapshot and catch up with its log, or begin to if that takes long.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            If there is nothing to load, it cannot be used here, or Redis does
+            not answer.
+
+        """
+        replica = await load_replica(connection, settings, entry)
+        model = cls(connection, settings, name, entry, replica, producer, sequence)
+        try:
+            model._saver.keep(await models.kept(connection, model.keys.on))
+        except DamagedState as error:
+            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+        reader = asyncio.ensure_future(model.read())
+        await asyncio.wait([reader], timeout=_OPEN_S)
+        if reader.done():
+            reader.result()
+        else:
+            reader.add_done_callback(_ignore)
+        return model
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is waiting or under way."""
+        return self._task is None and not self._saver.busy
+
+    def age_s(self) -> float:
+        """Return how old the replica's knowledge of the log is, in seconds."""
+        return self._loop.time() - self.fresh_at_s
+
+    async def ensure_caught_up(self) -> None:
+        """Return once the replica has seen the whole log, or raise.
+
+        Raises
+        ------
+        Unavailable
+            It is far behind; the text tells how far.
+
+        """
+        if not self.caught_up:
+            raise Unavailable(
+                "The model is catching up with its stream; "
+                f"{await self.progress():.0%} of the log is done.",
+                retry_after_s=1,
+            )
+
+    def go_on(self) -> None:
+        """Catch up further if Redis was away in between."""
+        if not self.caught_up and self._task is None:
+            self._read_soon(self.replica)
+
+    async def progress(self) -> float:
+        """Return the share of the stream's log that was learned, 1 once its end was seen."""
+        if self.caught_up:
+            return 1.0
+        self.go_on()
+        total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
+        return self.replica.log_bytes / total if total else 0.0
+
+    async def learn(self, events: list[Event], payload: Json) -> Learned:
+        """Append the events to the log and return what they did.
+
+        Parameters
+        ----------
+        events
+            At least one validated event.
+        payload
+            Their JSON as accepted, joined by commas.
+
+        Raises
+        ------
+        Busy
+            The queue is full; nothing was taken.
+        Conflict
+            An event id came before with other content; nothing was taken.
+        ModelGone
+            The model was deleted; nothing was taken.
+        Unavailable
+            Redis did not answer in time. The events may have been taken; the
+            same ones with ids may be sent again.
+
+        """
+        learned: Learned = await self._queued(events, payload, each=False)
+        return learned
+
+    async def learn_each(self, events: list[Event], payload: Json) -> Fed:
+        """Append the events, each by itself: one that is refused does not keep out the others.
+
+        Parameters, and errors but for `Conflict`, as for `learn`.
+
+        Returns
+        -------
+        What became of them; the offset is empty.
+
+        """
+        try:  # as one caller, for the script's sake: refusals are rare
+            return Fed("", await self._queued(events, payload, each=False))
+        except (Conflict, NotFound, Expired):
+            fed: Fed = await self._queued(events, payload, each=True)
+            return fed
+
+    async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
+        if not self.caught_up:
+            await self.ensure_caught_up()
+        if self._queue and self._queue.is_full(len(events), len(payload)):
+            raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
+        marks = self._marks(events)
+        loop = self._loop
+        deadline_s = loop.time() + self._timeout_s
+        waiting = Waiting(events, payload, marks, deadline_s, loop.create_future(), each=each)
+        self._queue.put(waiting)
+        self._wake()
+        return await waiting.answer
+
+    def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
+        marks = [mark(i, event) for i, event in enumerate(events) if event.id is not None]
+        if not self.keeps and any(kind for _, kind, _, _ in marks):
+            self.keeps = True
+        return marks
+
+    async def feed(self, events: list[Event], payload: Json, span: logs.Span) -> Fed:
+        """Append what a source outside brings, each event by itself, and move its offset.
+
+        Parameters
+        ----------
+        events
+            Validated events; may be empty, then only the offset moves.
+        payload
+            Their JSON, joined by commas.
+        span
+            What of the source they are.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            As for `learn`. The same span may be fed again: it is taken once.
+
+        """
+        if not self.caught_up:
+            await self.ensure_caught_up()
+        marks = self._marks(events)
+        deadline_s = self._loop.time() + self._timeout_s
+        waiting = Waiting(
+            events, payload, marks, deadline_s, self._loop.create_future(), span, each=True
+        )
+        self._queue.put(waiting)
+        self._wake()
+        fed: Fed = await waiting.answer
+        return fed
+
+    async def offset(self, source: str) -> str:
+        """Return where a source stands, empty if nothing of it was ever taken."""
+        return await logs.offset(self._connection, self.keys.on, source)
+
+    async def read(self) -> None:
+        """Bring the replica up to the log's present end.
+
+        Raises
+        ------
+        ModelGone, SetAside, Unavailable
+            The replica stays where it is.
+
+        """
+        reader: asyncio.Future[None] = self._loop.create_future()
+        self._readers.append(reader)
+        self._wake()
+        await reader
+
+    async def freshen(self) -> None:
+        """Read the log if the replica is older than allowed; if Redis is slow or away, go on.
+
+        Raises
+        ------
+        ModelGone
+            The model was deleted.
+
+        """
+        if self.age_s() <= self._staleness_s:
+            return
+        if not self.caught_up:
+            await self.ensure_caught_up()
+        reader = self._reading
+        if reader is None:
+            reader = self._reading = asyncio.ensure_future(self.read())
+            reader.add_done_callback(self._done_reading)
+        wait_s = 0.0 if self._failing else self._settings.read_wait_ms / 1000
+        await asyncio.wait([reader], timeout=wait_s)
+        if self.gone:
+            raise ModelGone("The model was deleted.")
+
+    def _done_reading(self, reader: asyncio.Future[None]) -> None:
+        self._reading = None
+        _ignore(reader)
+
+    def staleness_s(self) -> float | None:
+        """Return the replica's age in seconds if it is older than allowed, else `None`."""
+        age_s = self.age_s()
+        return age_s if age_s > self._staleness_s else None
+
+    async def reach(self, position: Position) -> None:
+        """Wait until the replica is at `position` or later.
+
+        Raises
+        ------
+        Conflict
+            The log holds another history than the one that led to `position`.
+        Unavailable
+            The log did not get there in time.
+
+        """
+        deadline_s = self._loop.time() + self._settings.at_least_timeout_ms / 1000
+        while self.replica.position.order < position.order:
+            if self._loop.time() >= deadline_s:
+                raise Unavailable(
+                    "The log has not reached that position. After a failover it may never: "
+                    "then read without at_least.",
+                    retry_after_s=1,
+                )
+            await self.read()
+            await asyncio.sleep(RETRY_S)
+        if not await self._is_past(position):
+            raise Conflict("The log's history contradicts that position.")
+
+    async def _is_past(self, position: Position) -> bool:
+        """Tell whether `position` is in the log's past, as far as the log still tells."""
+        if position == self.replica.position:
+            return True
+        log = self.keys.on.log
+        entry = await self._connection.entry(log, position.id)
+        if entry is not None:
+            return entry[b"chain"].decode() == position.chain
+        first = await self._connection.first_id(log)
+        return first is not None and Position(first, "").order > position.order
+
+    def _wake(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._queue or self._readers:
+            if self._queue:
+                taken = self._queue.take()
+                started_s = self._loop.time()
+                await self._guarded(self._commit(taken), [w.fail for w in taken])
+                if self._queue:
+                    await self._gather(self._loop.time() - started_s)
+            else:
+                readers, self._readers = self._readers, []
+                if await self._guarded(self._read_all(), [_failer(r) for r in readers]):
+                    for reader in readers:
+                        if not reader.done():
+                            reader.set_result(None)
+            self.save_if_due()
+        self._task = None
+
+    async def _gather(self, took_s: float) -> None:
+        """Let the callers just answered come back and join the next batch, if batches take long.
+
+        Without it two halves of the callers take turns; where the disk decides
+        (appendfsync always) each half pays for a write of its own.
+        """
+        if took_s > _SLOW_S and self._queue.bytes < _SMALL_BYTES:
+            await asyncio.sleep(min(took_s / 4, _GATHER_S))
+
+    async def _guarded(
+        self, step: asyncio.Future[None] | object, fails: Sequence[Callable[[BaseException], None]]
+    ) -> bool:
+        try:
+            await step  # type: ignore[misc]
+        except ServiceError as error:
+            self._note_failing(type(error) is Unavailable)
+            if isinstance(error, (ModelGone, SetAside)):
+                self._retire()
+            for fail in fails:
+                fail(error)
+            return False
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic in the Rust of River is no Exception
+            logger.exception("model %s: set aside", self.entry.uid)
+            self._retire()  # the replica may have moved by halves: never use or save it again
+            aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
+            for fail in fails:
+                fail(aside)
+            return False
+        self._note_failing(False)
+        return True
+
+    def _retire(self) -> None:
+        self.gone = True
+        self._saver.stop()
+
+    def _note_end(self, asked_at_s: float) -> None:
+        self.fresh_at_s = asked_at_s
+        self.caught_up = True
+
+    def _note_failing(self, failing: bool) -> None:
+        if failing is not self._failing:
+            self._failing = failing
+            logger.warning(
+                "model %s: %s",
+                self.entry.uid,
+                "no answer from Redis" if failing else "Redis is back",
+            )
+
+    async def _commit(self, taken: list[Waiting]) -> None:
+        batch = logs.Batch(
+            self._producer,
+            next(self._sequence),
+            joined([w.payload for w in taken]),
+            callers(taken),
+            taken[0].span,
+        )
+        reply = await self._send(batch, min(w.deadline_s for w in taken))
+        if reply.kind == "moved":
+            if not taken[0].answer.done():
+                taken[0].answer.set_result(Fed(reply.offset, None))
+            return
+        own = reply.position
+        if own is None:
+            raise Unavailable("The append came too late.", retry_after_s=1)
+        outcomes: list[Result] | None = None
+        folded = await self._fold_between(reply.entries)
+        if not folded or reply.kind == "replay" or reply.more:
+            outcomes = await self._fold_through(own)
+            if outcomes is None and not await self._is_past(own):
+                raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
+            if not reply.appended:
+                outcomes = None  # the entry there is somebody else's
+        elif reply.appended:
+            events = [event for w in taken for event in w.events]
+            entry = self.replica.own_entry(
+                own, batch.payload, reply.skip, len(events), reply.joined
+            )
+            outcomes = self.replica.fold_entry(entry, events)
+        if reply.stored is not None:
+            self.replica.note_stored(reply.stored, self._loop.time())
+        self._answer(taken, own, outcomes, reply)
+
+    async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
+        rebuilds = 0
+        while True:
+            sent_at_s = self._loop.time()
+            try:
+                reply = await logs.append(
+                    self._connection,
+                    self.keys.on,
+                    self.entry.uid,
+                    self.replica.position,
+                    batch,
+                    self._settings.reply_bytes,
+                    self.keeps,
+                    min(deadline_s - sent_at_s, self._redis_timeout_s),
+                )
+            except Unavailable:
+                if self._loop.time() + RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            if reply.kind == "gone":
+                raise ModelGone("The model was deleted.")
+            if reply.kind == "ring":
+                self.keeps = True
+                continue
+            if reply.kind != "lost":
+                if reply.kind == "ok" and not reply.more:
+                    self._note_end(sent_at_s)
+                return reply
+            rebuilds += 1
+            await self._rebuild(rebuilds)
+            deadline_s = max(deadline_s, self._loop.time() + self._timeout_s)
+
+    @staticmethod
+    def _answer(
+        taken: list[Waiting],
+        own: Position,
+        outcomes: list[Result] | None,
+        reply: logs.Appended,
+    ) -> None:
+        first = caller = 0
+        for waiting in taken:
+            count = len(waiting.events)
+            refused: dict[int, ServiceError] = {}
+            if waiting.each and reply.refused:
+                why = ((i, reply.refused.get(caller + i)) for i in range(count))
+                refused = {i: refusal(*found) for i, found in why if found is not None}
+            mine = [None] * count if outcomes is None else outcomes[first : first + count]
+            early = frozenset(i - first for i in reply.early if first <= i < first + count)
+            learned = Learned(own, mine, early)
+            if not waiting.each and caller in reply.refused:
+                waiting.fail(refusal(*reply.refused[caller]))
+            elif not waiting.answer.done():
+                offset = "" if waiting.span is None else waiting.span.end
+                waiting.answer.set_result(
+                    Fed(offset, learned, frozenset(refused), refused) if waiting.each else learned
+                )
+            caller += count if waiting.each else 1
+            first += count
+
+    async def _read_all(self) -> None:
+        await self._fold_through(None)
+
+    async def _fold_through(self, own: Position | None) -> list[Result] | None:
+        """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
+        rebuilds = 0
+        outcomes: list[Result] | None = None
+        while own is None or self.replica.position.order < own.order:
+            sent_at_s = self._loop.time()
+            reply = await logs.catch_up(
+                self._connection,
+                self.keys.on,
+                self.entry.uid,
+                self.replica.position,
+                self._settings.reply_bytes,
+            )
+            if reply.kind == "gone":
+                raise ModelGone("The model was deleted.")
+            if reply.kind == "lost":
+                rebuilds += 1
+                await self._rebuild(rebuilds)
+                continue
+            try:
+                outcomes = await self._fold(reply.entries, own) or outcomes
+            except _CheckpointGone as error:
+                rebuilds += 1
+                await self._rebuild(rebuilds, str(error))
+                continue
+            if reply.stored is not None:
+                self.replica.note_stored(reply.stored, self._loop.time())
+            if not reply.more:
+                self._note_end(sent_at_s)
+                break
+            self.save_if_due()
+        return outcomes
+
+    async def _fold_between(self, entries: Sequence[logs.Entry]) -> bool:
+        """Fold what others appended; `False` if the snapshot was loaded instead."""
+        try:
+            await self._fold(entries)
+        except _CheckpointGone as error:
+            await self._rebuild(1, str(error))
+            return False
+        return True
+
+    async def _fold(
+        self, entries: Sequence[logs.Entry], own: Position | None = None
+    ) -> list[Result] | None:
+        found = None
+        began_s = self._loop.time()
+        for entry in entries:
+            if entry.command is not None and (uid := self._to_restore(entry)) is not None:
+                self.replica.fold_restore(entry, await self._restored(uid, entry.position))
+                continue
+            if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
+                for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
+                    began_s = await self._let_others_in(began_s)
+                continue
+            outcomes = self.replica.fold_entry(entry)
+            if entry.position == own:
+                found = outcomes
+            began_s = await self._let_others_in(began_s)
+        return found
+
+    async def _let_others_in(self, began_s: float) -> float:
+        """Pause if a turn of folding was long; return when the present turn began.
+
+        A call to another model takes several rounds of the loop, and each waits for a turn.
+        """
+        if self._loop.time() - began_s < _TURN_S:
+            return began_s
+        await asyncio.sleep(_PAUSE_S)
+        return self._loop.time()
+
+    def _to_restore(self, entry: logs.Entry) -> str | None:
+        """Return the uid of the checkpoint that an entry tells this model to restore."""
+        command = self.replica.command_in(entry) or {}
+        uid = command.get("checkpoint")
+        return uid if command.get("do") == "restore" and isinstance(uid, str) else None
+
+    async def _restored(self, uid: str, at: Position) -> models.Loaded | None:
+        """Return the state that the entry at a position restores, `None` if there never was one.
+
+        A checkpoint can be dropped as soon as the model's snapshot is past the command.
+        """
+        found = await self._checkpoint(uid)
+        if found is None:
+            stored = await models.snapshot_position(self._connection, self.keys)
+            if stored.order >= at.order:
+                raise _CheckpointGone("A checkpoint that the model restored was deleted since")
+        return found
+
+    async def _checkpoint(self, uid: str) -> models.Loaded | None:
+        """Return the state of a checkpoint, `None` if there is none."""
+        try:
+            return await checkpoints.read(
+                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
+            )
+        except NotFound:
+            return None
+        except (DamagedState, OtherVersion) as error:
+            raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
+
+    async def _rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
+        if times > REBUILDS:
+            raise SetAside(
+                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
+                "again.",
+                retry_after_s=60,
+            )
+        logger.warning("model %s: %s; loading the snapshot", self.entry.uid, why)
+        watchers = self.replica.watchers
+        self.replica = await load_replica(self._connection, self._settings, self.entry)
+        self.replica.watchers = watchers
+
+    def save_if_due(self) -> None:
+        """Start saving a snapshot if one is due and none is being saved."""
+        self._saver.save_if_due(self.replica)
+
+    async def save(self) -> None:
+        """Save a snapshot of what is not saved yet, after the one under way."""
+        await self._saver.save(self.replica)
+
+    def _read_soon(self, replica: Replica) -> None:
+        """Read the log again: a snapshot of `replica` was not of the log's past."""
+        if replica is self.replica:
+            self.fresh_at_s = -1e9
+            reader: asyncio.Future[None] = self._loop.create_future()
+            reader.add_done_callback(_ignore)
+            self._readers.append(reader)
+            self._wake()
+
+    async def aclose(self) -> None:
+        """Finish what was accepted and save; Redis being away is no obstacle.
+
+        A model that is catching up goes on from its snapshot at the next start.
+        """
+        task = self._task
+        if task is not None and not self.caught_up:
+            while not (task.done() or self.caught_up):
+                task.cancel()
+                await asyncio.wait([task], timeout=0.1)
+            if task.cancelled():
+                self._task = None
+        if self.replica.between:
+            self._saver.stop()
+        while self._task is not None:
+            await asyncio.wait([self._task])
+        await self.save()
+
+
+def _failer(reader: asyncio.Future[None]) -> Callable[[BaseException], None]:
+    def fail(error: BaseException) -> None:
+        if not reader.done():
+            reader.set_exception(error)
+            reader.exception()
+
+    return fail
+
+
+def _ignore(future: asyncio.Future[None]) -> None:
+    if not future.cancelled():
+        future.exception()
