@@ -347,15 +347,20 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
     now = _raw(recorder.replica.fold.learner)
     found: dict[str, Bound] = {}
     try:
-        found["general"] = _general(start, updates, now, deadline_s)
+        half_s = (time.monotonic() + deadline_s) / 2
+        found["general"] = _general(start, updates, now, half_s)
     except hinged.InvalidParameter as error:
         raise Conflict(f"The theorem does not cover this window: {error}.") from error
+    late = time.monotonic() > half_s
     if gamma > 0.0:
         notes.append("hinge, sharp and separable hold for margin 0 only.")
     elif any(weights.values()) or intercept != 0.0:
         notes.append("hinge, sharp and separable hold from zero weights only.")
     else:
         found |= _from_zero(rows, now, start.fit_intercept, deadline_s)
+        late = late or time.monotonic() > deadline_s
+    if late:
+        notes.append("There may be lower bounds: bound_timeout_ms ended the search for them.")
     most = min(bound.value for bound in found.values())
     return Certificate(
         start=str(segments[0].position),
@@ -418,7 +423,13 @@ def _candidates(rows: list[Row], now: Linear, fit: bool, deadline_s: float) -> l
     names = len({name for x, _ in rows for name in x}) + 1
     if rows and len(rows) * names <= _CELLS and time.monotonic() < deadline_s:
         passes = max(1, _VISITS // len(rows))
-        best = bounds.minimiser(rows, fit_intercept=fit, tolerance=_TOLERANCE, max_passes=passes)
+        best = bounds.minimiser(
+            rows,
+            fit_intercept=fit,
+            tolerance=_TOLERANCE,
+            max_passes=passes,
+            enough=lambda: time.monotonic() > deadline_s,
+        )
         found.append((best.weights, best.intercept))
     return found
 

@@ -168,6 +168,20 @@ def test_the_minimiser_is_the_support_vector_machine(seed: int) -> None:
     )
 
 
+@pytest.mark.parametrize("passes", range(3))
+def test_a_search_that_is_left_early_gives_a_bound(passes: int) -> None:
+    asked: list[int] = []
+
+    def enough() -> bool:
+        asked.append(1)
+        return len(asked) > passes
+
+    left = bounds.minimiser(AND, enough=enough)
+    assert len(asked) == passes + 1
+    assert left.bound == pytest.approx(bounds.hinge(AND, left.weights, left.intercept))
+    assert left.bound >= bounds.minimiser(AND).bound * (1 - 1e-9)
+
+
 def test_what_no_bound_holds_for_is_refused() -> None:
     for start in (PassiveAggressive(), Perceptron(optim.schedulers.InverseScaling(1.0))):
         with pytest.raises(InvalidParameter):

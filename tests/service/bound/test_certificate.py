@@ -36,7 +36,7 @@ def certificate(client: httpx.Client, path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("pipeline", [[], [{"type": "StandardScaler"}]])
-@pytest.mark.parametrize("learner", ["perceptron", "averaged_perceptron"])
+@pytest.mark.parametrize("learner", ["perceptron", "averaged_perceptron", "pocket_perceptron"])
 def test_updates_stay_within_the_bound(
     client: httpx.Client, new_model: NewModel, seed: int, pipeline: list[Any], learner: str
 ) -> None:
@@ -77,6 +77,59 @@ def test_margin_and_commands_inside(client: httpx.Client, new_model: NewModel) -
     client.post(f"{path}/learn", json={"x": {"a": 1}, "y": True, "w": 2}).raise_for_status()
     client.post(f"{path}/learn", json=events(4, 30)).raise_for_status()
     assert certificate(client, path)["events"] == 30
+
+
+def test_what_a_frozen_model_saw_is_not_in_the_window(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    path = new_model(pipeline=[{"type": "StandardScaler"}])
+    client.post(f"{path}/learn", json=events(8, 100)).raise_for_status()
+    for number in (1, 2):
+        client.post(f"{path}/freeze", json={}).raise_for_status()
+        client.post(f"{path}/learn", json=events(9, 50)).raise_for_status()
+        assert certificate(client, path)["events"] == 100 * number
+        client.post(f"{path}/unfreeze", json={}).raise_for_status()
+        client.post(f"{path}/learn", json=events(10 + number, 100)).raise_for_status()
+    found, info = certificate(client, path), client.get(path).json()
+    assert found["events"] == 300
+    assert found["updates"] == info["updates"]
+    assert info["events"] == 400
+    assert found["end"] == info["position"]
+
+
+def test_a_pocket_perceptron_from_a_checkpoint(client: httpx.Client, new_model: NewModel) -> None:
+    path = new_model(learner={"type": "pocket_perceptron"})
+    client.post(f"{path}/learn", json=events(13, 100)).raise_for_status()
+    client.post(f"{path}/checkpoints", json={"name": "then"}).raise_for_status()
+    client.post(f"{path}/learn", json=events(14, 100)).raise_for_status()
+    client.post(f"{path}/restore", json={"checkpoint": "then"}).raise_for_status()
+    client.post(f"{path}/learn", json=events(15, 60)).raise_for_status()
+    found = certificate(client, path)
+    assert found["events"] == 60
+    assert found["start_norm"] > 0
+
+
+def test_the_search_on_wide_data_ends_in_time(own_server: RedisServer) -> None:
+    draw = random.Random(16)
+    names = [f"n{n}" for n in range(20_000)]
+    wide = [
+        {
+            "x": {"same": 100.0} | {n: draw.gauss(0, 1) for n in draw.sample(names, 500)},
+            "y": draw.random() < 0.5,
+        }
+        for _ in range(200)
+    ]
+    with Service(own_server.url, bound_timeout_ms=1000) as service, service.client() as client:
+        path = "/v1/models/m"
+        client.put(path, json={"learner": {"type": "perceptron"}}).raise_for_status()
+        for first in range(0, 200, 50):
+            client.post(f"{path}/learn", json=wide[first : first + 50]).raise_for_status()
+        began_s = time.monotonic()
+        found = certificate(client, path)
+        assert time.monotonic() - began_s < 6  # some 15 if it were to go on
+        assert found["events"] == 200
+        assert "bound_timeout_ms ended the search" in " ".join(found["notes"])
+        assert set(found["bounds"]) >= {"general", "hinge", "sharp"}
 
 
 def test_after_a_restore_and_for_a_challenger(client: httpx.Client, new_model: NewModel) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -196,3 +198,69 @@ def test_a_stop_ends_the_feeds_at_once(two: tuple[Service, Service]) -> None:
 
 def test_no_such_model(two: tuple[Service, Service]) -> None:
     assert httpx.get(f"{two[0].url}/v1/models/none/live").status_code == 404
+
+
+def hubs(service: Service) -> dict[str, Any]:
+    found: dict[str, Any] = service.app.state.feeds._hubs
+    return found
+
+
+def test_the_last_who_leaves_frees_the_hub(two: tuple[Service, Service]) -> None:
+    one, _ = two
+    path = put(one, "left")
+    with one.client() as client:
+        client.put("/v1/aliases/leaving", json={"model": "left"}).raise_for_status()
+        watchers = [Watcher(one.url, p) for p in (path, path, "/v1/models/leaving")]
+        for watcher in watchers:
+            watcher.wait_for(lambda w: w.of("metrics"))
+        assert {name: len(hubs(one)[name]) for name in ("left", "leaving")} == {
+            "left": 2,
+            "leaving": 1,
+        }
+        tasks = [weakref.ref(hubs(one)[name]._task) for name in ("left", "leaving")]
+        replica = hubs(one)["left"]._appender.replica
+        assert len(replica.watchers) == 2
+        watchers[0].close()
+        wait_until(lambda: len(hubs(one)["left"]) == 1)
+        for watcher in watchers[1:]:
+            watcher.close()
+        wait_until(lambda: not hubs(one).keys() & {"left", "leaving"})
+        assert replica.watchers == []
+        wait_until(lambda: all((task := ref()) is None or task.done() for ref in tasks))
+        with Watcher(one.url, path) as again:
+            client.post(f"{path}/learn", json={"x": {"a": 1}, "y": True}).raise_for_status()
+            again.wait_for(lambda w: w.of("outcome"))
+
+
+def test_a_failover_while_watching(tmp_path: Path) -> None:
+    """The replica is ahead of the log and rebuilt; the feed goes on with what is learned then."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    try:
+        with Service(server.url) as one, Service(server.url) as other, one.client() as client:
+            path = put(one, "m")
+            event = {"x": {"a": 1}, "y": True}
+            watchers = [Watcher(service.url, path) for service in (one, other)]
+
+            def told(ids: list[str]) -> None:
+                for watcher in watchers:
+                    watcher.wait_for(lambda w: [o["id"] for o in w.of("outcome")] == ids)
+
+            client.post(f"{path}/learn", json={**event, "id": "kept"}).raise_for_status()
+            told(["kept"])
+            server.copy_data(tmp_path / "copy")
+            client.post(f"{path}/learn", json={**event, "id": "lost"}).raise_for_status()
+            told(["kept", "lost"])
+            server.set_back(tmp_path / "copy")
+
+            def learned() -> bool:
+                return client.post(f"{path}/learn", json={**event, "id": "then"}).is_success
+
+            wait_until(learned)
+            told(["kept", "lost", "then"])
+            for watcher in watchers:
+                watcher.wait_for(lambda w: w.of("metrics")[-1]["events"] == 2)
+                assert not watcher.of("end")
+                watcher.close()
+    finally:
+        server.kill()
