@@ -28,7 +28,7 @@ _IDLE_AFTER_S = 0.5
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _COMMIT_EVERY_S = 1.0
-_LOOK_EVERY_S = 10.0
+_LOOK_EVERY_S = 5.0
 _BAD_USAGE = 2
 _SHOWN = 8
 
@@ -125,7 +125,6 @@ class _Reader:
         missing = sorted(set(self._options.topics) - set(self._ids))
         if missing:
             raise Failed(f"Kafka has no topic {', '.join(missing)}.", _BAD_USAGE)
-        self._look_s = time.monotonic() + _LOOK_EVERY_S
         await asyncio.to_thread(self._log.join)
 
     async def turn(self) -> None:
@@ -136,11 +135,14 @@ class _Reader:
             found = await asyncio.to_thread(self._log.read)
             self._check()
             if found.gaps:
+                await self._feeder.stop.wait(_FIRST_PAUSE_S)
                 raise _Changed  # noqa: TRY301 - one way to begin anew
+            if found.records or time.monotonic() >= self._look_s:
+                await self._look()
             for part, records in found.records.items():
                 await self._bring(part, records)
             self._ended |= found.ended
-            await self._look()
+            await self._commit()
         except _Changed:
             self._generation = -1
 
@@ -246,19 +248,18 @@ class _Reader:
             self._check()
 
     async def _look(self) -> None:
-        """Tell the group how far it is; find out whether a topic was made anew."""
+        """See whether the topics are still the same: what was read before this is theirs."""
+        ids = await self._serving(self._patiently(self._log.topic_ids))
+        self._look_s = time.monotonic() + _LOOK_EVERY_S
+        if ids != self._ids:
+            raise _Changed
+
+    async def _commit(self) -> None:
+        """Tell the group how far it is, now and then."""
         now_s = time.monotonic()
         if now_s >= self._commit_s:
             self._commit_s = now_s + _COMMIT_EVERY_S
             await asyncio.to_thread(self._log.commit)
-        if now_s >= self._look_s and self._places:
-            self._look_s = now_s + _LOOK_EVERY_S
-            try:
-                ids = await asyncio.to_thread(self._log.topic_ids)
-            except Away:
-                return
-            if ids != self._ids:
-                raise _Changed
 
     async def _serving(self, work: Awaitable[T], finish: bool = False) -> T:
         """Wait for work that waits for Redis or Kafka; if it takes long, stay in the group.

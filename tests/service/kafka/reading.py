@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from hinged_service.sources.stopping import Stop
 from tests.service.kafka.broker import Broker
 from tests.support.engine import spec, worker
 
+_groups = itertools.count()
 FAST = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "200"}
 
 
@@ -34,6 +36,7 @@ def bring(
     shape: Shape | None = None,
     topics: Sequence[str] = ("t",),
     meanwhile: Callable[[Tally, Stop], Awaitable[None]] | None = None,
+    group: str | None = None,
     model: dict[str, Any] | None = None,
     **options: Any,
 ) -> Brought:
@@ -44,7 +47,9 @@ def bring(
         reporter = Reporter(tally)
         reporter.say = told.append  # type: ignore[method-assign, assignment]
         given: dict[str, Any] = {"drain": meanwhile is None, "client": FAST} | options
-        wanted = KafkaOptions(broker.bootstrap, tuple(topics), "g", **given)
+        wanted = KafkaOptions(
+            broker.bootstrap, tuple(topics), group or f"g{next(_groups)}", **given
+        )
         async with worker(redis_url) as one:
             feeder = Feeder(one.host, "m", stop, told.append, tally)
             await feeder.prepare(spec(**(model or {})))
