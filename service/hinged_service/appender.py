@@ -190,10 +190,13 @@ class Appender(Committer):
 
         """
         try:
-            await self.read_checkpoint(checkpoint)
+            self._read_ahead = checkpoint.uid, await self.read_checkpoint(checkpoint)
         except SetAside as error:  # in the log it would set the model aside for good
             raise Conflict(f"Nothing was changed. {error.detail}") from error
-        return await self.command({"do": "restore", "checkpoint": checkpoint.uid})
+        try:
+            return await self.command({"do": "restore", "checkpoint": checkpoint.uid})
+        finally:
+            self._read_ahead = None
 
     async def checkpoint(self, name: str | None) -> Checkpoint:
         """Keep the model's present state.
