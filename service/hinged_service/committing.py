@@ -123,6 +123,7 @@ class Committer:
         self._saver = Saver(connection, settings, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
+        self._read_ahead: tuple[str, models.Loaded] | None = None
         self.keeps = False
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
@@ -625,6 +626,9 @@ class Committer:
 
         A checkpoint can be dropped as soon as the model's snapshot is past the command.
         """
+        ahead, self._read_ahead = self._read_ahead, None
+        if ahead is not None and ahead[0] == uid:
+            return ahead[1]
         found = await self._checkpoint(uid)
         if found is None:
             stored = await models.snapshot_position(self._connection, self.keys)
