@@ -288,11 +288,10 @@ class _Reader:
             try:
                 found = await asyncio.to_thread(step)
             except Away as error:
-                if pause_s == _FIRST_PAUSE_S:
-                    self._say(f"Waiting for Kafka: {error}")
+                self._log.trouble(str(error))
             else:
                 if pause_s > _FIRST_PAUSE_S:
-                    self._say("Going on.")
+                    self._log.well()
                 return found
             await self._feeder.stop.wait(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -108,7 +108,7 @@ class KafkaLog:
         self.generation = 0
         self._options = options
         self._say = say
-        self._told = ""
+        self._troubled = False
         self._refused: ck.KafkaError | None = None
         self._passed: dict[Part, int] = {}
         self._held: list[ck.Message] = []
@@ -244,10 +244,21 @@ class KafkaLog:
                 self._note_error(error)
                 if error.fatal() or error.code() in _FATAL:
                     raise self._failed(error)
-        if (found.records or found.ended) and self._told:
-            self._told = ""
-            self._say("Going on.")
+        if found.records or found.ended:
+            self.well()
         return found
+
+    def trouble(self, text: str) -> None:
+        """Say what is wrong, once until all is well again."""
+        if not self._troubled:
+            self._troubled = True
+            self._say(f"Waiting for Kafka: {redacted(text, self._options.client)}")
+
+    def well(self) -> None:
+        """Say so after trouble."""
+        if self._troubled:
+            self._troubled = False
+            self._say("Going on.")
 
     def idle(self) -> None:
         """Stay a member of the group, but fetch nothing until `go_on`."""
@@ -301,14 +312,9 @@ class KafkaLog:
         return Failed(f"Kafka refuses: {redacted(error.str(), self._options.client)}")
 
     def _note_error(self, error: ck.KafkaError) -> None:
-        """Tell what is wrong, once until it is well again."""
         if error.code() in _FATAL:
             self._refused = error
-        if error.code() in _FATAL or not self._told:
-            text = redacted(error.str(), self._options.client)
-            if text != self._told:
-                self._told = text
-                self._say(f"Waiting for Kafka: {text}")
+        self.trouble(error.str())
 
 
 @contextmanager

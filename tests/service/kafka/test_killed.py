@@ -101,6 +101,26 @@ def test_a_zombie_is_refused_and_members_join_and_leave_while_records_come(
     wait_until(lambda: broker.committed("hinged-m", "t", 2) == 600)
 
 
+def test_a_topic_made_anew_in_the_twinkling_of_an_eye(
+    broker: Broker, own_server: RedisServer
+) -> None:
+    """It has more records than the old one had before the reader looks again."""
+    rows = named(300)
+    broker.create("t")
+    broker.put("t", rows[:100])
+    reader = broker.ingest(redis_url=own_server.url)
+    wait_until(lambda: taken(own_server) == 100)
+    time.sleep(0.5)  # it asks for what comes next
+    reader.process.send_signal(signal.SIGSTOP)
+    broker.delete("t")
+    broker.create("t")
+    broker.put("t", rows[100:])
+    reader.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: taken(own_server) >= 300)
+    stop(reader)
+    assert logged(own_server) == rows
+
+
 def test_two_readers_who_both_believe_that_all_is_theirs(
     broker: Broker, own_server: RedisServer
 ) -> None:

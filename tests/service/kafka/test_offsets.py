@@ -13,7 +13,7 @@ from hinged_service.sources.feeder import Tally
 from hinged_service.sources.runner import Failed
 from hinged_service.sources.stopping import Stop
 from tests.service.kafka.broker import Broker
-from tests.service.kafka.reading import bring, until
+from tests.service.kafka.reading import FAST, bring, until
 from tests.service.kafka.stored import letters, logged, taken
 from tests.support.engine import fold_of, stored_state
 from tests.support.redis_server import RedisServer
@@ -65,12 +65,15 @@ def test_redis_away_for_a_while(broker: Broker, own_server: RedisServer) -> None
         own_server.kill()
         broker.put("t", rows(20, 20), 0)
         broker.put("t", rows(1000, 20), 1)
-        await asyncio.sleep(2.5)  # longer than a session: it stays in the group all the same
+        await asyncio.sleep(3)  # longer than members may say nothing
         await asyncio.to_thread(own_server.start)
         await until(lambda: taken(own_server) == 60)
+        broker.put("t", rows(1020, 20), 1)
+        await until(lambda: taken(own_server) == 80)
 
-    brought = bring(broker, own_server.url, meanwhile=meanwhile)
-    assert sorted(numbers(own_server)) == [*range(40), *range(1000, 1020)]
+    client = FAST | {"max.poll.interval.ms": "1500"}
+    brought = bring(broker, own_server.url, meanwhile=meanwhile, client=client)
+    assert sorted(numbers(own_server)) == [*range(40), *range(1000, 1040)]
     assert len([line for line in brought.told if line.startswith("Waiting")]) <= 2
     assert len([line for line in brought.told if line.startswith("Reading")]) == 1
 
@@ -93,7 +96,7 @@ def test_kafka_away_for_a_while(broker: Broker, redis_url: str, shared_server: R
     brought = bring(broker, redis_url, meanwhile=meanwhile)
     assert numbers(shared_server) == list(range(40))
     waiting = [line for line in brought.told if line.startswith("Waiting for Kafka")]
-    assert 1 <= len(waiting) <= 4
+    assert len(waiting) == 2
 
 
 def test_records_gone_before_they_were_learned_stop_it(
@@ -113,15 +116,13 @@ def test_records_gone_before_they_were_learned_stop_it(
     assert bring(broker, redis_url).tally.records == 0
 
 
-@pytest.mark.parametrize("count", [10, 15])
 def test_a_topic_made_anew_is_another_source(
     broker: Broker,
     redis_url: str,
     shared_server: RedisServer,
     monkeypatch: pytest.MonkeyPatch,
-    count: int,
 ) -> None:
-    """Also if it has as many records as the old one had, or more, before anybody looks."""
+    """Also if it has as many records as the old one had."""
     monkeypatch.setattr(kafka, "_LOOK_EVERY_S", 1.0)
     broker.create("t")
     broker.put("t", rows(0, 10))
@@ -130,14 +131,14 @@ def test_a_topic_made_anew_is_another_source(
         await until(lambda: tally.learned == 10)
         broker.delete("t")
         broker.create("t")
-        broker.put("t", rows(100, count))
-        await until(lambda: tally.learned == 10 + count)
+        broker.put("t", rows(100, 10))
+        await until(lambda: tally.learned == 20)
 
     bring(broker, redis_url, meanwhile=meanwhile)
-    assert numbers(shared_server) == [*range(10), *range(100, 100 + count)]
+    assert numbers(shared_server) == [*range(10), *range(100, 110)]
     with shared_server.client() as client:
         offsets: Any = client.hgetall("hinged:{m}:offsets")
-    assert sorted(offsets.values()) == sorted(["10", str(count)])
+    assert sorted(offsets.values()) == ["10", "10"]
     assert letters(shared_server) == []
 
 
