@@ -38,8 +38,8 @@ __all__ = ["Feeds", "Reader"]
 
 logger = logging.getLogger(__name__)
 
-_TICK_S = 0.1
-_TICKS_PER_SECOND = 10
+_TICK_S = 0.2
+_TICKS_PER_SECOND = 5
 _OUTCOMES_PER_TICK = 20
 _FEATURE_BYTES_PER_TICK = 2**18
 _MARKS_PER_TICK = 100

@@ -127,7 +127,7 @@ class LiveSample(msgspec.Struct, frozen=True):
     Parameters
     ----------
     shown, left_out
-        How many since the last tenth of a second.
+        How many since it was told last, a fifth of a second or so before.
 
     """
 
