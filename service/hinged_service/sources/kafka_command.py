@@ -131,7 +131,9 @@ def kafka(
     try:
         from hinged_service.sources.kafka import bring_kafka
         from hinged_service.sources.kafka_options import KafkaOptions, client_config
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "confluent_kafka":
+            raise
         typer.echo('Kafka needs its client: pip install "hinged[kafka]"', err=True)
         raise typer.Exit(_BAD_USAGE) from None
 

@@ -10,6 +10,7 @@ import pytest
 
 from hinged_service.sources import kafka
 from hinged_service.sources.feeder import Tally
+from hinged_service.sources.kafka_log import KafkaLog, Part
 from hinged_service.sources.runner import Failed
 from hinged_service.sources.stopping import Stop
 from tests.service.kafka.broker import Broker
@@ -151,6 +152,24 @@ def test_where_it_begins_the_first_time(
     broker.put("t", rows(10, 5))  # nobody was there, but its place is kept
     assert bring(broker, redis_url, begin="end").tally.learned == 5
     assert numbers(shared_server) == list(range(10, 15))
+
+
+def test_it_begins_at_a_time(
+    broker: Broker, redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mock cluster knows no times, so its answer is made up here."""
+    asked = []
+
+    def at(_: KafkaLog, part: Part, time_ms: int) -> int:
+        asked.append((*part, time_ms))
+        return 4
+
+    monkeypatch.setattr(KafkaLog, "at", at)
+    broker.create("t")
+    broker.put("t", rows(0, 10))
+    assert bring(broker, redis_url, begin=1_000).tally.learned == 6
+    assert numbers(shared_server) == list(range(4, 10))
+    assert asked == [("t", 0, 1_000)]
 
 
 def test_the_groups_own_offsets_are_never_trusted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,13 @@ def test_wrong_words_are_told(words: list[str], said: str) -> None:
     answer = CliRunner().invoke(cli, ["ingest", "kafka", *required, *words])
     assert answer.exit_code == 2
     assert said in answer.output
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    for name in ("kafka", "kafka_log"):
+        monkeypatch.delitem(sys.modules, f"hinged_service.sources.{name}", raising=False)
+    words = ["--bootstrap", "127.0.0.1:1", "--topic", "t", "--model", "m"]
+    answer = CliRunner().invoke(cli, ["ingest", "kafka", *words])
+    assert answer.exit_code == 2
+    assert 'pip install "hinged[kafka]"' in answer.output
