@@ -30,6 +30,7 @@ from hinged_service.routes import (
 )
 from hinged_service.security import Keys
 from hinged_service.settings import Settings
+from hinged_service.sources.inbox import Inboxes
 from hinged_service.store.opening import opened
 
 __all__ = ["create_app"]
@@ -106,9 +107,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             feeds = app.state.feeds = Feeds(host, settings)
             feeds.listen_for_stop()
             host.start()
+            inboxes = Inboxes(host, settings)
+            inboxes.start()
             try:
                 yield
             finally:
+                await inboxes.aclose()
                 await feeds.aclose()
                 await host.aclose()
 

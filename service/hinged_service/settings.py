@@ -119,6 +119,9 @@ class Settings(BaseSettings):
     retention_bytes: int = Field(
         64 * 2**20, ge=0, description="Log kept behind the snapshots, per stream."
     )
+    inbox_poll_ms: int = Field(
+        200, ge=10, description="Pause between two looks for what came into the inboxes."
+    )
     housekeeping_ms: int = Field(
         500, ge=10, description="Pause between two rounds of the background task."
     )

@@ -4,6 +4,7 @@
 --
 -- KEYS 1 meta  2 log  3 followers  4 producers  5 seen:0  6 seen:1  7 offsets  8 dead
 --      9… the slots of the ring of waiting predictions, if ARGV 10 says so
+--      last, for the source `inbox`: the inbox
 -- ARGV 1 model uid
 --      2 producer, 3 sequence: name this immutable batch
 --      4 position id, 5 position chain: where the caller's replica stands
@@ -60,6 +61,10 @@ end
 if source then
   local offset = redis.call('HGET', KEYS[7], source) or ''
   if offset ~= ARGV[12] then return {'moved', offset} end
+  if source == 'inbox' then -- set back or made anew, it may not hold any more what was read
+    local at = string.match(ARGV[13], '^%d+%-%d+')
+    if #redis.call('XRANGE', KEYS[#KEYS], at, at) == 0 then return {'moved', offset} end
+  end
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',

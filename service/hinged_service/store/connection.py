@@ -170,6 +170,14 @@ class Connection:
             found: Any = await self._redis.xrange(log, count=1)
         return _text(found[0][0]) if found else None
 
+    async def any_in(self, streams: list[str]) -> list[bool]:
+        """Tell for each stream whether there is an entry in it, or a key that is no stream."""
+        async with _bounded(self._timeout_s), self._redis.pipeline(transaction=False) as asked:
+            for stream in streams:
+                asked.xlen(stream)
+            found = await asked.execute(raise_on_error=False)
+        return [bool(length) for length in found]
+
     async def check_writable(self) -> None:
         """Raise `Unavailable` unless a write would be accepted now."""
         await self.run(_READY, [])

@@ -16,6 +16,7 @@ from hinged_service.scripts import load
 from hinged_service.store.connection import Connection
 
 __all__ = [
+    "INBOX",
     "Appended",
     "Batch",
     "Caller",
@@ -29,6 +30,9 @@ __all__ = [
     "command",
     "offset",
 ]
+
+INBOX = "inbox"
+"""The source whose entries lie beside the log: a batch of it is taken only while they do."""
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
@@ -261,6 +265,7 @@ async def append(
             keys.offsets,
             keys.dead,
             *(keys.pending if ring else ()),
+            *((keys.inbox,) if span is not None and span.source == INBOX else ()),
         ],
         uid,
         batch.producer,

@@ -1,0 +1,95 @@
+"""A stream's inbox: what came into it, what was taken out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hinged_service.keys import StreamKeys
+from hinged_service.scripts import load
+from hinged_service.store.connection import Connection
+from hinged_service.store.logs import INBOX
+
+__all__ = ["Inbox", "Item", "filled", "take"]
+
+_TAKE = load("take_inbox")
+_AT_ONCE = 100
+
+
+class Item(NamedTuple):
+    """One entry of an inbox.
+
+    Parameters
+    ----------
+    id
+        The entry's id.
+    event
+        Its field `event`, or only the length of one that is too long, or `None`.
+    name
+        Its field `id`.
+
+    """
+
+    id: str
+    event: bytes | int | None
+    name: bytes | None
+
+
+class Inbox(NamedTuple):
+    """The beginning of an inbox.
+
+    Parameters
+    ----------
+    offset
+        Where it stands: the id of the last entry that was taken, and which inbox it was in.
+    items
+        What comes next.
+
+    """
+
+    offset: str
+    items: Sequence[Item]
+
+    @property
+    def end(self) -> str:
+        """Where it stands once the items are taken."""
+        _, slash, nth = self.offset.partition("/")
+        return f"{self.items[-1].id}{slash}{nth}"
+
+
+async def filled(connection: Connection, streams: Sequence[str]) -> list[str]:
+    """Return those of the streams that have something in their inboxes."""
+    found: list[str] = []
+    for first in range(0, len(streams), _AT_ONCE):
+        some = streams[first : first + _AT_ONCE]
+        flags = await connection.any_in([StreamKeys(stream).inbox for stream in some])
+        found += [stream for stream, flag in zip(some, flags, strict=True) if flag]
+    return found
+
+
+async def take(
+    connection: Connection, keys: StreamKeys, most: int, most_bytes: int, longest: int
+) -> Inbox:
+    """Remove from an inbox what was taken; return what comes next.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the stream's keys.
+    most, most_bytes
+        Most entries to return, and about how many bytes of them; one is always returned.
+    longest
+        Longest event to return.
+
+    Raises
+    ------
+    DamagedState
+        The inbox is no stream.
+    Unavailable
+        Redis did not answer.
+
+    """
+    offset, entries = await connection.run(
+        _TAKE, [keys.inbox, keys.offsets], INBOX, most, most_bytes, longest
+    )
+    return Inbox(offset.decode(), [Item(i.decode(), event, name) for i, event, name in entries])
