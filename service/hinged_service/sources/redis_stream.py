@@ -119,6 +119,7 @@ class _Reader:
         self.reporter = reporter
         self.ready = False
         self.lost = 0
+        self._unread = 0
         self._stream = stream
         self._rules = rules
         self._feeder = feeder
@@ -247,9 +248,10 @@ class _Reader:
             return
         self._check_s = now_s + _CHECK_EVERY_S
         _, lag, length, last = await self._stream.state()
-        if lag is not None and lag - length > self.lost:
-            self.lost = lag - length
-            self.reporter.say(f"{self.lost} entries were trimmed away before they were read.")
+        if lag is not None and lag - length > self._unread:
+            self.lost += lag - length - self._unread
+            self._unread = lag - length
+            self.reporter.say(f"{self._unread} entries were trimmed away before they were read.")
         if _order(last) < _order(self._after) and not self._warned:
             self._warned = True
             self.reporter.say(
