@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 from packaging.requirements import Requirement
 
 from hinged_service.settings import Settings
+from tests.service.kafka.broker import Broker
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -89,6 +92,47 @@ def test_the_life_of_a_model_runs(
     names = {model["name"] for model in httpx.get(f"{served[0]}/v1/models").json()}
     assert {"tickets", "tickets-pa", "tickets-clean", "tickets-copy"} <= names
     assert httpx.get(f"{served[0]}/v1/aliases").json()[0]["model"] == "tickets-pa"
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the session is written with curl")
+def test_every_door_lets_its_events_in(
+    served: tuple[str, str],
+    own_server: RedisServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address, data = served
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HINGED_URL", address)
+    monkeypatch.setenv("HINGED_DATA_DIR", data)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    (create,) = [text for _, text in blocks_of("A session") if "-X PUT" in text]
+    run(create.replace(ADDRESS, address))
+    event = {"x": {"free": 1}, "y": "spam"}
+    with own_server.client() as queue:
+        queue.xadd("mails", {"event": json.dumps({**event, "id": "m12"})})
+    broker = Broker()
+    broker.create("mails")
+    broker.put("mails", [{**event, "id": "m13"}])
+    try:
+        for kind, text in blocks_of("Doors"):
+            there = text.replace(ADDRESS, address).replace("127.0.0.1:9092", broker.bootstrap)
+            there = there.replace("redis://127.0.0.1:6380/0", own_server.url)
+            if kind == "python":
+                run(f"{sys.executable} -c {shlex.quote(there)}")
+            elif there.startswith("redis-cli"):
+                command = shlex.split(there.removeprefix("redis-cli"))
+                socket = (Path(data) / "valkey.socket").read_text()
+                with redis.Redis(unix_socket_path=socket) as models:
+                    models.execute_command(*command)
+            else:
+                run(there)
+    finally:
+        broker.close()
+    url = f"{address}/v1/models/mail"
+    wait_until(lambda: httpx.get(url, trust_env=False).json()["events"] == 10, 30)
+    assert httpx.get(url, trust_env=False).json()["labels"]["joined"] == 1
+    assert httpx.get(f"{address}/v1/models/visits", trust_env=False).json()["events"] == 2
 
 
 def ready(url: str) -> bool:
