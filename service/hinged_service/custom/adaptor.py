@@ -40,6 +40,9 @@ class _Custom(Adaptor):
     def _checked(self, x: Mapping[Any, Any]) -> Features:
         return dict(x)
 
+    def _try(self, names: Features) -> None:
+        """Ask nothing: which kinds of values the operator's code takes is not known."""
+
     def _norm(self, x: Features) -> float:
         return 0.0  # that of what reaches the last step is not known
 

@@ -160,13 +160,17 @@ class Adaptor:
         names = self._restored_names(given["names"])
         model = self._restored_model(given["model"])
         before, self._model = self._model, model
-        try:  # what decodes may still be of parts that do not go together
-            self._probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))
+        try:
+            self._try(names)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             self._model = before
             raise hinged.InvalidState(f"the model is damaged: {error}") from None
         self._names = names
         self.accounting = Accounting(**account)
+
+    def _try(self, names: Features) -> None:
+        """Ask a restored model: what decodes may still be of parts that do not go together."""
+        self._probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))
 
     def _restored_names(self, saved: Any) -> Features:
         if not isinstance(saved, list) or not all(isinstance(name, str) for name in saved):
