@@ -18,13 +18,14 @@ local AHEAD_MS = 24 * 3600 * 1000
 local inbox, offsets, source = KEYS[1], KEYS[2], ARGV[1]
 local most, limit, longest = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local STEP = 16
+local STREAM = 'STREAM' -- a word of XINFO, no key
 local LAST_ID = '18446744073709551615-18446744073709551615'
 
 local offset = redis.call('HGET', offsets, source) or ''
 if redis.call('EXISTS', inbox) == 0 then return {offset, {}} end
 local id, nth = string.match(offset, '^(%d+%-%d+)/?(%d*)$')
 id = id or '0-0'
-local last = field_of(redis.call('XINFO', 'STREAM', inbox), 'last-generated-id')
+local last = field_of(redis.call('XINFO', STREAM, inbox), 'last-generated-id')
 
 local function begin_next()
   offset = '0-0/' .. string.format('%d', (tonumber(nth) or 0) + 1)

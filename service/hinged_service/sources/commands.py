@@ -220,9 +220,12 @@ def redis_stream(
     from hinged_service.sources.entries import Reading
     from hinged_service.sources.redis_stream import Rules, bring_stream
     from hinged_service.store.foreign import ForeignStream
+    from hinged_service.store.logs import INBOX
 
     if flat and label is None:
         raise typer.BadParameter("which field is the label?", param_hint="--label")
+    if source == INBOX:
+        raise typer.BadParameter("that is the name of the inbox", param_hint="--source")
     at = urlsplit(url)
     name = source or f"redis-stream:{at.hostname or ''}:{at.port or 6379}{at.path}:{stream}"
     reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
