@@ -83,7 +83,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=repr)
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: str(type(value).__name__))
 def test_plain_data_comes_back_as_it_was(value: Any) -> None:
     restored = decode(stored(value))
     assert type(restored) is type(value)
