@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from redis.exceptions import RedisError
 
 from hinged_service.appender import Fed
@@ -40,9 +41,17 @@ def add_nameless(server: RedisServer, first: int, rows: int) -> None:
         pipe.execute()
 
 
-def test_workers_are_killed_and_redis_starts_anew(inbox: Inbox) -> None:
-    random = draw(2)
-    total, step = 3_000, 500
+@pytest.mark.parametrize(
+    ("total", "kills"),
+    [
+        (3_000, {1, 2, 4}),
+        pytest.param(20_000, {0, 1, 4, 5, 8, 9, 12, 13, 16, 17}, marks=pytest.mark.slow),
+    ],
+)
+def test_workers_are_killed_and_redis_starts_anew(
+    inbox: Inbox, total: int, kills: set[int]
+) -> None:
+    random, step = draw(2), 500 if total < 20_000 else 1_000
     workers = [Worker(inbox.server.url, inbox_poll_ms=20) for _ in range(2)]
     for one in workers:
         one.start()
@@ -58,7 +67,7 @@ def test_workers_are_killed_and_redis_starts_anew(inbox: Inbox) -> None:
             if turn == 3:
                 inbox.server.stop()
                 inbox.server.start()
-            elif turn in (1, 2, 4):
+            elif turn in kills:
                 one = workers[turn % 2]
                 one.kill()
                 one.start(wait=False)
