@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.bench import arrays, http_calls, learners, lines, live, replay, restart
+from tests.bench import arrays, doors, http_calls, learners, lines, live, replay, restart
 from tests.bench.load import generator
 from tests.bench.table import Row, table
 from tests.support.redis_server import server_binaries
@@ -28,6 +28,7 @@ def main() -> None:
         "http": ("Single calls, 16 connections", _http),
         "arrays": ("Arrays of 500", _arrays),
         "lines": ("Bodies of lines", _lines),
+        "doors": ("Files and streams against arrays of 500", _doors),
         "live": ("Learning while 50 watch, 16 connections", _live),
         "learners": ("In process, 30 random features of 20,000", _learners),
         "replay": ("A log folded in again, in process, entries of 500", _replay),
@@ -63,6 +64,10 @@ def _arrays(folder: Path, quick: bool) -> list[Row]:
 
 def _lines(folder: Path, quick: bool) -> list[Row]:
     return lines.measure(folder, 3, 30) if quick else lines.measure(folder, 9, 60)
+
+
+def _doors(folder: Path, quick: bool) -> list[Row]:
+    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 9, 20_000)
 
 
 def _live(folder: Path, quick: bool) -> list[Row]:
