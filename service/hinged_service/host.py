@@ -45,6 +45,7 @@ __all__ = ["Host"]
 logger = logging.getLogger(__name__)
 
 _SWEEP_EVERY = 20
+_DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _CREATE_ATTEMPTS = 50
 _ASIDE_S = 5.0
 
@@ -464,7 +465,7 @@ class Host:
         for turn in itertools.count(1):
             if self._closing:
                 return
-            await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads workers
+            await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             for appender in list(self._live.values()):
                 appender.save_if_due()
                 appender.retire_soon()

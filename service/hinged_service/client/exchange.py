@@ -38,6 +38,8 @@ _PASSING: Final = (
 )
 _SHOWN_CHARS: Final = 200
 
+_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
+
 
 @dataclass(frozen=True, slots=True)
 class Retries:
@@ -132,7 +134,7 @@ class Exchange(Generic[T]):
         most_s = min(
             retries.longest_pause_s, retries.first_pause_s * 2.0 ** min(self._failures, 60)
         )
-        pause_s = max(asked_s, 0.0) + most_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        pause_s = max(asked_s, 0.0) + most_s * _DICE.uniform(0.5, 1.0)
         self._failures += 1
         over = time.monotonic() + pause_s > self._deadline
         if over or not self._call.repeated or not isinstance(failure, _PASSING):

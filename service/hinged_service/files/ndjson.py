@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from hinged_service.errors import ServiceError
 from hinged_service.events import parse_events
+from hinged_service.files.lines import TOO_LONG, Lines
 from hinged_service.files.linewise import Linewise
 from hinged_service.files.options import FileOptions
-from hinged_service.files.record import BadRecord
+from hinged_service.files.record import BadRecord, Record
 from hinged_service.files.values import map_label
 
-__all__ = ["Ndjson"]
+__all__ = ["Ndjson", "read"]
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -38,16 +40,46 @@ class Ndjson(Linewise):
 
     def event(self, line: bytes) -> dict[str, Any]:
         """Return a line as an event."""
-        try:
-            _, _, is_array = parse_events(line, 1, mixed=True)
-        except ServiceError as error:
-            faults = [f"{detail.field} {detail.reason}" for detail in error.errors]
-            reason = "; ".join(faults) or error.detail.removeprefix("The body ").rstrip(".")
-            raise BadRecord(reason) from None
-        if is_array:
-            raise BadRecord("is an array: a line is one event")
-        event = _decode(line.strip())
+        event = read(line)
         if self._labels:
             y = event["y"]
             event["y"] = map_label(self._labels, y if isinstance(y, str) else json.dumps(y))
         return event
+
+    def unread(self, lines: Lines, start: int) -> Iterator[Record]:
+        """Iterate over the records from number `start`, as they stand wherever labels do too."""
+        if self._labels:
+            yield from self.records(lines, start)
+            return
+        number = -1
+        for line in lines:
+            if line is not None and line.isspace():
+                continue
+            number += 1
+            if number < start:
+                continue
+            if line is None:
+                yield Record(number, lines.number, None, TOO_LONG, lines.position)
+            else:
+                text = line.strip(b" \t\r\n")
+                yield Record(number, lines.number, None, None, lines.position, text)
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """Return a line as an event.
+
+    Raises
+    ------
+    BadRecord
+        Naming every fault.
+
+    """
+    try:
+        _, _, is_array = parse_events(line, 1, mixed=True)
+    except ServiceError as error:
+        faults = [f"{detail.field} {detail.reason}" for detail in error.errors]
+        reason = "; ".join(faults) or error.detail.removeprefix("The body ").rstrip(".")
+        raise BadRecord(reason) from None
+    if is_array:
+        raise BadRecord("is an array: a line is one event")
+    return _decode(line.strip())

@@ -30,6 +30,9 @@ class Record(NamedTuple):
         Why it is no event, naming the column or field; `None` for a good one.
     bytes_read
         How much of the file, as it lies on the disk, has been read so far.
+    unread
+        Instead of event and error: JSON of which it is not known yet whether it is an event.
+        `hinged_service.files.ndjson.read` tells.
 
     """
 
@@ -38,3 +41,4 @@ class Record(NamedTuple):
     event: dict[str, Any] | None
     error: str | None
     bytes_read: int
+    unread: bytes | None = None

@@ -94,13 +94,15 @@ class Source:
         cut = self._options.format + (f"-{ord(delimiter):x}" if delimiter is not None else "")
         return f"{cut}:{digest}"
 
-    def records(self, start: int = 0) -> Iterator[Record]:
+    def records(self, start: int = 0, unread: bool = False) -> Iterator[Record]:
         """Iterate over the records in order.
 
         Parameters
         ----------
         start
             The number of the first record to give out; those before are read, not parsed.
+        unread
+            Whether lines of JSON are to be given out unread.
 
         Raises
         ------
@@ -114,11 +116,16 @@ class Source:
         elif start or not self._unread:
             raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
         self._unread = False
-        return self._records(self._reading, start)
+        return self._records(self._reading, start, unread)
 
-    def _records(self, reading: TextFile | ArrowTable, start: int) -> Iterator[Record]:
+    def _records(
+        self, reading: TextFile | ArrowTable, start: int, unread: bool
+    ) -> Iterator[Record]:
         with closing(reading):
-            yield from reading.records(start)
+            if unread and isinstance(reading, TextFile):
+                yield from reading.unread(start)
+            else:
+                yield from reading.records(start)
             self._check_unchanged()
 
     def _begin(self) -> TextFile | ArrowTable:

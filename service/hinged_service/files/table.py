@@ -66,10 +66,10 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
 
 def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:
     """Return the narrowest type that all cells fit; `None` if all are missing."""
-    kinds: set[Kind] = set()
-    for cell in cells:
-        if cell not in missing and not cell.isspace():
-            kinds.add(_kind(cell))
+    told = [cell for cell in cells if cell not in missing and not cell.isspace()]
+    if told and all_numbers(told) is not None:
+        return "number"
+    kinds = set(map(_kind, told))
     if len(kinds) > 1:
         return "text"
     return kinds.pop() if kinds else None

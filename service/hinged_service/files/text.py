@@ -48,6 +48,12 @@ class TextFile:
         """Iterate over the records from number `start`."""
         return self._format.records(self._lines, start)
 
+    def unread(self, start: int) -> Iterator[Record]:
+        """Iterate over the records from number `start`; JSON is given out unread."""
+        if isinstance(self._format, Ndjson):
+            return self._format.unread(self._lines, start)
+        return self.records(start)
+
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()

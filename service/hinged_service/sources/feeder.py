@@ -22,6 +22,8 @@ _LONGEST_PAUSE_S = 2.0
 
 T = TypeVar("T")
 
+_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
+
 
 @dataclass
 class Tally:
@@ -189,5 +191,5 @@ class Feeder:
                 if pause_s > _FIRST_PAUSE_S:
                     self.say("Going on.")
                 return done
-            await self.stop.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads readers
+            await self.stop.wait(pause_s * _DICE.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from hinged_service.files import FileError, FileOptions, Record, Source, open_source
+from hinged_service.files.ndjson import read
+from hinged_service.files.record import BadRecord
 from hinged_service.sources.feeder import Feeder
 from hinged_service.sources.progress import Reporter
-from hinged_service.sources.records import Fault, Raw
+from hinged_service.sources.records import Checked, Fault, Raw, Unread
 from hinged_service.sources.runner import Failed
 
 __all__ = ["bring_files"]
@@ -69,7 +72,7 @@ async def _bring(
         reporter.say(f"{source.name}: going on after its first {int(offset):,} records.")
     waits = nullcontext if source.resumable else feeder.stop.blocking
     while True:
-        reading = source.records(int(offset or 0))
+        reading = source.records(int(offset or 0), unread=True)
         while True:
             records, done_bytes, fault = _take(reading, waits())
             if records:
@@ -123,7 +126,19 @@ def _take(
 
 
 def _raw(record: Record) -> Raw:
+    if record.unread is not None:
+        return Raw(str(record.number), Unread(record.unread, partial(_read, record)))
     if record.event is not None:
-        return Raw(str(record.number), record.event)
-    at = "" if record.line is None else f"line {record.line}:"
-    return Raw(str(record.number), Fault(at, record.error or "is no event"))
+        return Raw(str(record.number), Checked(record.event))
+    return Raw(str(record.number), _fault(record, record.error))
+
+
+def _read(record: Record) -> dict[str, Any] | Fault:
+    try:
+        return read(record.unread or b"")
+    except BadRecord as fault:
+        return _fault(record, str(fault))
+
+
+def _fault(record: Record, error: str | None) -> Fault:
+    return Fault("" if record.line is None else f"line {record.line}:", error or "is no event")

@@ -52,6 +52,8 @@ _SHORT_S = 0.2
 _LONGEST_PAUSE_S = 2.0
 _IDLE_SHARE = 0.05
 
+_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
+
 
 class Inboxes:
     """The worker's part in emptying the inboxes.
@@ -89,7 +91,7 @@ class Inboxes:
     async def _watch(self) -> None:
         pause_s = self._poll_s
         while True:
-            await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads workers
+            await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             began_s = self._loop.time()
             try:
                 await self._look()
@@ -112,7 +114,7 @@ class Inboxes:
         busy = await filled(self._host.connection, idle)
         random.shuffle(busy)
         if index_due and idle:  # an empty one may be at the end of its ids: see take_inbox.lua
-            busy.insert(0, random.choice(idle))  # noqa: S311 - any will do
+            busy.insert(0, _DICE.choice(idle))
             busy = list(dict.fromkeys(busy))
         for stream in busy[: _MOST_AT_ONCE - len(self._draining)]:
             task = self._draining[stream] = asyncio.create_task(self._drain(stream))

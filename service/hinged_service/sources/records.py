@@ -6,7 +6,8 @@ prediction), or the same as a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,10 +17,12 @@ from hinged_service.events import MAX_NAME, Event, MixedEvent, is_label, parse_e
 from hinged_service.fold import Fold
 from hinged_service.store.logs import Letter, Span
 
-__all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Raw", "gather", "read"]
+__all__ = ["MAX_RECORD_BYTES", "Batch", "Checked", "Fault", "Raw", "Unread", "gather", "read"]
 
 MAX_RECORD_BYTES = 8 * 2**20
 _KEPT_BYTES = 1_000
+_NUMBERS = frozenset({float})
+_MIXED = frozenset({float, str, bool, type(None)})
 
 _decode_numbers = msgspec.json.Decoder(Event).decode
 _decode_mixed = msgspec.json.Decoder(MixedEvent).decode
@@ -45,6 +48,35 @@ class Fault(NamedTuple):
         return f"{self.field} {self.reason}".strip()
 
 
+class Unread(NamedTuple):
+    """JSON that was not looked at yet.
+
+    Parameters
+    ----------
+    json
+        It, without white space around it.
+    read
+        Called if it is no event of the model: what the source makes of it.
+
+    """
+
+    json: bytes
+    read: Callable[[], Mapping[str, Any] | Fault]
+
+
+class Checked(NamedTuple):
+    """A mapping of which all is checked but what depends on the model.
+
+    Parameters
+    ----------
+    event
+        It: number and names of features, the ranges of numbers, weight and id are right.
+
+    """
+
+    event: dict[str, Any]
+
+
 class Raw(NamedTuple):
     """One record as its source gives it.
 
@@ -60,7 +92,7 @@ class Raw(NamedTuple):
     """
 
     offset: str
-    body: bytes | Mapping[str, Any] | Fault
+    body: bytes | Mapping[str, Any] | Fault | Unread | Checked
     name: str | None = None
 
 
@@ -90,7 +122,7 @@ class Batch(NamedTuple):
         return Span(source, start, end, self.places, self.letters)
 
 
-def gather(folds: Sequence[Fold], records: Iterable[Raw]) -> Batch:
+def gather(folds: Sequence[Fold], records: Sequence[Raw]) -> Batch:
     """Read records for models on one stream.
 
     Parameters
@@ -101,11 +133,14 @@ def gather(folds: Sequence[Fold], records: Iterable[Raw]) -> Batch:
         The records, in the source's order.
 
     """
+    if (batch := _at_once(folds[0], records)) is not None:
+        return batch
     events: list[Event] = []
     parts: list[bytes] = []
     places: list[str] = []
     letters: list[Letter] = []
-    for offset, body, name in records:
+    for offset, raw, name in records:
+        body = _opened(raw)
         found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None
         if found is None:
             text = body if isinstance(body, bytes) else _text(body)  # type: ignore[arg-type]
@@ -117,6 +152,74 @@ def gather(folds: Sequence[Fold], records: Iterable[Raw]) -> Batch:
             parts.append(found[1])
             places.append(offset)
     return Batch(events, b",".join(parts), places, letters)
+
+
+def _at_once(fold: Fold, records: Sequence[Raw]) -> Batch | None:
+    """Return the batch if all are events of the model, alike in kind: several times as fast."""
+    bodies: list[Any] = [record.body for record in records]
+    kinds = set(map(type, bodies))
+    try:
+        if kinds == {Checked}:
+            found = _made(fold, [body.event for body in bodies])
+        elif kinds == {bytes} or kinds == {Unread}:
+            texts = [body.json for body in bodies] if kinds == {Unread} else bodies
+            found = _decoded(fold, texts, records)
+        else:
+            return None
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return None  # one of them at least: each by itself
+    if found is None:
+        return None
+    events, payload = found
+    target, check = fold.answers.target, fold.check
+    for event in events:
+        if target(event.y) is None or check(event) is not None:
+            return None
+    return Batch(events, payload, [record.offset for record in records], [])
+
+
+def _decoded(
+    fold: Fold, texts: list[bytes], records: Sequence[Raw]
+) -> tuple[list[Event], bytes] | None:
+    if max(map(len, texts)) > MAX_RECORD_BYTES:
+        return None
+    # Each by itself: joined, two halves of an event would be one.
+    events: list[Event] = list(map(_decode_mixed if fold.takes_mixed else _decode_numbers, texts))
+    if any(record.name is not None for record in records):
+        parts = []
+        for event, text, record in zip(events, texts, records, strict=True):
+            named = (event, text) if record.name is None else _named(event, text, record.name)
+            if isinstance(named, Fault):
+                return None
+            parts.append(named[1])
+        texts = parts
+    return events, b",".join(texts)
+
+
+def _made(fold: Fold, records: list[dict[str, Any]]) -> tuple[list[Event], bytes] | None:
+    """Return events of what was checked, and their JSON, which nobody has to read again."""
+    kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
+    features = [record.get("x") for record in records]
+    if None in features or not values.issuperset(
+        map(type, chain.from_iterable(x.values() for x in features if x is not None))
+    ):
+        return None
+    events: list[Event] = []
+    for record in records:
+        weight = record.get("w", 1.0)
+        if type(weight) is not float:
+            return None
+        events.append(kind(record["x"], record["y"], weight, record.get("id")))
+    payload = _encode(records)[1:-1]
+    return None if len(payload) > MAX_RECORD_BYTES else (events, payload)
+
+
+def _opened(body: Any) -> bytes | Mapping[str, Any] | Fault:
+    """Return what a source makes of a record."""
+    if isinstance(body, Checked):
+        return body.event
+    opened: bytes | Mapping[str, Any] | Fault = body.read() if isinstance(body, Unread) else body
+    return opened
 
 
 def read(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, Unavailable
@@ -164,7 +165,8 @@ class _Reader:
             return False
         await self._check()
         entries = await stream.new(_BATCH, 1 if self._rules.drain else _BLOCK_MS)
-        known = [entry_id for entry_id, _ in entries if _order(entry_id) <= _order(after)]
+        begin = _order(after)
+        known = [entry_id for entry_id, _ in takewhile(lambda e: _order(e[0]) <= begin, entries)]
         if known:  # learned before the group delivered them
             await stream.done(known)
             entries = entries[len(known) :]

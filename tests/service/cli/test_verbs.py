@@ -12,7 +12,7 @@ import typer.main
 from hinged_service.cli import cli
 from tests.service.cli.conftest import Run
 
-NOT_OURS = {"serve", "demo", "ingest"}
+NOT_OURS = {"serve", "demo", "ingest", "key"}
 LABELS = "--label", "ham", "--label", "spam"
 
 

@@ -84,14 +84,14 @@ def test_memory_stays_bounded() -> None:
         return httpx.Response(200, json=[outcome] * request.content.count(b'"id"'))
 
     with Client("http://s", transport=httpx.MockTransport(answer)) as client:
-        events = itertools.islice(pairs(), 15_000)
+        events = itertools.islice(pairs(), 45_000)
         outcomes = client.learn_many("m", events, batch_events=500)
         for _ in itertools.islice(outcomes, 2_000):
             pass
         tracemalloc.start()
         try:
-            assert sum(1 for _ in outcomes) == 13_000
-            assert tracemalloc.get_traced_memory()[1] < 3 * 2**20
+            assert sum(1 for _ in outcomes) == 43_000
+            assert tracemalloc.get_traced_memory()[1] < 6 * 2**20
         finally:
             tracemalloc.stop()
 

@@ -8,8 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from hinged_service.events import Event
 from hinged_service.fold import Fold
-from hinged_service.sources.records import MAX_RECORD_BYTES, Fault, Raw, gather, read
+from hinged_service.sources.records import (
+    MAX_RECORD_BYTES,
+    Checked,
+    Fault,
+    Raw,
+    Unread,
+    gather,
+    read,
+)
 from hinged_service.spec import ModelSpec
 
 GOOD = b'{"x":{"a":1},"y":true}'
@@ -96,3 +105,45 @@ def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead(
     assert told.letters == [("7", "line 3: is cut off", "")]
     long = gather([fold()], [Raw("8", b"x" * 5_000)])
     assert len(long.letters[0].record) == 1_000
+
+
+def test_halves_of_events_are_not_put_together() -> None:
+    halves = [b'{"x":{"a":1}', b'"y":true}', GOOD + b"," + GOOD]
+    batch = gather([fold()], [Raw(str(n), body) for n, body in enumerate(halves)])
+    assert batch.events == []
+    assert [letter.offset for letter in batch.letters] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("bad", [None, b'{"x":{"a":1}}', b'{"x":{"a":1},"y":"spam"}'])
+def test_a_batch_is_read_as_its_records_by_themselves(bad: bytes | None) -> None:
+    bodies = [GOOD, b'{"y":false,"x":{"b": 1e-3},"w":2}', b'{"x":{},"y":1,"id":"n"}']
+    bodies += [] if bad is None else [bad]
+    batch = gather([fold()], [Raw(str(n), body) for n, body in enumerate(bodies)])
+    alone = [gather([fold()], [Raw(str(n), body)]) for n, body in enumerate(bodies)]
+    assert batch.events == [event for one in alone for event in one.events]
+    assert batch.payload == b",".join(bodies[:3])
+    assert batch.letters == [letter for one in alone for letter in one.letters]
+
+
+def test_what_was_checked_is_the_event_that_its_json_is() -> None:
+    made = [
+        {"x": {"a": 0.1 * n, "b": -0.0, "é": 1e-310}, "y": n % 2 == 0, "w": 0.5 * n, "id": f"{n}"}
+        for n in range(50)
+    ]
+    batch = gather([fold()], [Raw(str(n), Checked(event)) for n, event in enumerate(made)])
+    assert batch == gather([fold()], [Raw(str(n), event) for n, event in enumerate(made)])
+    assert [type(event) for event in batch.events] == [Event] * 50
+    texts = [*made, {"x": {"a": "text"}, "y": True}]
+    told = gather([fold()], [Raw(str(n), Checked(event)) for n, event in enumerate(texts)])
+    assert told == gather([fold()], [Raw(str(n), event) for n, event in enumerate(texts)])
+    assert [letter.offset for letter in told.letters] == ["50"]
+
+
+def test_unread_json_is_read_by_its_source_only_if_it_is_no_event() -> None:
+    def fail() -> Fault:
+        raise AssertionError
+
+    good = Unread(GOOD, fail)
+    assert gather([fold()], [Raw("0", good)]).payload == GOOD
+    bad = Unread(b"{", lambda: Fault("line 7:", "is cut off"))
+    assert gather([fold()], [Raw("0", bad)]).letters[0].reason == "line 7: is cut off"
