@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import functools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,8 @@ from hinged_service.errors import (
     Unavailable,
 )
 from hinged_service.events import Question, features_digest
-from hinged_service.replica import Replica
-from hinged_service.settings import Settings
-from hinged_service.spec import IndexEntry
 from hinged_service.store import checkpoints, late, logs, models
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.connection import Connection
 
 __all__ = ["Appender", "Fed", "Learned"]
 
@@ -43,21 +39,16 @@ class Appender(Committer):
 
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        settings: Settings,
-        name: str,
-        entry: IndexEntry,
-        replica: Replica,
-        producer: str,
-        sequence: itertools.count[int],
-    ) -> None:
-        super().__init__(connection, settings, name, entry, replica, producer, sequence)
-        self._retiring: asyncio.Task[None] | None = None
-        self._labels: dict[str, int] | None = None
-        self._room = late.Room(connection, self.keys)
-        self._commanding = asyncio.Lock()
+    _retiring: asyncio.Task[None] | None = None
+    _labels: dict[str, int] | None = None
+
+    @functools.cached_property
+    def _room(self) -> late.Room:
+        return late.Room(self._connection, self.keys)
+
+    @functools.cached_property
+    def _commanding(self) -> asyncio.Lock:
+        return asyncio.Lock()
 
     async def aclose(self) -> None:
         """Finish what was accepted and save; Redis being away is no obstacle."""

@@ -112,7 +112,7 @@ class Inboxes:
             self._index_s = now_s
         idle = [s for s in self._models if s not in self._draining and s not in self._not_before_s]
         busy = await filled(self._host.connection, idle)
-        random.shuffle(busy)
+        _DICE.shuffle(busy)
         if index_due and idle:  # an empty one may be at the end of its ids: see take_inbox.lua
             busy.insert(0, _DICE.choice(idle))
             busy = list(dict.fromkeys(busy))
