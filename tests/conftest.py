@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,27 @@ import pytest
 from tests.support.redis_server import RedisServer, server_binaries
 
 Event = tuple[dict[str, float], bool]
+
+
+@pytest.fixture(autouse=True)
+def _machine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Let tests marked `alone` have the machine to themselves; all others share it.
+
+    They judge how long something takes. Whoever wants in passes a gate first, so
+    that a test that waits to be alone keeps newcomers out.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent
+    alone = request.node.get_closest_marker("alone") is not None
+    with (folder / "gate").open("w") as gate, (folder / "machine").open("w") as machine:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
 
 
 def data_file(name: str) -> Path:

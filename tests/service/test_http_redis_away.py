@@ -19,6 +19,8 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
+pytestmark = pytest.mark.alone
+
 PERCEPTRON = {"learner": {"type": "perceptron"}}
 MODEL = "/v1/models/m"
 EVENT: dict[str, Any] = {"x": {"a": 1}, "y": True}

@@ -15,6 +15,8 @@ from tests.support.engine import Worker, stored_state, worker
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.alone
+
 NAMES = 1_000_000
 STALL_MS = 100
 

@@ -24,6 +24,8 @@ from tests.support.engine import (
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.alone
+
 
 def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
     """SCRIPT FLUSH before, between and while learning; each event counts once."""

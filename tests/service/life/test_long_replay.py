@@ -81,6 +81,7 @@ def _account(client: httpx.Client, model: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_long_replay_lets_other_models_answer_and_survives_kills(own_server: RedisServer) -> None:
     worker = Worker(own_server.url, snapshot_every_ms=200)
     worker.start()

@@ -57,6 +57,7 @@ def _rolled_back_s(clients: Clients, turn: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_rollback_of_100_000_weights_takes_effect_on_all_workers(
     own_server: RedisServer,
 ) -> None:
