@@ -24,6 +24,7 @@ from hinged_service.settings import Settings
 from hinged_service.spec import ModelSpec
 from hinged_service.store import logs, models
 from hinged_service.store.connection import Connection
+from tests.support.patience import PATIENT
 from tests.support.plain_fold import accounts, fold_log, model_uid, read_snapshot
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
@@ -40,7 +41,7 @@ def settings(url: str, **changes: Any) -> Settings:
         "housekeeping_ms": NEVER_MS,
         "max_staleness_ms": 0,
     }
-    return Settings(**(quiet | {"redis_url": url} | changes))
+    return Settings(**(PATIENT | quiet | {"redis_url": url} | changes))
 
 
 def spec(**parts: Any) -> ModelSpec:

@@ -16,11 +16,12 @@ from fastapi import FastAPI
 
 from hinged_service.app import create_app
 from hinged_service.settings import Settings
+from tests.support.patience import PATIENT
 from tests.support.redis_server import free_port
 
 
 class Service:
-    """The app under a real uvicorn; `settings` as the app takes them.
+    """The app under a real uvicorn; `settings` as the app takes them, else patient ones.
 
     `wrap` may add to the app, or return another one around it.
     """
@@ -32,7 +33,7 @@ class Service:
         **settings: Any,
     ) -> None:
         self.port = free_port()
-        self.settings = Settings(redis_url=redis_url, **settings)
+        self.settings = Settings(redis_url=redis_url, **(PATIENT | settings))
         self.app = wrap(create_app(self.settings))
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False

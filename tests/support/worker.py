@@ -10,6 +10,7 @@ import time
 
 import httpx
 
+from tests.support.patience import PATIENT
 from tests.support.redis_server import free_port
 
 
@@ -18,7 +19,7 @@ class Worker:
 
     def __init__(self, redis_url: str, **settings: object) -> None:
         self.port = free_port()
-        self._environment = {f"HINGED_{k.upper()}": str(v) for k, v in settings.items()}
+        self._environment = {f"HINGED_{k.upper()}": str(v) for k, v in (PATIENT | settings).items()}
         self._environment["HINGED_REDIS_URL"] = redis_url
         self._process: subprocess.Popen[bytes] | None = None
 
