@@ -14,6 +14,7 @@ from hinged_service import custom
 from hinged_service.errors import ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
+from hinged_service.overview import Overview
 from hinged_service.routes import (
     bound,
     checkpoints,
@@ -25,7 +26,10 @@ from hinged_service.routes import (
     live,
     models,
     openapi,
+    overview,
+    page,
     problems,
+    recent,
     streams,
 )
 from hinged_service.security import Keys
@@ -107,6 +111,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             feeds = app.state.feeds = Feeds(host, settings)
             feeds.listen_for_stop()
             host.start()
+            app.state.overview = Overview(host)
             inboxes = Inboxes(host, settings)
             inboxes.start()
             try:
@@ -130,6 +135,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
     for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
         app.include_router(part.router(settings))
-    app.include_router(health.router)
+    for plain in (health.router, overview.router(), recent.router(), page.router()):
+        app.include_router(plain)
     openapi.install(app)
     return app

@@ -8,6 +8,7 @@ dropped. What comes faster than people read is sampled.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import signal
 from collections import deque
@@ -31,6 +32,7 @@ from hinged_service.errors import (
 from hinged_service.events import Event
 from hinged_service.fold import Fold
 from hinged_service.host import Host
+from hinged_service.largest import largest
 from hinged_service.replica import Folded
 from hinged_service.settings import Settings
 
@@ -46,6 +48,11 @@ _MARKS_PER_TICK = 100
 _KEEP_ALIVE_S = 10.0
 _READER_CHUNKS = 50
 _READER_BYTES = 2**21
+_TOP_WEIGHTS = 20
+_CLASSES = 20
+_MANY_FEATURES = 10_000
+_WEIGHING_SHARE = 0.02
+"""Of the time at most, so that a model of a million weights does not slow its worker down."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -63,6 +70,8 @@ class Reader:
         The hub that fills the queue.
     features
         Whether outcomes come with the features of their events.
+    weights
+        Whether the largest weights are told.
 
     Attributes
     ----------
@@ -73,8 +82,9 @@ class Reader:
 
     """
 
-    def __init__(self, hub: _Hub, features: bool) -> None:
+    def __init__(self, hub: _Hub, features: bool, weights: bool) -> None:
         self.features = features
+        self.weights = weights
         self.ended = False
         self.slow = asyncio.Event()
         self._hub = hub
@@ -175,15 +185,17 @@ class _Hub:
         self._last = (0, 0)
         self._heard = 0
         self._heard_at_s = asyncio.get_running_loop().time()
+        self._weights = b""
+        self._weighed = ("", 0.0)
         self._appender = appender
         self._watch(appender)
         self._task = asyncio.create_task(self._run())
 
-    def join(self, features: bool) -> Reader:
+    def join(self, features: bool, weights: bool) -> Reader:
         """Return a new reader, who is told at once how things stand."""
-        reader = Reader(self, features)
+        reader = Reader(self, features, weights)
         self._readers.append(reader)
-        reader.put(self._model() + self._metrics(None))
+        reader.put(self._model() + self._metrics(None) + (self._weights if weights else b""))
         return reader
 
     def leave(self, reader: Reader) -> None:
@@ -269,6 +281,7 @@ class _Hub:
                 turn = (turn + 1) % _TICKS_PER_SECOND
                 reason = await self._freshen(look_up=turn == 0)
                 self._send(metrics=turn == 0)
+                await self._weigh()
                 if reason is not None:
                     self.end(reason)
                     return
@@ -329,6 +342,28 @@ class _Hub:
         for reader in tuple(self._readers):
             reader.put(full if reader.features else plain)
 
+    async def _weigh(self) -> None:
+        """Tell the largest weights if they may have changed and it is time."""
+        loop, position = asyncio.get_running_loop(), str(self._appender.replica.position)
+        began_s = loop.time()
+        told, due_s = self._weighed
+        if told == position or began_s < due_s or not any(r.weights for r in self._readers):
+            return
+        fold = self._appender.replica.fold
+        shown = fold.shown_weights(None)
+        if shown is None:
+            return
+        if fold.feature_count() > _MANY_FEATURES:
+            shown = await asyncio.to_thread(largest, shown, _TOP_WEIGHTS)
+        else:
+            shown = largest(shown, _TOP_WEIGHTS)
+        self._weights = _message("weights", {**_few(shown), "position": position})
+        now_s = loop.time()
+        self._weighed = position, max(began_s + 1.0, now_s + (now_s - began_s) / _WEIGHING_SHARE)
+        for reader in tuple(self._readers):
+            if reader.weights:
+                reader.put(self._weights)
+
     def _put_all(self, chunk: bytes) -> None:
         for reader in tuple(self._readers):
             reader.put(chunk)
@@ -360,6 +395,14 @@ class _Hub:
             "caught_up": self._appender.caught_up,
         }
         return _message("metrics", data, position)
+
+
+def _few(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return the weights of the first classes only, if there are many."""
+    classes = shown.get("classes")
+    if not isinstance(classes, dict):
+        return shown
+    return {**shown, "classes": dict(itertools.islice(classes.items(), _CLASSES))}
 
 
 def _is_outcome(result: Any) -> bool:
@@ -437,7 +480,7 @@ class Feeds:
                 signal.signal(number, handler)
         await asyncio.gather(*(hub.stop() for hub in tuple(self._hubs.values())))
 
-    def watch(self, appender: Appender, name: str, features: bool) -> Reader:
+    def watch(self, appender: Appender, name: str, features: bool, weights: bool = False) -> Reader:
         """Return a new reader of a model or alias, who has to leave in the end.
 
         Parameters
@@ -448,6 +491,8 @@ class Feeds:
             What was asked for, the name or an alias of it.
         features
             Whether outcomes come with the features of their events.
+        weights
+            Whether the largest weights are told.
 
         Raises
         ------
@@ -468,7 +513,7 @@ class Feeds:
         hub = self._hubs.get(name)
         if hub is None:
             hub = self._hubs[name] = _Hub(self, name, appender)
-        return hub.join(features)
+        return hub.join(features, weights)
 
     def forget(self, name: str, hub: _Hub) -> None:
         """Drop a hub that has ended."""

@@ -20,7 +20,9 @@ __all__ = ["Key", "Keys", "Right", "needed", "new_key"]
 
 _PREFIX = "hinged"
 _SECRET_BYTES = 32
-_OPEN = frozenset({"healthz", "readyz", "docs", "redoc", "openapi.json"})
+_OPEN = frozenset({"", "page", "healthz", "readyz", "docs", "redoc", "openapi.json"})
+_FOR_ALL = frozenset({"/v1/models", "/v1/overview"})
+"""Calls about all models, of which each key sees its own."""
 _READING = frozenset({"predict", "explain"})
 
 Scope = Literal["predict", "learn", "admin"]
@@ -151,7 +153,7 @@ class Keys:
             raise Forbidden(f"The API key {key.name!r} has no scope {right.scope!r}.")
         if right.model is not None and not key.may_use(right.model):
             raise Forbidden(f"The API key {key.name!r} is not for {right.model!r}.")
-        if right.model is None and not key.for_all and path != "/v1/models":
+        if right.model is None and not key.for_all and path not in _FOR_ALL:
             raise Forbidden(f"The API key {key.name!r} is for some models only.")
         return key
 

@@ -18,6 +18,8 @@ CALLS = {
     "/v1/models/{model}/explain": {"post"},
     "/v1/models/{model}/live": {"get"},
     "/v1/models/{model}/bound": {"get"},
+    "/v1/models/{model}/recent": {"get"},
+    "/v1/overview": {"get"},
     **{
         f"/v1/models/{{model}}/{command}": {"post"}
         for command in ("configure", "freeze", "unfreeze", "reset", "restore", "import", "replay")

@@ -23,9 +23,11 @@ _SCHEMA = {
     "and whenever an alias is moved. `metrics`, at first and once a second: position, events, "
     "mistakes, updates, hinge_loss, rejected, drifts, frozen, accuracy, metrics, events_per_s, "
     "stale_s, caught_up. `outcome`: id, y, w, y_pred, score, mistake, updated, hinge_loss, margin "
-    "(linear binary learners), position, number within it, at_ms, and x if asked for. `sample`: "
-    "shown and left_out, after outcomes of which some were left out. `drift`: entry, number, "
-    "events, position, at_ms. `command`: do and what belongs to it, position, at_ms. `end`: "
+    "(linear binary learners), position, number within it, at_ms, and x if asked for. `weights`, "
+    "if asked for and when they moved, at most once a second: position and the 20 largest, as "
+    "`GET …/weights` has them, of at most 20 classes. `sample`: shown and left_out, after outcomes "
+    "of which some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "
+    "and what belongs to it, position, at_ms. `end`: "
     "reason. The id of an event is its position.",
 }
 
@@ -92,6 +94,7 @@ def router(settings: Settings) -> APIRouter:
         features: Annotated[
             bool, Query(description="Outcomes come with the features of their events.")
         ] = False,
+        weights: Annotated[bool, Query(description="The largest weights are told, too.")] = False,
     ) -> Response:
         """Watch what a model learns on any worker, from now on.
 
@@ -100,6 +103,6 @@ def router(settings: Settings) -> APIRouter:
         """
         appender = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds
-        return _Feed(feeds.watch(appender, model, features))
+        return _Feed(feeds.watch(appender, model, features, weights))
 
     return routes

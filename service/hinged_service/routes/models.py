@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from hinged_service.appender import Appender
 from hinged_service.errors import Conflict, NotFound
+from hinged_service.largest import largest
 from hinged_service.origin import StartFrom
 from hinged_service.routes.common import (
     AtLeast,
@@ -259,9 +259,10 @@ def router(settings: Settings) -> APIRouter:
         if label is not None and not shown.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
         if fold.feature_count() > _MANY:
-            body = await asyncio.to_thread(_weights_body, shown, position, top)
+            cut = await asyncio.to_thread(largest, shown, top)
         else:
-            body = _weights_body(shown, position, top)
+            cut = largest(shown, top)
+        body = msgspec.json.encode({**cut, "position": position})
         return Response(body, media_type="application/json")
 
     return routes
@@ -282,20 +283,3 @@ async def _labels(appender: Appender) -> Labels | None:
         mean_delay_s=fold.delay_ms / fold.labelled / 1000 if fold.labelled else None,
         longest_delay_s=fold.longest_delay_ms / 1000,
     )
-
-
-def _weights_body(shown: dict[str, Any], position: str, top: int | None) -> bytes:
-    def key(item: tuple[str, float]) -> tuple[float, str]:
-        return -abs(item[1]), item[0]
-
-    def cut(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return [cut(part) for part in value] if isinstance(value, list) else value
-        parts = {name: cut(part) for name, part in value.items() if name != "weights"}
-        if "weights" not in value:
-            return parts
-        pairs = value["weights"].items()
-        largest = sorted(pairs, key=key) if top is None else heapq.nsmallest(top, pairs, key=key)
-        return {"weights": dict(largest), **parts}
-
-    return msgspec.json.encode({**cut(shown), "position": position})

@@ -164,6 +164,15 @@ class Connection:
             found: Any = await self._redis.xrange(log, entry_id, entry_id)
         return found[0][1] if found else None
 
+    async def newest(
+        self, log: str, count: int, before: str | None
+    ) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """Return the last entries of a log, or those before an id, the newest first."""
+        bound = "+" if before is None else f"({before}"
+        async with _bounded(self._timeout_s):
+            found: Any = await self._redis.xrevrange(log, bound, count=count)
+        return list(found)
+
     async def first_id(self, log: str) -> str | None:
         """Return the id of the oldest entry of a log."""
         async with _bounded(self._timeout_s):

@@ -28,6 +28,7 @@ __all__ = [
     "append",
     "catch_up",
     "command",
+    "entry_of",
     "offset",
 ]
 
@@ -408,18 +409,20 @@ def _indices(text: bytes) -> frozenset[int]:
 
 
 def _entries(found: list[Any]) -> list[Entry]:
-    entries: list[Entry] = []
-    for entry_id, flat in found:
-        fields = dict(zip(flat[::2], flat[1::2], strict=True))
-        entries.append(
-            Entry(
-                Position(entry_id.decode(), fields[b"chain"].decode()),
-                fields.get(b"events"),
-                _indices(fields.get(b"skip", b"[]")),
-                int(fields[b"bytes"]),
-                int(fields[b"count"]),
-                fields.get(b"command"),
-                fields.get(b"joined"),
-            )
-        )
-    return entries
+    return [
+        entry_of(entry_id, dict(zip(flat[::2], flat[1::2], strict=True)))
+        for entry_id, flat in found
+    ]
+
+
+def entry_of(entry_id: bytes, fields: dict[bytes, bytes]) -> Entry:
+    """Return an entry from its id and fields in Redis."""
+    return Entry(
+        Position(entry_id.decode(), fields[b"chain"].decode()),
+        fields.get(b"events"),
+        _indices(fields.get(b"skip", b"[]")),
+        int(fields[b"bytes"]),
+        int(fields[b"count"]),
+        fields.get(b"command"),
+        fields.get(b"joined"),
+    )
