@@ -8,7 +8,7 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import redis
@@ -59,12 +59,31 @@ async def grow(url: str) -> dict[str, Any]:
         return await states(one)
 
 
+class Grown(NamedTuple):
+    """The states of all models, and everything that Redis held then."""
+
+    states: dict[str, Any]
+    stored: dict[bytes, bytes]
+
+
 @pytest.fixture(scope="module")
-def grown(server: RedisServer) -> Iterator[dict[str, Any]]:
-    with server.client() as client:
+def once(server: RedisServer) -> Grown:
+    with redis.Redis.from_url(server.url) as client:
         client.flushall()
-        yield asyncio.run(grow(server.url))
+        found = asyncio.run(grow(server.url))
+        keys: Any = client.keys()
+        dumps: Any = [client.dump(key) for key in keys]
+        return Grown(found, dict(zip(keys, dumps, strict=True)))
+
+
+@pytest.fixture
+def grown(server: RedisServer, once: Grown) -> dict[str, Any]:
+    """The states of all models, which are stored just as they were saved."""
+    with redis.Redis.from_url(server.url) as client:
         client.flushall()
+        for key, value in once.stored.items():
+            client.restore(key, 0, value)
+    return once.states
 
 
 def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
