@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ import pytest
 import redis
 
 import hinged
-from tests.support.plain_fold import Stored, fold_log, model_uid, read_snapshot
+from tests.support.plain_fold import fold_log, model_uid
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.served import bits, served, wait_for_snapshot
 from tests.support.worker import Worker
 
 MODEL, STREAM = "fleet", "clicks"
@@ -200,17 +201,6 @@ async def drill(
             task.cancel()
 
 
-def fetch(worker: Worker, path: str, at_least: str) -> Any:
-    """Return what a worker says once it has reached a position."""
-    deadline_s = time.monotonic() + GIVE_UP_S
-    while True:
-        response = httpx.get(f"{worker.url}{path}", params={"at_least": at_least}, timeout=10)
-        if response.status_code == 200:
-            return response.json()
-        assert response.status_code == 503, response.text
-        assert time.monotonic() < deadline_s, response.text
-
-
 @dataclass(frozen=True)
 class Fleet:
     """Four workers on one Redis, behind a proxy that misbehaves."""
@@ -270,46 +260,18 @@ def test_every_event_counts_once_and_in_one_order_whatever_breaks(fleet: Fleet, 
         assert [p for p in clients.positions if not folded.reached(p)] == []
         end = f"{folded.position}.{folded.chain}"
         for worker in fleet.workers:
-            weights, accounts = served(worker, end)
+            weights, accounts = served(worker, PATH, end)
             assert bits(weights) == bits(folded.weights)
             shown = {name: value for name, value in folded.accounts.items() if name != "clock"}
             assert bits(accounts) == bits(shown)
         uid = model_uid(client, MODEL)
-        stored = wait_for_snapshot(client, uid, folded.position)
+        stored = wait_for_snapshot(client, STREAM, uid, folded.position)
         assert stored.follower == f"{stored.position} {stored.chain}" == end.replace(".", " ")
         assert bits(stored.weights) == bits(folded.weights)
         assert bits(stored.accounts) == bits(folded.accounts)
         assert (stored.rejected, stored.sizes) == (0, {"weights": len(folded.weights)})
         assert lasting_keys(client) <= lasting(uid)
     assert folded.accounts["mistakes"] < 0.35 * EVENTS, "the labels can be learned"
-
-
-def bits(values: Mapping[str, float]) -> dict[str, str]:
-    """Return the numbers in a form that is equal only if they are, the sign of zero included."""
-    return {name: float(value).hex() for name, value in values.items()}
-
-
-def served(worker: Worker, end: str) -> tuple[dict[str, float], dict[str, int | float]]:
-    """Return the weights and the accounts that a worker serves at the end of the log."""
-    model, weights = fetch(worker, PATH, end), fetch(worker, f"{PATH}/weights", end)
-    assert model["position"] == weights["position"] == end
-    assert model["features"] == len(weights["weights"])
-    assert model["rejected"] == 0
-    counters = ("events", "mistakes", "updates", "hinge_loss", "perceptron_loss", "radius")
-    accounts = {name: model[name] for name in (*counters, "overflows")}
-    accounts |= {"ignored": model["ignored_features"], "intercept": weights["intercept"]}
-    return weights["weights"], accounts
-
-
-def wait_for_snapshot(client: redis.Redis, uid: str, position: str) -> Stored:
-    """Return the snapshot once it stands at `position`."""
-    deadline_s = time.monotonic() + GIVE_UP_S
-    while True:
-        stored = read_snapshot(client, STREAM, uid)
-        if stored is not None and stored.position == position:
-            return stored
-        assert time.monotonic() < deadline_s, "no snapshot was taken at the end of the log"
-        time.sleep(0.02)
 
 
 def lasting(uid: str) -> set[str]:

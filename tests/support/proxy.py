@@ -15,6 +15,9 @@ class Proxy:
     drop_replies: forward this many answers' first bytes to nowhere and cut the connection.
     delay_s: wait so long before each piece of an answer.
     refuse: cut every connection at once and take no new one.
+    hold: let nothing through either way, nor cut anything; what waits goes on afterwards.
+    hold_replies: the same for answers only.
+    target_port: where new connections go.
     """
 
     def __init__(self, target_port: int) -> None:
@@ -23,6 +26,8 @@ class Proxy:
         self.drop_replies = 0
         self.delay_s = 0.0
         self.refuse = False
+        self.hold = False
+        self.hold_replies = False
         self.dropped = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._started = threading.Event()
@@ -41,6 +46,7 @@ class Proxy:
 
     def stop(self) -> None:
         """Stop and cut everything."""
+        self.hold = self.hold_replies = False
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
@@ -90,12 +96,16 @@ class Proxy:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                while self.hold:  # noqa: ASYNC110 - it is set from another thread
+                    await asyncio.sleep(0.002)
                 writer.write(data)
                 await writer.drain()
 
     async def _pump_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                while self.hold or self.hold_replies:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.002)
                 if self.refuse:
                     return
                 if self.drop_replies > 0:
