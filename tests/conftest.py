@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.support.redis_server import RedisServer, server_binaries
 
 Event = tuple[dict[str, float], bool]

@@ -70,6 +70,7 @@ class Proxy:
         tasks = asyncio.all_tasks(self._loop)
         if tasks:  # cut, they end by themselves; a cancelled stream handler would be reported
             self._loop.run_until_complete(asyncio.wait(tasks, timeout=5))
+        self._loop.run_until_complete(asyncio.sleep(0.01))  # what was cut gets closed
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -59,6 +59,11 @@ class RedisServer:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, *options: str) -> None:
         """Start it and wait until it has loaded its data."""
         self.directory.mkdir(parents=True, exist_ok=True)

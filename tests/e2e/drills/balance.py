@@ -1,0 +1,89 @@
+"""What a drill comes to: what was sent, acknowledged and learned, and who agrees about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import redis
+
+import hinged
+from tests.e2e.drills.load import Load
+from tests.support.plain_fold import Folded, fold_log, model_uid
+from tests.support.served import bits, served, wait_for_snapshot
+from tests.support.worker import Worker
+
+
+@dataclass(frozen=True)
+class Balance:
+    """One drill's events.
+
+    Attributes
+    ----------
+    sent, acknowledged, learned
+        Numbers of different event ids.
+    lost
+        Acknowledged, and not in the log.
+    doubled
+        In the log more than once, or acknowledged as new more than once.
+    folded
+        What the log comes to, by `hinged` alone.
+
+    """
+
+    sent: int
+    acknowledged: int
+    learned: int
+    lost: frozenset[str]
+    doubled: frozenset[str]
+    folded: Folded
+
+
+def weigh(
+    client: redis.Redis, stream: str, model: str, load: Load, workers: Sequence[Worker]
+) -> Balance:
+    """Read the log by hand, make sure that it, every worker and the snapshot agree, and count.
+
+    Parameters
+    ----------
+    client
+        Of the server that has the log now.
+    stream, model
+        Their names.
+    load
+        It is over.
+    workers
+        All of them; each is asked for its state at the log's end.
+
+    """
+    folded = fold_log(client, stream, hinged.Perceptron())
+    counted = Counter(folded.counted_ids)
+    assert counted.keys() <= load.sent.keys()
+    assert folded.accounts["events"] == counted.total()
+    agree(client, stream, model, folded, workers)
+    twice = {name for name, times in counted.items() if times > 1}
+    return Balance(
+        len(load.sent),
+        len(load.acknowledged),
+        len(counted),
+        frozenset(load.acknowledged.keys() - counted.keys()),
+        frozenset(twice | {name for name, times in load.counted.items() if times > 1}),
+        folded,
+    )
+
+
+def agree(
+    client: redis.Redis, stream: str, model: str, folded: Folded, workers: Sequence[Worker]
+) -> None:
+    """Fail unless every worker and the snapshot at the log's end equal the plain fold, bitwise."""
+    end = f"{folded.position}.{folded.chain}"
+    shown = {name: value for name, value in folded.accounts.items() if name != "clock"}
+    for worker in workers:
+        weights, accounts = served(worker, f"/v1/models/{model}", end)
+        assert bits(weights) == bits(folded.weights)
+        assert bits(accounts) == bits(shown)
+    stored = wait_for_snapshot(client, stream, model_uid(client, model), folded.position)
+    assert stored.follower == f"{stored.position} {stored.chain}" == end.replace(".", " ")
+    assert bits(stored.weights) == bits(folded.weights)
+    assert bits(stored.accounts) == bits(folded.accounts)

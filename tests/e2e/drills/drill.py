@@ -1,0 +1,91 @@
+"""One drill: a model of its own, a load on it, and the row of the table that it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import httpx
+import redis
+
+from tests.e2e.drills.balance import Balance, weigh
+from tests.e2e.drills.load import GIVE_UP_S, Load
+from tests.support.drill_table import PROPERTY, Row
+from tests.support.worker import Worker
+
+Record = Callable[[str, object], None]
+
+
+class Drill:
+    """A model on some workers, and who looks after its events.
+
+    Parameters
+    ----------
+    workers
+        They serve the model.
+    redis_client
+        Makes a client of the server that has the model's stream.
+    record
+        pytest's `record_property`.
+
+    """
+
+    def __init__(
+        self, workers: Sequence[Worker], redis_client: Callable[[], redis.Redis], record: Record
+    ) -> None:
+        self.workers = workers
+        self.redis_client = redis_client
+        self.model = f"drill-{secrets.token_hex(4)}"
+        self.path = f"/v1/models/{self.model}"
+        self._record = record
+        self._create()
+
+    @contextlib.contextmanager
+    def load(self, enough: int = 60) -> Iterator[Load]:
+        """Have clients send events; the drill begins once some are acknowledged by everyone."""
+        with Load([worker.url for worker in self.workers], self.path) as load:
+            load.recovered(0.0)
+            load.until_more(enough)
+            yield load
+
+    def weigh(self, load: Load) -> Balance:
+        """Compare the log, the workers and the snapshot, and count the events."""
+        with self.redis_client() as client:
+            return weigh(client, self.model, self.model, load, self.workers)
+
+    def judge(self, name: str, done: str, load: Load, recover_s: float) -> Balance:
+        """Expect that nothing is lost and nothing doubled, and report it."""
+        balance = self.weigh(load)
+        self.report(name, done, balance, recover_s)
+        assert balance.lost == balance.doubled == frozenset()
+        assert balance.sent == balance.acknowledged == balance.learned
+        strayed = [p for p in load.acknowledged.values() if not balance.folded.reached(p)]
+        assert strayed == [], "an answer named a place that the log never had"
+        return balance
+
+    def report(self, name: str, done: str, balance: Balance, recover_s: float) -> None:
+        """Give the table its row."""
+        row = Row(
+            name,
+            done,
+            balance.sent,
+            balance.acknowledged,
+            balance.learned,
+            len(balance.lost),
+            len(balance.doubled),
+            recover_s,
+        )
+        self._record(PROPERTY, row.as_json())
+
+    def _create(self) -> None:
+        spec = {"learner": {"type": "perceptron"}}
+        deadline_s = time.monotonic() + GIVE_UP_S
+        while True:
+            answer = httpx.put(f"{self.workers[0].url}{self.path}", json=spec, timeout=30)
+            if answer.is_success:
+                return
+            assert answer.status_code == 503, answer.text
+            assert time.monotonic() < deadline_s, answer.text
+            time.sleep(0.05)

@@ -1,0 +1,76 @@
+"""Workers as an operator starts them: `hinged serve`, with the settings that it has by default."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from hinged_service.settings import Settings
+from tests.support.patience import PATIENT
+from tests.support.processes import PROC
+from tests.support.worker import Worker
+
+_BUSY = {"snapshot_every_events": 100, "snapshot_every_ms": 200, "housekeeping_ms": 100}
+_KEEP_ALL = {"retention_bytes": 2**40}
+
+
+class Serving(Worker):
+    """One `hinged serve` in a session of its own.
+
+    It waits for Redis as long as a real one does, saves often, and keeps the
+    whole log, so that a test can fold it.
+    """
+
+    def __init__(
+        self,
+        redis_url: str,
+        workers: int = 1,
+        variables: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
+        usual = {name: Settings.model_fields[name].default for name in PATIENT}
+        super().__init__(redis_url, **(usual | _BUSY | _KEEP_ALL | settings))
+        self._workers = workers
+        self._environment |= dict(variables or {})
+
+    def start(self, wait: bool = True) -> None:
+        """Start it; wait until it answers."""
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hinged_service.cli", "serve"),
+                *("--port", str(self.port), "--workers", str(self._workers)),
+            ],
+            env=os.environ | self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if wait:
+            self.wait_until_alive()
+
+    @property
+    def pid(self) -> int:
+        """The process that was started: the worker, or the parent of several."""
+        assert self._process is not None
+        return self._process.pid
+
+    def children(self) -> list[int]:
+        """Process ids of the workers, if there are several."""
+        found = []
+        for process in (PROC / str(self.pid) / "task").glob("*/children"):
+            found += [int(pid) for pid in process.read_text().split()]
+        return [pid for pid in found if "spawn_main" in _command(pid)]
+
+    def resident_bytes(self) -> int:
+        """Memory that the process holds now."""
+        pages = int((PROC / str(self.pid) / "statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+
+
+def _command(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "cmdline").read_text()
+    except OSError:
+        return ""
