@@ -41,8 +41,8 @@ class EntryRange(Strict):
 class TimeRange(Strict):
     """Entries that arrived in a span of time: from its start until before its end."""
 
-    start: AwareDatetime = Field(strict=False)
-    end: AwareDatetime = Field(strict=False)
+    start: AwareDatetime
+    end: AwareDatetime
 
 
 class Exclude(Strict):

@@ -9,7 +9,14 @@ from starlette.types import Receive, Scope
 from hinged_service.codec import Position
 from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable, WrongMediaType
 
-__all__ = ["LINE_TYPES", "are_lines", "at_least", "parse_position", "read_json_body"]
+__all__ = [
+    "LINE_TYPES",
+    "POSITION_PATTERN",
+    "are_lines",
+    "at_least",
+    "parse_position",
+    "read_json_body",
+]
 
 LINE_TYPES = (
     "application/x-ndjson",
@@ -19,6 +26,9 @@ LINE_TYPES = (
     "application/jsonlines",
 )
 """The media types of bodies of lines, each a JSON document."""
+
+POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
+"""What every position looks like."""
 
 _UTF8 = ("", "charset=utf-8", "charset=utf8")
 

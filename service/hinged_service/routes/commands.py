@@ -11,6 +11,7 @@ from hinged_service.errors import Detail, Unprocessable
 from hinged_service.learners import Strict
 from hinged_service.routes.common import Name, body_of, document, fresh, problems_for
 from hinged_service.settings import Settings
+from hinged_service.spec import CONFIGURABLE
 
 __all__ = ["Configure", "Obeyed", "Restore", "bodies", "router"]
 
@@ -28,6 +29,7 @@ class Configure(Strict):
         min_length=1,
         description="Of learning_rate, C, r, margin and share those that the learner has.",
         examples=[{"learning_rate": 0.1}],
+        json_schema_extra={"propertyNames": {"enum": list(CONFIGURABLE)}},
     )
 
 

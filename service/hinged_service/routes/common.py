@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from hinged_service.appender import Appender
 from hinged_service.errors import Forbidden, ModelGone, NotFound
 from hinged_service.host import Host
-from hinged_service.routes.bodies import parse_position, read_json_body
+from hinged_service.routes.bodies import POSITION_PATTERN, parse_position, read_json_body
 from hinged_service.routes.problems import Problem, refused
 from hinged_service.security import Key
 
@@ -18,7 +18,11 @@ __all__ = ["AtLeast", "Name", "body_of", "document", "fresh", "host_of", "may_us
 
 Name = Annotated[str, Path(description="The name of a model or alias.", examples=["spam"])]
 AtLeast = Annotated[
-    str | None, Query(description="Wait until the model is at this position or later.")
+    str | None,
+    Query(
+        description="Wait until the model is at this position or later.",
+        json_schema_extra={"pattern": POSITION_PATTERN},
+    ),
 ]
 
 Body = TypeVar("Body", bound=BaseModel)

@@ -31,7 +31,7 @@ from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
 from hinged_service.routes.bodies import are_lines, at_least, read_json_body
 from hinged_service.routes.faults import faults_of
-from hinged_service.routes.lines import learn_lines, predict_lines
+from hinged_service.routes.lines import check_query, learn_lines, predict_lines
 from hinged_service.routes.problems import GUARDS, internal_error, problem
 from hinged_service.settings import Settings
 
@@ -166,6 +166,8 @@ class _Call:
             if are_lines(scope):
                 await self._on_lines(scope, receive, send)
                 return
+            if scope["query_string"]:
+                check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
             status, headers, answer = 200, _JSON, await self._on_model(name, body, scope)

@@ -19,7 +19,7 @@ from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unp
 from hinged_service.events import MAX_DETAILS
 from hinged_service.fold import Fold
 from hinged_service.labels import Prediction, label_text
-from hinged_service.routes.bodies import read_json_body
+from hinged_service.routes.bodies import POSITION_PATTERN, read_json_body
 from hinged_service.routes.common import Name, document, fresh, host_of
 from hinged_service.routes.problems import internal_error
 from hinged_service.routes.tensors import Datatype, Tensor, rows
@@ -32,7 +32,11 @@ Output = Literal["label", "score", "probabilities", "classes"]
 _OUTPUTS: tuple[Output, ...] = get_args(Output)
 
 Version = Annotated[
-    str, Path(description="A position: the answer is of a model that has learned that much.")
+    str,
+    Path(
+        description="A position: the answer is of a model that has learned that much.",
+        json_schema_extra={"pattern": POSITION_PATTERN},
+    ),
 ]
 
 
@@ -46,7 +50,11 @@ class InputTensor(BaseModel):
     """A feature of all events, or several features as columns."""
 
     name: str = Field(description="The feature; of no meaning if the columns have names.")
-    shape: list[int] = Field(description="`[n]` or `[n, 1]` for a feature, `[n, k]` for k columns.")
+    shape: list[Annotated[int, Field(ge=0)]] = Field(
+        min_length=1,
+        max_length=2,
+        description="`[n]` or `[n, 1]` for a feature, `[n, k]` for k columns.",
+    )
     datatype: Datatype = Field(
         description="BYTES is text. BOOL counts as 1 and 0 unless the model has a pipeline."
     )

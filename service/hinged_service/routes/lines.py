@@ -36,7 +36,7 @@ from hinged_service.routes.line_reading import (
 from hinged_service.routes.problems import internal_error
 from hinged_service.settings import Settings
 
-__all__ = ["learn_lines", "predict_lines"]
+__all__ = ["check_query", "learn_lines", "predict_lines"]
 
 
 class _Asked(NamedTuple):
@@ -56,6 +56,18 @@ def _asked(scope: Scope) -> _Asked:
     if faults:
         raise Unprocessable("Nothing was taken: see errors.", faults)
     return _Asked("summary" if results == "summary" else "each", source)
+
+
+def check_query(scope: Scope) -> None:
+    """Check what only bodies of lines heed, for a call whose body is no lines.
+
+    Raises
+    ------
+    Unprocessable
+        Naming the parameter.
+
+    """
+    _asked(scope)
 
 
 class _Predicting(Course[Question]):

@@ -10,12 +10,14 @@ from fastapi.openapi.utils import get_openapi
 
 from hinged_service.events import Event, LateEvent, MixedEvent, MixedQuestion, Question
 from hinged_service.routes import checkpoints, commands, hot, inference, streams
+from hinged_service.routes.bodies import POSITION_PATTERN
 from hinged_service.routes.line_openapi import (
     LINE_SHAPES,
     line_bodies,
     line_parameters,
     line_results,
 )
+from hinged_service.security import needed
 from hinged_service.spec import ModelSpec
 
 __all__ = ["install"]
@@ -23,6 +25,16 @@ __all__ = ["install"]
 _TEMPLATE = "#/components/schemas/{}"
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
 _INFERENCE_ERROR = {"application/json": {"schema": {"$ref": _TEMPLATE.format("InferenceError")}}}
+_EVERYWHERE = {
+    "401": "The service has API keys, and the request carries none that is known.",
+    "403": "The API key is not for that.",
+}
+_OF_BODIES = {
+    "400": "The body is not JSON.",
+    "413": "The body is too large.",
+    "415": "The body is not application/json.",
+    "422": "The body is wrong; errors names the field.",
+}
 _REASONS = {
     "400": "The body is not JSON.",
     "404": "There is no such model, or no prediction that waits for that label.",
@@ -91,13 +103,23 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _errors_as_they_are(document: dict[str, Any]) -> None:
-    """Describe every error in the form it has; FastAPI knows only its own."""
+    """Describe every error in the form it has; FastAPI knows only its own.
+
+    What comes before the routes, keys and bodies, is the same for all of them.
+    """
     for path, calls in document["paths"].items():
         form = _INFERENCE_ERROR if path.startswith("/v2") else _PROBLEM
-        for call in calls.values():
-            for code, answer in call["responses"].items():
+        for method, call in calls.items():
+            answers = call["responses"]
+            if "requestBody" in call:
+                for code, text in _OF_BODIES.items():
+                    answers.setdefault(code, {"description": text})
+            for code, answer in answers.items():
                 if code >= "400":
                     answer["content"] = form
+            if needed(method.upper(), path) is not None:
+                for code, text in _EVERYWHERE.items():
+                    answers[code] = {"description": text, "content": _PROBLEM}
     for unused in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(unused, None)
 
@@ -111,7 +133,8 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     ]
     if verb == "Predict":
-        parameters.append({"name": "at_least", "in": "query", "schema": {"type": "string"}})
+        position = {"type": "string", "pattern": POSITION_PATTERN}
+        parameters.append({"name": "at_least", "in": "query", "schema": position})
     parameters += line_parameters(verb)
     return {
         "post": {

@@ -211,7 +211,8 @@ def test_the_document_describes_every_call(client: httpx.Client, model: str) -> 
         for call in calls.values():
             assert call["summary"]
             for code, answer in call["responses"].items():
-                assert code < "400" or answer["content"] == error
+                if code >= "400" and code not in ("401", "403"):  # keys are no part of the protocol
+                    assert answer["content"] == error
     examples = document["components"]["schemas"]["InferenceRequest"]["examples"]
     assert len(examples) >= 2
     for example in examples:
