@@ -10,7 +10,18 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.bench import arrays, doors, http_calls, learners, lines, live, replay, restart
+from tests.bench import (
+    arrays,
+    doors,
+    http_calls,
+    learners,
+    lines,
+    live,
+    replay,
+    restart,
+    scale,
+    sizes,
+)
 from tests.bench.load import generator
 from tests.bench.table import Row, table
 from tests.support.redis_server import server_binaries
@@ -33,6 +44,8 @@ def main() -> None:
         "learners": ("In process, 30 random features of 20,000", _learners),
         "replay": ("A log folded in again, in process, entries of 500", _replay),
         "restart": ("Restart", _restart),
+        "sizes": ("What things weigh", _sizes),
+        "scale": ("Growth with models, features and workers", _scale),
     }
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
@@ -84,6 +97,14 @@ def _replay(_: Path, quick: bool) -> list[Row]:
 
 def _restart(folder: Path, quick: bool) -> list[Row]:
     return restart.measure(folder, 3, 100_000) if quick else restart.measure(folder, 5, 1_000_000)
+
+
+def _sizes(folder: Path, quick: bool) -> list[Row]:
+    return sizes.measure(folder, 1, 10_000) if quick else sizes.measure(folder, 3, 200_000)
+
+
+def _scale(folder: Path, quick: bool) -> list[Row]:
+    return scale.measure(folder, 1, 1, 100) if quick else scale.measure(folder, 3, 2, 10_000)
 
 
 def _machine() -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Caller", "generator", "requests_per_s"]
+__all__ = ["Caller", "generator", "mixed_requests_per_s", "requests_per_s"]
 
 _HERE = Path(__file__).parent
 
@@ -26,7 +26,14 @@ def generator() -> str:
 def requests_per_s(
     port: int, path: str, bodies: Sequence[bytes], connections: int, seconds: int
 ) -> float:
-    """Post the bodies in turn over so many connections; return answered requests per second.
+    """Post the bodies in turn to one path, as `mixed_requests_per_s` does."""
+    return mixed_requests_per_s(port, [(path, body) for body in bodies], connections, seconds)
+
+
+def mixed_requests_per_s(
+    port: int, posts: Sequence[tuple[str, bytes]], connections: int, seconds: int
+) -> float:
+    """Post bodies to their paths in turn, over so many connections; return answers per second.
 
     Raises
     ------
@@ -36,10 +43,10 @@ def requests_per_s(
     """
     wrk = shutil.which("wrk")
     if wrk is None:
-        requests = [_request(path, body) for body in bodies]
+        requests = [_request(path, body) for path, body in posts]
         return asyncio.run(_own_load(port, requests, connections, seconds))
     with tempfile.NamedTemporaryFile() as file:
-        file.write(b"\n".join(bodies) + b"\n")
+        file.writelines(path.encode() + b"\t" + body + b"\n" for path, body in posts)
         file.flush()
         done = subprocess.run(
             [
@@ -51,15 +58,14 @@ def requests_per_s(
                     "--timeout",
                     "5s",
                 ),
-                *("-s", str(_HERE / "load.lua"), f"http://127.0.0.1:{port}"),
-                *("--", file.name, path),
+                *("-s", str(_HERE / "load.lua"), f"http://127.0.0.1:{port}", "--", file.name),
             ],
             capture_output=True,
             text=True,
             check=True,
         ).stdout
     if "Non-2xx" in done or "Socket errors" in done:
-        raise RuntimeError(f"requests to {path} failed:\n{done}")
+        raise RuntimeError(f"requests like {posts[0][0]} failed:\n{done}")
     found = re.search(r"Requests/sec:\s+([\d.]+)", done)
     if found is None:
         raise RuntimeError(f"wrk said:\n{done}")

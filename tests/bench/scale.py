@@ -1,0 +1,191 @@
+"""How rates, processor time and memory grow with models, features and workers.
+
+A rate on one machine ends where its cores do, and client and Redis want some of them. What a
+request costs the worker and Redis in processor time hardly depends on that: those numbers
+say what a cluster takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from tests.bench.events import bodies, made_events
+from tests.bench.http_calls import CONNECTIONS, SPEC
+from tests.bench.load import Caller, mixed_requests_per_s
+from tests.bench.servers import SERVICE, Server, cpu_s, running
+from tests.bench.sizes import rss_bytes
+from tests.bench.table import Row
+from tests.support.redis_server import RedisServer
+
+FEATURES = (10, 100, 1_000)
+WORKERS = (1, 2, 3, 4)
+MODELS_OF_WORKERS = 64
+ARRAY = 100
+DEFAULT_REPLICAS = 1_000
+
+Post = tuple[str, bytes]
+
+
+@dataclass
+class _Load:
+    """What a load took, round by round."""
+
+    rate: list[float] = field(default_factory=list)
+    worker_us: list[float] = field(default_factory=list)
+    redis_us: list[float] = field(default_factory=list)
+
+    def rows(self, name: str, unit: str) -> list[Row]:
+        return [
+            Row(name, self.rate, f"{unit}s/s"),
+            Row(f"{name}: processor of the workers", self.worker_us, f"µs/{unit}"),
+            Row(f"{name}: processor of Redis", self.redis_us, f"µs/{unit}"),
+        ]
+
+
+def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[Row]:
+    """Return the rows: one worker with 1 to `most_models` models, wider events, more workers."""
+    rows: list[Row] = []
+    counts = itertools.takewhile(lambda n: n <= most_models, (10**k for k in itertools.count()))
+    for count in counts:
+        place = folder / f"models-{count}"
+        rows += _models(place, count, max(count, DEFAULT_REPLICAS), rounds, seconds)
+    if most_models > DEFAULT_REPLICAS:
+        rows += _models(folder / "capped", most_models, DEFAULT_REPLICAS, rounds, seconds)
+    for width in FEATURES:
+        rows += _features(folder / f"features-{width}", width, rounds, seconds)
+    for workers in WORKERS:
+        rows += _workers(folder / f"workers-{workers}", workers, rounds, seconds)
+    return rows
+
+
+def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) -> list[Row]:
+    """Return the rows of one worker whose models get single calls in turn."""
+    redis = RedisServer(folder)
+    redis.start()
+    worker = Server(SERVICE, HINGED_REDIS_URL=redis.url, HINGED_MAX_REPLICAS=str(replicas))
+    names = [f"m{n}" for n in range(count)]
+    rows: list[Row] = []
+    title = f"{count:,} model{'s' if count > 1 else ''}"
+    if replicas < count:
+        title += f", {replicas:,} in memory"
+    try:
+        with running(worker):
+            _create(worker, names)
+            for call in ("learn", "predict"):
+                load = _loaded(redis, [worker], [_posts(call, names)], rounds, seconds)
+                rows += load.rows(f"{title}, {call}", "request")
+            rows.append(Row(f"{title}: memory of the worker", [rss_bytes(worker.pid) / 1e6], "MB"))
+            with redis.client() as client:
+                used = client.info("memory")["used_memory"] / 1e6
+            rows.append(Row(f"{title}: memory of Redis, logs included", [used], "MB"))
+    finally:
+        redis.kill()
+    return rows
+
+
+def _features(folder: Path, width: int, rounds: int, seconds: int) -> list[Row]:
+    """Return the rows of one model that learns arrays of events so wide."""
+    redis = RedisServer(folder)
+    redis.start()
+    worker = Server(SERVICE, HINGED_REDIS_URL=redis.url)
+    rng = random.Random(1)
+    arrays = [
+        orjson.dumps(
+            [
+                {"x": {f"feature_{n}": round(rng.gauss(0, 1), 6) for n in range(width)}, "y": y}
+                for y in (True, False) * (ARRAY // 2)
+            ]
+        )
+        for _ in range(4)
+    ]
+    try:
+        with running(worker):
+            _create(worker, ["m"])
+            posts = [("/v1/models/m/learn", body) for body in arrays]
+            load = _loaded(redis, [worker], [posts], rounds, seconds, per_post=ARRAY)
+    finally:
+        redis.kill()
+    return load.rows(f"{width:,} features, arrays of {ARRAY}", "event")
+
+
+def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
+    """Return the rows of so many workers, each model with one of them as a balancer sees to it."""
+    redis = RedisServer(folder)
+    redis.start()
+    workers = [Server(SERVICE, HINGED_REDIS_URL=redis.url) for _ in range(count)]
+    names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
+    rows: list[Row] = []
+    try:
+        with running(*workers):
+            _create(workers[0], names)
+            for call in ("learn", "predict"):
+                shares = [_posts(call, names[n::count]) for n in range(count)]
+                load = _loaded(redis, workers, shares, rounds, seconds)
+                title = f"{count} worker{'s' if count > 1 else ''}, {MODELS_OF_WORKERS} models"
+                rows += load.rows(f"{title}, {call}", "request")
+    finally:
+        redis.kill()
+    return rows
+
+
+def _loaded(
+    redis: RedisServer,
+    workers: Sequence[Server],
+    shares: Sequence[Sequence[Post]],
+    rounds: int,
+    seconds: int,
+    per_post: int = 1,
+) -> _Load:
+    """Load every worker with its share at once; the first round warms up."""
+    load = _Load()
+    for number in range(rounds + 1):
+        worker_s = sum(worker.cpu_s() for worker in workers)
+        redis_s = cpu_s(redis.pid)
+        rate = _rate(workers, shares, seconds) * per_post
+        worker_s = sum(worker.cpu_s() for worker in workers) - worker_s
+        redis_s = cpu_s(redis.pid) - redis_s
+        if number > 0:
+            load.rate.append(rate)
+            load.worker_us.append(worker_s / (rate * seconds) * 1e6)
+            load.redis_us.append(redis_s / (rate * seconds) * 1e6)
+    return load
+
+
+def _rate(workers: Sequence[Server], shares: Sequence[Sequence[Post]], seconds: int) -> float:
+    """Return the requests per second of all workers together."""
+    found = [0.0] * len(workers)
+
+    def drive(number: int) -> None:
+        connections = max(1, CONNECTIONS // len(workers))
+        port = workers[number].port
+        found[number] = mixed_requests_per_s(port, shares[number], connections, seconds)
+
+    threads = [threading.Thread(target=drive, args=(n,)) for n in range(len(workers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if not all(found):
+        raise RuntimeError("a load failed")
+    return sum(found)
+
+
+def _create(worker: Server, names: Sequence[str]) -> None:
+    for name in names:
+        with Caller(worker.port, f"/v1/models/{name}") as caller:
+            caller.put(SPEC)
+
+
+def _posts(call: str, names: Sequence[str]) -> list[Post]:
+    """Return calls that visit the models in turn."""
+    sent = bodies(made_events(1_000), labelled=call == "learn")
+    total = max(len(sent), len(names))
+    paths = [f"/v1/models/{name}/{call}" for name in names]
+    return [(paths[n % len(paths)], sent[n % len(sent)]) for n in range(total)]
