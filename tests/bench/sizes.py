@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import redis
@@ -74,7 +75,7 @@ def _weights(
         _learn(service, name, _arrays(_wide(count), 10))
         _wait_for_snapshot(client, name)
     loaded = _extra_bytes(server, [f"{name}-bare"], [name], rounds)
-    parts = client.keys(f"hinged:{{{name}}}:model:*")
+    parts: Any = client.keys(f"hinged:{{{name}}}:model:*")
     stored = sum(_usage(client, key) for key in parts)
     return [
         Row(f"{title}: a weight in a worker", [one / count for one in loaded], "bytes"),
@@ -190,9 +191,9 @@ def _wait_for_snapshot(client: redis.Redis, name: str) -> None:
     keys = StreamKeys(name)
     deadline_s = time.monotonic() + 60
     while True:
-        last = client.xrevrange(keys.log, count=1)[0][0]
-        saved: dict[str, str] = client.hgetall(keys.followers)
-        if any(position.split()[0] == last for position in saved.values()):
+        newest: Any = client.xrevrange(keys.log, count=1)
+        saved: Any = client.hgetall(keys.followers)
+        if any(position.split()[0] == newest[0][0] for position in saved.values()):
             return
         if time.monotonic() > deadline_s:
             raise RuntimeError(f"{name} was not saved")
