@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.support.patience import PATIENT
 from tests.support.redis_server import RedisServer, server_binaries
 
 Event = tuple[dict[str, float], bool]
@@ -35,6 +36,13 @@ def _machine(
         fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the service wait no longer than it does in production; such tests judge the waiting."""
+    for name in list(PATIENT):
+        monkeypatch.delitem(PATIENT, name)
 
 
 def data_file(name: str) -> Path:

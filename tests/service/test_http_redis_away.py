@@ -19,7 +19,7 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("impatient")]
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
 MODEL = "/v1/models/m"

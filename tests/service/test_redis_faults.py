@@ -24,7 +24,7 @@ from tests.support.engine import (
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("impatient")]
 
 
 def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
