@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -124,6 +125,21 @@ class Settings(BaseSettings):
     )
     housekeeping_ms: int = Field(
         500, ge=10, description="Pause between two rounds of the background task."
+    )
+
+    metrics_models: int = Field(
+        500, ge=0, description="Models that /metrics names; of the others it tells how many."
+    )
+    metrics_dir: Path | None = Field(
+        None,
+        description="Existing directory where all workers of one service keep their counts, for "
+        "/metrics. `hinged serve` makes one for its workers.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="What `hinged serve` logs: text, or a line of JSON per record."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What `hinged serve` logs at least."
     )
 
     seen_ids: int = Field(

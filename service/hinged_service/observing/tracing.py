@@ -1,0 +1,170 @@
+"""OpenTelemetry spans of requests, appends, catch-ups and snapshots, if the operator wants them.
+
+The standard `OTEL_…` variables turn it on and say where spans go. Where they are not set,
+nothing of OpenTelemetry is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
+
+__all__ = ["Tracing", "configured"]
+
+logger = logging.getLogger(__name__)
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_FLUSH_MS = 3_000
+
+Call = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def configured(variables: Mapping[str, str]) -> Tracing | None:
+    """Return what makes spans; `None` if the environment does not ask for any.
+
+    Parameters
+    ----------
+    variables
+        The environment. Spans go by OTLP over HTTP, as `OTEL_EXPORTER_OTLP_…` say; a service
+        name that `OTEL_SERVICE_NAME` does not give is `hinged`.
+
+    """
+    if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    exporter = variables.get("OTEL_TRACES_EXPORTER", "")
+    if exporter not in ("", "otlp") or not any(variables.get(name) for name in _ENDPOINTS):
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        logger.warning(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but there will be no traces: "
+            "pip install 'hinged[otel]', or set OTEL_SDK_DISABLED=true."
+        )
+        return None
+    named = "OTEL_SERVICE_NAME" in variables or "service.name" in variables.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    resource = Resource.create({} if named else {"service.name": "hinged"})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Tracing(provider)
+
+
+class Tracing:
+    """Makes spans.
+
+    Parameters
+    ----------
+    provider
+        Where they go.
+
+    """
+
+    def __init__(self, provider: TracerProvider) -> None:
+        from opentelemetry import context, trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._provider = provider
+        self._tracer = provider.get_tracer("hinged_service")
+        self._root = context.Context()
+        self._extract = TraceContextTextMapPropagator().extract
+        self._kind = trace.SpanKind.SERVER
+        self._error = trace.StatusCode.ERROR
+
+    def close(self) -> None:
+        """Send what is left, for a few seconds at most."""
+        self._provider.force_flush(_FLUSH_MS)
+        self._provider.shutdown()
+
+    @contextlib.contextmanager
+    def span(self, name: str, model: str, root: bool = False, **attributes: int) -> Iterator[Span]:
+        """Make a span of work on a model.
+
+        Parameters
+        ----------
+        name, model
+            What is done, with which model.
+        root
+            Whether it is done for no request.
+        attributes
+            More of it, without their prefix.
+
+        """
+        known = {f"hinged.{key}": value for key, value in attributes.items()}
+        with self._tracer.start_as_current_span(
+            name,
+            self._root if root else None,
+            attributes={"hinged.model": model, **known},
+            record_exception=False,  # its message may quote an event
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except BaseException:
+                span.set_status(self._error)
+                raise
+
+    async def request(
+        self,
+        call: Call,
+        route: Callable[[Scope], str],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer a request under a span, which goes on with a `traceparent` that it brought.
+
+        Parameters
+        ----------
+        call
+            What answers it.
+        route
+            Returns the template of its path, once it is answered.
+        scope, receive, send
+            The request's.
+
+        """
+        method = scope["method"]
+        carrier = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
+            if name in (b"traceparent", b"tracestate")
+        }
+        with self._tracer.start_as_current_span(
+            method,
+            self._extract(carrier, self._root),
+            kind=self._kind,
+            attributes={"http.request.method": method},
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+
+            async def sending(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    status: int = message["status"]
+                    span.set_attribute("http.response.status_code", status)
+                    if status >= 500:
+                        span.set_status(self._error)
+                await send(message)
+
+            try:
+                await call(scope, receive, sending)
+            finally:
+                template = route(scope)
+                span.update_name(f"{method} {template}")
+                span.set_attribute("http.route", template)
+                model: Any = scope.get("path_params", {}).get("model")
+                if model is not None:
+                    span.set_attribute("hinged.model", model)
