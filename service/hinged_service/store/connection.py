@@ -17,8 +17,10 @@ from redis.backoff import NoBackoff
 
 from hinged_service.codec import DamagedState
 from hinged_service.errors import StartupError, Unavailable
+from hinged_service.observing.observer import Observer
 from hinged_service.scripts import Script, load
 from hinged_service.settings import Settings
+from hinged_service.store.answering import Answering
 
 __all__ = ["Connection"]
 
@@ -45,10 +47,19 @@ class Connection:
         Address of the Redis, with credentials if it wants any.
     settings
         Pool size and timeouts.
+    observer
+        Counts what the worker does; one of its own if left out.
+
+    Attributes
+    ----------
+    observer
+        As given.
 
     """
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: Settings, observer: Observer | None = None) -> None:
+        self.observer = observer or Observer()
+        self._answering = Answering(self.observer)
         self._timeout_s = timeout_s = settings.redis_timeout_ms / 1000
         try:
             pool = aioredis.BlockingConnectionPool.from_url(
@@ -104,14 +115,17 @@ class Connection:
                 try:
                     await _revive(connection)
                     try:
-                        return await _asked(connection, "EVALSHA", script.sha, *rest)
+                        reply = await _asked(connection, "EVALSHA", script.sha, *rest)
                     except exceptions.NoScriptError:
-                        return await _asked(connection, "EVAL", script.source, *rest)
+                        reply = await _asked(connection, "EVAL", script.source, *rest)
                 finally:
                     await self._give_back(connection)
         except Exception:
-            with _translated():
+            with _translated(self._answering):
                 raise
+        if self._answering.lost:
+            self._answering.answered()
+        return reply
 
     async def _borrowed(self) -> AbstractConnection:
         """Lend a connection, one that an earlier script used if possible.
@@ -132,26 +146,26 @@ class Connection:
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole."""
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             found = await self._redis.hgetall(key)
         return {_text(field): _text(value) for field, value in found.items()}
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             found = await self._redis.hget(key, field)
         return None if found is None else _text(found)
 
     async def hdel(self, key: str, field: str) -> None:
         """Remove one field of a hash."""
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             await self._redis.hdel(key, field)
 
     async def hscan(self, key: str, count: int) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield a big hash in pieces of about `count` fields; a field may come twice."""
         cursor = 0
         while True:
-            async with _bounded(self._timeout_s):
+            async with self._bounded():
                 reply: Any = await self._redis.hscan(key, cursor, count=count)
             cursor, found = reply
             yield [(_text(field), _text(value)) for field, value in found.items()]
@@ -160,7 +174,7 @@ class Connection:
 
     async def entry(self, log: str, entry_id: str) -> dict[bytes, bytes] | None:
         """Return the fields of one log entry, `None` if the log does not hold it."""
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             found: Any = await self._redis.xrange(log, entry_id, entry_id)
         return found[0][1] if found else None
 
@@ -169,23 +183,32 @@ class Connection:
     ) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """Return the last entries of a log, or those before an id, the newest first."""
         bound = "+" if before is None else f"({before}"
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             found: Any = await self._redis.xrevrange(log, bound, count=count)
         return list(found)
 
     async def first_id(self, log: str) -> str | None:
         """Return the id of the oldest entry of a log."""
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             found: Any = await self._redis.xrange(log, count=1)
         return _text(found[0][0]) if found else None
 
     async def any_in(self, streams: list[str]) -> list[bool]:
         """Tell for each stream whether there is an entry in it, or a key that is no stream."""
-        async with _bounded(self._timeout_s), self._redis.pipeline(transaction=False) as asked:
+        async with self._bounded(), self._redis.pipeline(transaction=False) as asked:
             for stream in streams:
                 asked.xlen(stream)
             found = await asked.execute(raise_on_error=False)
         return [bool(length) for length in found]
+
+    @contextlib.asynccontextmanager
+    async def _bounded(self) -> AsyncIterator[None]:
+        """Bound waiting for a connection, making it and the answer together; translate errors."""
+        with _translated(self._answering):
+            async with asyncio.timeout(self._timeout_s):
+                yield
+        if self._answering.lost:
+            self._answering.answered()
 
     async def check_writable(self) -> None:
         """Raise `Unavailable` unless a write would be accepted now."""
@@ -210,7 +233,7 @@ class Connection:
             If it cannot be asked now.
 
         """
-        async with _bounded(self._timeout_s):
+        async with self._bounded():
             info = await self._redis.info()
         valkey = "valkey_version" in info
         name = "Valkey" if valkey else "Redis"
@@ -252,35 +275,29 @@ async def _revive(connection: AbstractConnection) -> None:
     await connection.connect()  # type: ignore[no-untyped-call]
 
 
-@contextlib.asynccontextmanager
-async def _bounded(timeout_s: float) -> AsyncIterator[None]:
-    """Bound waiting for a connection, making it and the answer together; translate errors."""
-    with _translated():
-        async with asyncio.timeout(timeout_s):
-            yield
-
-
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translated(answering: Answering) -> Iterator[None]:
     try:
         yield
     except exceptions.BusyLoadingError as error:
-        raise Unavailable("Redis is still loading its data.", retry_after_s=1) from error
+        raise answering.failed("loading", "Redis is still loading its data.") from error
     except _REFUSED as error:
         text = f"Redis refuses the user or the password of the configured address: {error}"
-        raise Unavailable(text, retry_after_s=1) from error
+        raise answering.failed("refused", text) from error
     except (TimeoutError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-        raise Unavailable("Redis does not answer.", retry_after_s=1) from error
+        timed_out = isinstance(error, (TimeoutError, exceptions.TimeoutError))
+        kind = "timeout" if timed_out else "connection"
+        raise answering.failed(kind, "Redis does not answer.") from error
     except RuntimeError as error:  # uvloop's word for writing to a connection just cut
         if "handler is closed" not in str(error):
             raise
-        raise Unavailable("Redis does not answer.", retry_after_s=1) from error
+        raise answering.failed("connection", "Redis does not answer.") from error
     except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
-        raise Unavailable(f"Redis takes no writes: {error}", retry_after_s=1) from error
+        raise answering.failed("no_writes", f"Redis takes no writes: {error}.") from error
     except exceptions.ResponseError as error:
         refused = str(error).split(" ", 1)[0]
         if refused in {"OOM", "MISCONF", "READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING"}:
-            raise Unavailable(f"Redis takes no writes: {error}", retry_after_s=1) from error
+            raise answering.failed("no_writes", f"Redis takes no writes: {error}.") from error
         if refused == "WRONGTYPE":
             raise DamagedState("a stored key is of another type") from error
         raise

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from hinged_service.errors import Unavailable
+from hinged_service.observing.observer import Observer
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
 from hinged_service.store.embedded import EmbeddedServer
@@ -18,8 +19,13 @@ logger = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Connection]:
+async def opened(settings: Settings, observer: Observer | None = None) -> AsyncIterator[Connection]:
     """Connect to the configured Redis, or to the embedded one that is started if need be.
+
+    Parameters
+    ----------
+    settings, observer
+        The worker's.
 
     Raises
     ------
@@ -28,21 +34,23 @@ async def opened(settings: Settings) -> AsyncIterator[Connection]:
 
     """
     if settings.redis_url is not None:
-        async with _connected(settings.redis_url, settings) as connection:
+        async with _connected(settings.redis_url, settings, observer) as connection:
             yield connection
         return
     embedded = EmbeddedServer(settings.data_dir)
     url = await asyncio.to_thread(embedded.acquire)
     try:
-        async with _connected(url, settings) as connection:
+        async with _connected(url, settings, observer) as connection:
             yield connection
     finally:
         await asyncio.to_thread(embedded.release)
 
 
 @contextlib.asynccontextmanager
-async def _connected(url: str, settings: Settings) -> AsyncIterator[Connection]:
-    connection = Connection(url, settings)
+async def _connected(
+    url: str, settings: Settings, observer: Observer | None
+) -> AsyncIterator[Connection]:
+    connection = Connection(url, settings, observer)
     try:
         try:
             await connection.check_server()
