@@ -15,6 +15,8 @@ from hinged_service.errors import ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.overview import Overview
+from hinged_service.rates import Rates
+from hinged_service.room import Room
 from hinged_service.routes import (
     bound,
     checkpoints,
@@ -53,13 +55,41 @@ class _Service(FastAPI):
 
     hot: dict[str, ASGIApp]
     keys: Keys | None = None
+    rates: Rates
+    room: Room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = _refused(self.keys, scope) if self.keys is not None else None
-        if refused is not None:
-            await problems.send_problem(refused, send)
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
             return
-        if scope["type"] == "http" and scope["method"] == "POST" and not self.user_middleware:
+        try:
+            if self.keys is not None:
+                await self._admit(self.keys, scope)
+            held = self.room.enter(scope)
+        except ServiceError as error:
+            await problems.send_problem(error, send)
+            return
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            held.leave()
+
+    async def _admit(self, keys: Keys, scope: Scope) -> None:
+        """Check that the request may be made now, and note whose it is.
+
+        Raises
+        ------
+        Unauthorized, Forbidden, Busy
+            It may not.
+
+        """
+        given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+        key = scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
+        if key is not None and (limit := self.rates.limit(key)) is not None:
+            await self.rates.take(key, limit)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST" and not self.user_middleware:
             parts = scope["path"].split("/")
             if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models":
                 call = self.hot.get(parts[4])
@@ -67,21 +97,7 @@ class _Service(FastAPI):
                     scope["path_params"] = {"model": parts[3]}
                     await call(scope, receive, send)
                     return
-        if scope["type"] == "http":
-            send = problems.guarded(send)
-        await super().__call__(scope, receive, send)
-
-
-def _refused(keys: Keys, scope: Scope) -> ServiceError | None:
-    """Return why the request may not be made, `None` if it may; note whose it is."""
-    if scope["type"] != "http":
-        return None
-    given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
-    try:
-        scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
-    except ServiceError as error:
-        return error
-    return None
+        await super().__call__(scope, receive, problems.guarded(send))
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -130,6 +146,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     problems.install(app)
     app.keys = Keys.load(settings.keys_file, settings.keys)
+    app.rates, app.room = Rates(app.keys or ()), Room(settings)
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))

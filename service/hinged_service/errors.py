@@ -18,6 +18,7 @@ __all__ = [
     "SetAside",
     "StartupError",
     "TooLarge",
+    "TooSlow",
     "Unauthorized",
     "Unavailable",
     "Unprocessable",
@@ -107,6 +108,13 @@ class NotFound(ServiceError):
     title = "Not found"
 
 
+class TooSlow(ServiceError):
+    """The body did not come in time; nothing of it was taken."""
+
+    status = 408
+    title = "Request timeout"
+
+
 class Conflict(ServiceError):
     """The request contradicts what is already there."""
 
@@ -143,7 +151,7 @@ class Unprocessable(ServiceError):
 
 
 class Busy(ServiceError):
-    """The model's queue is full; nothing of the request was taken."""
+    """There is no room: a queue, the worker or the key's rate; nothing was taken."""
 
     status = 429
     title = "Too many requests"

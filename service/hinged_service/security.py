@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -37,6 +37,12 @@ class Key(Strict):
     scopes: tuple[Scope, ...] = Field(min_length=1)
     models: tuple[str, ...] = Field(
         ("*",), min_length=1, description="Names of models, with * and ? as in file names."
+    )
+
+    rate: str | None = Field(
+        None,
+        pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$",
+        description="How often it may call a worker.",
     )
 
     def may_use(self, name: str) -> bool:
@@ -116,6 +122,10 @@ class Keys:
                 ) from None
         return cls(found)
 
+    def __iter__(self) -> Iterator[Key]:
+        """Return the records of all keys."""
+        return iter(self._keys.values())
+
     def identify(self, authorization: bytes | None) -> Key:
         """Return the key that a request carries.
 
@@ -172,7 +182,9 @@ def needed(method: str, path: str) -> Right | None:
     return Right("admin", name)
 
 
-def new_key(name: str, scopes: Iterable[Scope], models: Iterable[str]) -> tuple[str, Key]:
+def new_key(
+    name: str, scopes: Iterable[Scope], models: Iterable[str], rate: str | None = None
+) -> tuple[str, Key]:
     """Return a new key, to be shown once, and the record to keep of it."""
     secret = secrets.token_urlsafe(_SECRET_BYTES).replace("_", "-")
     salt = secrets.token_hex(16)
@@ -182,6 +194,7 @@ def new_key(name: str, scopes: Iterable[Scope], models: Iterable[str]) -> tuple[
         "hash": _hash(salt, secret),
         "scopes": list(scopes),
         "models": list(models),
+        "rate": rate,
     }
     return f"{_PREFIX}_{name}_{secret}", Key.model_validate_json(json.dumps(record))
 

@@ -66,6 +66,22 @@ class Settings(BaseSettings):
     max_batch_events: int = Field(
         2_000, ge=1, description="Events that one append may gather from waiting callers."
     )
+    max_requests: int = Field(
+        5_000, ge=1, description="Requests that a worker has under way at once; then 429."
+    )
+    max_held_bytes: int = Field(
+        64 * 2**20,
+        ge=1024,
+        description="What the bodies of all these requests may hold together; then 429.",
+    )
+    body_timeout_ms: int = Field(
+        30_000,
+        ge=1,
+        description="Longest a body may be on its way, and a second more per 64 KiB; then 408.",
+    )
+    max_models: int = Field(
+        20_000, ge=1, description="Models and aliases that there may be; then PUT answers 409."
+    )
     max_replicas: int = Field(
         1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
     )

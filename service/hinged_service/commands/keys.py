@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from hinged_service.security import Scope, new_key
 
@@ -31,6 +32,13 @@ def add(cli: typer.Typer) -> None:
             list[str] | None,
             typer.Option(help="Names of models it is for, with * and ?; all if left out."),
         ] = None,
+        rate: Annotated[
+            str | None,
+            typer.Option(
+                help="How often it may call a worker, such as 100/second or 5000/minute; as often "
+                "as it likes if left out."
+            ),
+        ] = None,
         file: Annotated[
             Path | None,
             typer.Option(dir_okay=False, help="JSON file of keys to add it to, made if need be."),
@@ -47,9 +55,13 @@ def add(cli: typer.Typer) -> None:
         if any(record.get("name") == name for record in known):
             raise typer.BadParameter(f"There is a key {name!r} in {file} already.")
         try:
-            shown, record = new_key(name, scopes, model or ["*"])
-        except ValueError:
-            raise typer.BadParameter(f"{name!r} is no name: letters, digits and - only.") from None
+            shown, record = new_key(name, scopes, model or ["*"], rate)
+        except ValidationError as error:
+            if error.errors()[0]["loc"] == ("rate",):
+                reason = f"{rate!r} is no rate: a number/second, /minute, /hour or /day."
+            else:
+                reason = f"{name!r} is no name: letters, digits and - only."
+            raise typer.BadParameter(reason) from None
         kept = record.model_dump(mode="json")
         typer.echo(f"Key (not shown again): {shown}")
         if file is None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import parse_qs
 
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
 from hinged_service.codec import Position
-from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable, WrongMediaType
+from hinged_service.errors import (
+    Detail,
+    Malformed,
+    TooLarge,
+    TooSlow,
+    Unprocessable,
+    WrongMediaType,
+)
+from hinged_service.room import Held, held_by
 
 __all__ = [
     "LINE_TYPES",
@@ -30,6 +39,7 @@ LINE_TYPES = (
 POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
 """What every position looks like."""
 
+_LEAST_BYTES_PER_S = 2**16
 _UTF8 = ("", "charset=utf-8", "charset=utf8")
 
 
@@ -59,15 +69,30 @@ def _check_lines(parameters: str, scope: Scope) -> None:
         raise WrongMediaType("Send lines in UTF-8, without content-encoding.")
 
 
-async def read_json_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+async def read_json_body(
+    scope: Scope, receive: Receive, max_bytes: int, counted: bool = True
+) -> bytes:
     """Return the body of a JSON request.
+
+    Parameters
+    ----------
+    scope, receive
+        The request's.
+    max_bytes
+        Its largest size.
+    counted
+        Whether it counts among the bytes that the worker's requests may hold.
 
     Raises
     ------
     WrongMediaType
         If its type is given and is not JSON.
     TooLarge
-        As soon as more than `max_bytes` have come.
+        As soon as more than `max_bytes` are announced or have come.
+    Busy
+        As soon as the worker's requests hold too much.
+    TooSlow
+        It does not come in time.
     Malformed
         If the client hung up before the end.
 
@@ -78,22 +103,49 @@ async def read_json_body(scope: Scope, receive: Receive, max_bytes: int) -> byte
                 _check_type(value)
         elif name == b"content-encoding" and value.lower() != b"identity":
             raise WrongMediaType("Send the body without content-encoding.")
+        elif name == b"content-length" and int(value) > max_bytes:
+            raise _too_large(max_bytes)
+    held = held_by(scope)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         body: bytes = message.get("body", b"")
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
+        if counted:
+            held.add(len(body))
         return body
+    try:
+        return await _gathered(message, receive, max_bytes, held, counted)
+    except TimeoutError:
+        raise TooSlow("The body did not come in time; nothing of it was taken.") from None
+
+
+async def _gathered(
+    message: Message, receive: Receive, max_bytes: int, held: Held, counted: bool
+) -> bytes:
+    """Return a body that comes in parts, of which `message` is the first.
+
+    Raises
+    ------
+    TimeoutError
+        It does not come in time, which grows with what has come.
+
+    """
     parts: list[bytes] = []
     size = 0
-    while message["type"] == "http.request":
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > max_bytes:
-            raise _too_large(max_bytes)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
+    due_s = asyncio.get_running_loop().time() + held.room.body_timeout_s
+    async with asyncio.timeout_at(due_s) as timeout:
+        while message["type"] == "http.request":
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > max_bytes:
+                raise _too_large(max_bytes)
+            if counted:
+                held.add(len(parts[-1]))
+            if not message.get("more_body", False):
+                return b"".join(parts)
+            timeout.reschedule(due_s + size / _LEAST_BYTES_PER_S)
+            message = await receive()
     raise Malformed("The connection closed in the middle of the body.")
 
 

@@ -57,6 +57,7 @@ CheckpointName = Annotated[str, Path(max_length=128, description="Its name or ui
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
+    importing = asyncio.Lock()
     routes = APIRouter(
         prefix="/v1/models/{model}",
         tags=["checkpoints"],
@@ -135,8 +136,10 @@ def router(settings: Settings) -> APIRouter:
         request: Request, model: Annotated[str, Path(pattern=NAME_PATTERN)]
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
-        body = await read_json_body(request.scope, request.receive, settings.max_import_bytes)
-        document = await asyncio.to_thread(portable.imported, body)
+        scope, receive, most = request.scope, request.receive, settings.max_import_bytes
+        async with importing:  # no two of these big bodies at once
+            body = await read_json_body(scope, receive, most, counted=False)
+            document = await asyncio.to_thread(portable.imported, body)
         entry = await host_of(request).create_imported(model, document)
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 

@@ -1,0 +1,115 @@
+"""What the requests of a worker take up at once: how many there are, and what they hold.
+
+A queue in front of a model bounds what waits for that model. This bounds the worker: all
+requests together, whatever they ask for and however slowly they come.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Scope
+
+from hinged_service.errors import Busy
+from hinged_service.settings import Settings
+
+__all__ = ["Held", "Room", "held_by"]
+
+_HELD: Final = "hinged.held"
+_ALWAYS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Calls for whoever watches the worker: never refused for lack of room."""
+
+
+class Room:
+    """The room of a worker.
+
+    Parameters
+    ----------
+    settings
+        The worker's.
+
+    Attributes
+    ----------
+    requests
+        How many requests are under way.
+    bytes, most_bytes
+        What they hold of their bodies, and may hold.
+    body_timeout_s
+        How long a small body may be on its way.
+
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._most_requests = settings.max_requests
+        self.most_bytes = settings.max_held_bytes
+        self.body_timeout_s = settings.body_timeout_ms / 1000
+        self.requests = 0
+        self.bytes = 0
+
+    def enter(self, scope: Scope) -> Held:
+        """Begin a request, which has to leave in the end.
+
+        Raises
+        ------
+        Busy
+            There are too many.
+
+        """
+        if self.requests >= self._most_requests and scope["path"] not in _ALWAYS:
+            raise Busy(
+                f"The worker has {self.requests} requests under way, as many as max_requests "
+                "allows; nothing of this one was taken.",
+                retry_after_s=1,
+            )
+        self.requests += 1
+        held = scope[_HELD] = Held(self)
+        return held
+
+
+class Held:
+    """What one request holds.
+
+    Parameters
+    ----------
+    room
+        The worker's room.
+
+    """
+
+    __slots__ = ("bytes", "room")
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.bytes = 0
+
+    def add(self, size: int) -> None:
+        """Hold so many bytes more of the body, until the answer.
+
+        A body that is alone is taken whatever the bound.
+
+        Raises
+        ------
+        Busy
+            All bodies together would hold too much.
+
+        """
+        room = self.room
+        if room.bytes + size > room.most_bytes and room.bytes > self.bytes:
+            raise Busy(
+                "The bodies of the worker's requests hold as much as max_held_bytes allows; "
+                "nothing of this one was taken.",
+                retry_after_s=1,
+            )
+        room.bytes += size
+        self.bytes += size
+
+    def leave(self) -> None:
+        """End the request; to be called once whatever happened."""
+        self.room.requests -= 1
+        self.room.bytes -= self.bytes
+
+
+def held_by(scope: Scope) -> Held:
+    """Return what a request that has entered holds."""
+    held: Held = scope[_HELD]
+    return held
