@@ -1,0 +1,55 @@
+// The models of one stream, side by side: each event teaches and tests them all.
+
+import { get, Problem } from "../api.js";
+import { card, h, put, say } from "../dom.js";
+import { count, percent } from "../format.js";
+
+/** A table of the stream's models, the most accurate first. */
+export function challengersPanel(name, signal) {
+  const body = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models of the stream" });
+  const note = h("p", { class: "soft" });
+  let stream = null;
+
+  function row(one) {
+    const bar = h("span", { class: "share" });
+    bar.style.width = percent(one.accuracy ?? 0);
+    return h(
+      "tr",
+      { class: one.name === name ? "here" : null },
+      h("th", { scope: "row" }, one.name === name ? one.name : h("a", { href: `#/m/${encodeURIComponent(one.name)}` }, one.name), one.aliases.map((alias) => h("span", { class: "badge" }, `alias ${alias}`))),
+      h("td", null, one.learner),
+      one.problem ? h("td", { colspan: 3, class: "wrong" }, one.problem) : [
+        h("td", { class: "num" }, count(one.events)),
+        h("td", { class: "num" }, percent(one.accuracy)),
+        h("td", { class: "meter", "aria-hidden": "true" }, bar),
+      ],
+    );
+  }
+
+  async function refresh() {
+    if (stream === null) return;
+    try {
+      const found = await get(`v1/streams/${encodeURIComponent(stream)}`, signal);
+      say(note, found.models.length > 1 ? "Of different age, they compare only over the events that both have seen." : `No other model follows the stream ${stream}. Create one with "stream": ${JSON.stringify(stream)} to challenge this one.`);
+      put(body, h(
+        "table",
+        null,
+        h("thead", null, h("tr", null, ["Model", "Learner", "Events", "Accuracy"].map((one) => h("th", { scope: "col" }, one)), h("td"))),
+        h("tbody", null, found.models.map(row)),
+      ));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      say(note, error.message);
+    }
+  }
+
+  return {
+    node: card("Challengers", null, body, note),
+    refresh,
+    update({ info }) {
+      if (!info || stream === (info.spec.stream ?? info.name)) return;
+      stream = info.spec.stream ?? info.name;
+      refresh();
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// Predictions that waited for their labels: how many got one, and how long it took.
+
+import { card, h, put } from "../dom.js";
+import { count, percent, span } from "../format.js";
+
+/** Label coverage and delay. */
+export function labelsPanel() {
+  const list = h("dl", { class: "facts" });
+  const bar = h("div", { class: "meter", role: "img" }, h("span"));
+  const none = h("p", { class: "soft" }, "No prediction was made with an id, so none waits for a label.");
+  return {
+    node: card("Labels that come later", null, none, bar, list),
+    update({ info }) {
+      const labels = info?.labels;
+      none.hidden = Boolean(labels);
+      bar.hidden = !labels;
+      if (!labels) return;
+      const facts = [
+        ["Coverage", labels.coverage === null ? "none is settled yet" : percent(labels.coverage)],
+        ["Mean delay", span(labels.mean_delay_s)],
+        ["Longest delay", span(labels.longest_delay_s)],
+        ["Waiting", count(labels.waiting)],
+        ["Labelled", count(labels.joined)],
+        ["Expired", count(labels.expired)],
+        ["Given the default", count(labels.defaulted)],
+        ["Too late", count(labels.late)],
+        ["Served and wrong", `${count(labels.served_mistakes)} of ${count(labels.served)}`],
+      ];
+      bar.setAttribute("aria-label", `${percent(labels.coverage)} of the settled predictions got a label`);
+      bar.firstChild.style.width = percent(labels.coverage ?? 0);
+      put(list, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+    },
+  };
+}

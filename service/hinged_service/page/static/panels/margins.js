@@ -1,0 +1,23 @@
+// How sure and how right the model was: margins before learning.
+
+import { Histogram } from "../charts/histogram.js";
+import { card, h, say } from "../dom.js";
+import { count } from "../format.js";
+
+/** A histogram of the latest margins. */
+export function marginsPanel() {
+  const chart = new Histogram({ title: "Margins" });
+  const note = h("p", { class: "soft" });
+  const node = card("Margins", null, chart.node, note);
+  return {
+    node,
+    update({ history, info }) {
+      if (!info) return;
+      const none = history.margins.length === 0;
+      say(note, none
+        ? "Margins show as events come in; only linear models of two classes have them."
+        : `The last ${count(history.margins.length)} events shown. Below 0 the label was wrong; from 1 on the hinge loss is 0.`);
+      chart.draw(history.margins);
+    },
+  };
+}

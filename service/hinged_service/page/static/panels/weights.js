@@ -1,0 +1,47 @@
+// The largest weights, as they move.
+
+import { Bars } from "../charts/bars.js";
+import { card, h, put, say } from "../dom.js";
+import { label, signed } from "../format.js";
+
+const MOST = 14;
+
+/** What a weights message says for one class or expert; for a binary model there is only one. */
+function vectors(weights) {
+  if (weights.classes) return Object.entries(weights.classes).map(([name, one]) => [label(name), one]);
+  if (weights.experts) return weights.experts.map((one, i) => [`expert ${i + 1}, trust ${(100 * one.trust).toFixed(0)}%`, one]);
+  return [["", weights]];
+}
+
+/** A bar chart of the largest weights. */
+export function weightsPanel() {
+  const bars = new Bars({ title: "The largest weights" });
+  const choice = h("select", { "aria-label": "Of which class" });
+  const intercept = h("p", { class: "soft" });
+  const sides = h("p", { class: "sides" });
+  choice.hidden = true;
+  let shown = null;
+
+  function draw() {
+    const all = vectors(shown);
+    choice.hidden = all.length < 2;
+    if (choice.options.length !== all.length) put(choice, all.map(([name], i) => h("option", { value: i }, name)));
+    [...choice.options].forEach((option, i) => say(option, all[i][0]));
+    const [, one] = all[Math.max(0, choice.selectedIndex)] ?? all[0] ?? ["", { weights: {}, intercept: 0 }];
+    bars.draw(Object.entries(one.weights).slice(0, MOST));
+    say(intercept, `Intercept ${signed(one.intercept)}`);
+  }
+
+  choice.addEventListener("change", draw);
+  return {
+    node: card("Largest weights", null, choice, sides, bars.node, intercept),
+    update({ weights, info }) {
+      if (info && info.classes.length === 2 && !sides.childElementCount) {
+        put(sides, h("span", { class: "k0" }, `← ${label(info.classes[0])}`), h("span", { class: "k1" }, `${label(info.classes[1])} →`));
+      }
+      if (!weights || weights === shown) return;
+      shown = weights;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,155 @@
+// Everything about one model, live.
+
+import { call, every, get, modelPath, Problem, watch } from "../api.js";
+import { announce, card, h, put, say } from "../dom.js";
+import { count, percent } from "../format.js";
+import { historyOf } from "../history.js";
+import { challengersPanel } from "../panels/challengers.js";
+import { checkpointsPanel } from "../panels/checkpoints.js";
+import { confusionPanel } from "../panels/confusion.js";
+import { accuracyPanel, boundPanel, throughputPanel } from "../panels/curves.js";
+import { eventsPanel } from "../panels/events.js";
+import { labelsPanel } from "../panels/labels.js";
+import { marginsPanel } from "../panels/margins.js";
+import { numbersPanel } from "../panels/numbers.js";
+import { planePanel } from "../panels/plane.js";
+import { tryPanel } from "../panels/try.js";
+import { weightsPanel } from "../panels/weights.js";
+
+const INFO_MS = 5000;
+const SAID_MS = 15_000;
+
+function commandText(data) {
+  if (data.do === "configure") return `configure ${Object.entries(data.set ?? {}).map(([k, v]) => `${k} ${JSON.stringify(v)}`).join(", ")}`;
+  return String(data.do);
+}
+
+/** The buttons that command the model. */
+function commands(name, says) {
+  const frozen = h("button", { type: "button" }, "Freeze");
+  const reset = h("button", { type: "button", class: "quiet" }, "Reset");
+  let isFrozen = false;
+  async function act(command) {
+    try {
+      await call("POST", modelPath(name, `/${command}`));
+      say(says, "");
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      say(says, error.message);
+    }
+  }
+  frozen.addEventListener("click", () => act(isFrozen ? "unfreeze" : "freeze"));
+  reset.addEventListener("click", () => {
+    if (reset.dataset.sure) { delete reset.dataset.sure; say(reset, "Reset"); act("reset"); return; }
+    reset.dataset.sure = "yes"; // what was learned is gone then, so it takes a second press
+    say(reset, "Really forget what it learned?");
+  });
+  reset.addEventListener("blur", () => { delete reset.dataset.sure; say(reset, "Reset"); });
+  return {
+    node: h("span", { class: "row" }, frozen, reset),
+    update(now) {
+      isFrozen = now;
+      say(frozen, isFrozen ? "Unfreeze" : "Freeze");
+    },
+  };
+}
+
+function specPanel() {
+  const text = h("pre", { tabindex: 0 });
+  return {
+    node: card("Spec", null, text),
+    update({ info }) {
+      if (info) say(text, JSON.stringify({ ...info.spec, ...(Object.keys(info.configured).length ? { configured: info.configured } : {}) }, null, 2));
+    },
+  };
+}
+
+/** The view. */
+export function modelView(name, signal) {
+  const state = { name, info: null, weights: null, history: historyOf(`?${name}`) };
+  const badges = h("span", { class: "row" });
+  const status = h("span", { class: "status", role: "status" }, "connecting");
+  const says = h("p", { class: "wrong", role: "alert" });
+  const controls = commands(name, says);
+  const checkpoints = checkpointsPanel(name, signal);
+  const challengers = challengersPanel(name, signal);
+  const panels = [
+    numbersPanel(), accuracyPanel(), weightsPanel(), planePanel(name, signal), tryPanel(name), boundPanel(name, signal),
+    marginsPanel(), throughputPanel(), confusionPanel(), challengers, labelsPanel(), checkpoints, eventsPanel(), specPanel(),
+  ];
+  const [numbers, ...cards] = panels;
+  const body = h("div", null, numbers.node, h("div", { class: "grid" }, cards.map((one) => one.node)));
+  let waiting = null;
+  let saidAt = 0;
+
+  function update() {
+    waiting ??= requestAnimationFrame(() => {
+      waiting = null;
+      if (signal.aborted) return;
+      for (const panel of panels) panel.update(state);
+      const metrics = state.history.metrics;
+      if (metrics) controls.update(metrics.frozen);
+      if (metrics?.events && Date.now() - saidAt > SAID_MS) {
+        saidAt = Date.now();
+        announce(`${count(metrics.events)} events, accuracy ${percent(metrics.accuracy)}`);
+      }
+    });
+  }
+
+  async function lookUp() {
+    try {
+      state.info = await get(modelPath(name), signal);
+    } catch (error) {
+      if (error instanceof Problem && !state.info) gone(error.message);
+      throw error;
+    }
+    const { spec, frozen, detections } = state.info;
+    put(badges, h("span", { class: "badge" }, spec.learner.type), (spec.pipeline ?? []).map((step) => h("span", { class: "badge" }, step.type)), frozen ? h("span", { class: "badge cold" }, "frozen") : null);
+    for (const one of detections) state.history.addMark("drift", "drift", Number(one.entry.split("-")[0]));
+    update();
+  }
+
+  function gone(text) {
+    put(body, h("p", { class: "empty" }, text));
+    controls.node.hidden = true;
+  }
+
+  function told(event, data) {
+    if (event === "model") {
+      const before = state.history;
+      state.history = historyOf(data.uid);
+      if (before.outcomes.length && !state.history.outcomes.length) state.history.addPast([...before.outcomes].reverse());
+    }
+    if (event === "metrics") state.history.addMetrics(data);
+    if (event === "outcome") state.history.addOutcome(data);
+    if (event === "weights") state.weights = data;
+    if (event === "drift") state.history.addMark("drift", "drift", data.at_ms);
+    if (event === "command") {
+      state.history.addMark("command", commandText(data), data.at_ms);
+      lookUp().catch(() => undefined);
+    }
+    update();
+  }
+
+  function stands(text) {
+    say(status, text);
+    status.className = `status ${["live", "connecting", "paused"].includes(text) ? text : "off"}`;
+    if (text === "deleted") gone("The model was deleted.");
+  }
+
+  async function past() {
+    const events = await get(modelPath(name, "/recent?count=200"), signal);
+    state.history.addPast(events);
+    update();
+  }
+
+  every(INFO_MS, async () => { await lookUp(); await Promise.all([challengers.refresh(), checkpoints.refresh()]); }, signal);
+  past().catch(() => undefined).finally(() => watch(name, told, stands, signal));
+  return h(
+    "div",
+    null,
+    h("div", { class: "headline" }, h("h1", null, name), badges, status, h("span", { class: "grow" }), controls.node),
+    says,
+    body,
+  );
+}

@@ -1,0 +1,132 @@
+// All models: what they are, how they stand, and how that changes.
+
+import { every, get, Problem } from "../api.js";
+import { sparkline } from "../charts/line.js";
+import { h, put, say } from "../dom.js";
+import { ago, count, percent, rate, span } from "../format.js";
+import { EXAMPLES } from "./examples.js";
+
+const EVERY_MS = 2000;
+const SAMPLES = 150;
+const seen = new Map();
+
+function noted(model, now) {
+  if (!seen.has(model.name)) seen.set(model.name, []);
+  const samples = seen.get(model.name);
+  if (samples.length && model.events < samples.at(-1).events) samples.length = 0;
+  samples.push({ t: now, events: model.events ?? 0, mistakes: model.mistakes ?? 0 });
+  if (samples.length > SAMPLES) samples.shift();
+  return samples;
+}
+
+/** Accuracy over about the last minute, event by event as far as they were seen. */
+function rollings(samples) {
+  return samples.map((one, i) => {
+    const from = samples[Math.max(0, i - 15)];
+    const events = one.events - from.events;
+    return { t: one.t, v: events > 0 ? 1 - (one.mistakes - from.mistakes) / events : null };
+  });
+}
+
+function reported(metrics) {
+  const name = Object.keys(metrics ?? {}).find((one) => one.startsWith("rolling_accuracy_"));
+  return name === undefined ? null : metrics[name];
+}
+
+function perSecond(samples) {
+  const from = samples.at(-3) ?? samples[0];
+  const last = samples.at(-1);
+  return last.t > from.t ? (1000 * (last.events - from.events)) / (last.t - from.t) : null;
+}
+
+function row(model, now) {
+  const samples = noted(model, now);
+  const points = rollings(samples);
+  const rolling = points.at(-1).v ?? reported(model.metrics);
+  const accuracy = model.events ? 1 - model.mistakes / model.events : null;
+  const link = h("a", { href: `#/m/${encodeURIComponent(model.name)}` }, model.name);
+  if (model.problem) {
+    return h("tr", null, h("th", { scope: "row" }, link), h("td", { class: "soft" }, model.learner), h("td", { colspan: 8, class: "wrong" }, model.problem));
+  }
+  const drifts = model.drifts
+    ? h("span", { class: "badge drift", title: `last ${ago(model.drifts_at_ms.at(-1))}` }, `${count(model.drifts)} drift${model.drifts === 1 ? "" : "s"}`)
+    : null;
+  return h(
+    "tr",
+    null,
+    h("th", { scope: "row" }, link, model.stream === model.name ? null : h("span", { class: "soft" }, ` on ${model.stream}`)),
+    h("td", null, h("span", { class: "badge" }, model.learner), model.frozen ? h("span", { class: "badge cold" }, "frozen") : null),
+    h("td", { class: "num" }, count(model.events)),
+    h("td", { class: "num" }, rate(perSecond(samples))),
+    h("td", { class: "num" }, percent(accuracy)),
+    h("td", { class: "num strong" }, percent(rolling)),
+    h("td", null, sparkline(points, model.drifts_at_ms, `rolling accuracy ${percent(rolling)}`)),
+    h("td", { class: "num" }, count(model.mistakes)),
+    h("td", null, drifts),
+    h("td", { class: "num soft", title: `last event ${ago(model.at_ms)}` }, span(model.stale_s)),
+  );
+}
+
+const COLUMNS = [
+  ["Model", ""],
+  ["Learner", ""],
+  ["Events", "num"],
+  ["per s", "num"],
+  ["Accuracy", "num"],
+  ["lately", "num"],
+  ["", ""],
+  ["Mistakes", "num"],
+  ["Drift", ""],
+  ["Fresh", "num"],
+];
+
+function empty() {
+  return h(
+    "div",
+    { class: "empty" },
+    h("p", null, "There are no models yet. Watch one learn:"),
+    h("p", { class: "row center" }, EXAMPLES.map((one) => h("a", { class: "button", href: `#/play/${one.key}` }, one.title))),
+    h("p", null, "or ", h("a", { href: "#/new" }, "create one"), " and send it events."),
+  );
+}
+
+/** The view. */
+export function overviewView(_, signal) {
+  const rows = h("tbody");
+  const table = h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models" },
+    h("table", { class: "models" }, h("thead", null, h("tr", null, COLUMNS.map(([name, kind]) => h(name ? "th" : "td", { class: kind, scope: name ? "col" : null }, name)))), rows),
+  );
+  const filter = h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find a model by name" });
+  const note = h("p", { class: "soft", role: "status" });
+  const body = h("div", null, h("p", { class: "soft" }, "Looking…"));
+
+  async function refresh() {
+    try {
+      const found = await get(`v1/overview?count=50&match=${encodeURIComponent(filter.value)}`, signal);
+      const none = found.total === 0 && filter.value === "";
+      put(rows, found.models.map((model) => row(model, Date.now())));
+      const wanted = none ? "none" : "table";
+      if (body.dataset.shows !== wanted) {
+        body.dataset.shows = wanted;
+        put(body, none ? empty() : table);
+      }
+      const hidden = found.total - found.models.length;
+      say(note, hidden > 0 ? `${count(hidden)} more match; type a part of the name.` : found.total === 0 && !none ? "No model has this in its name." : "");
+    } catch (error) {
+      if (error instanceof Problem) say(note, error.message);
+      throw error;
+    }
+  }
+
+  filter.addEventListener("input", () => refresh().catch(() => undefined));
+  every(EVERY_MS, refresh, signal);
+  return h(
+    "div",
+    null,
+    h("div", { class: "headline" }, h("h1", null, "Models"), h("span", { class: "grow" }), filter, h("a", { class: "button main", href: "#/new" }, "Create a model")),
+    body,
+    note,
+  );
+}
