@@ -33,11 +33,14 @@ class Aliases:
         The worker's.
     staleness_s
         How long a meaning is taken for true without looking again, in seconds.
+    max_models
+        How many models and aliases there may be.
 
     """
 
-    def __init__(self, connection: Connection, staleness_s: float) -> None:
+    def __init__(self, connection: Connection, staleness_s: float, max_models: int) -> None:
         self._connection = connection
+        self._max_models = max_models
         self._staleness_s = staleness_s
         self._known: dict[str, _Known] = {}
         self._loop = asyncio.get_running_loop()
@@ -117,7 +120,9 @@ class Aliases:
             found = await models.find(self._connection, alias)
             if isinstance(found, IndexEntry):
                 raise Conflict(f"{alias!r} is a model. Choose another name.")
-            if found is None and not await models.swap(self._connection, alias, None, entry):
+            if found is None and not await models.enter(
+                self._connection, alias, entry, self._max_models
+            ):
                 continue
             if found is not None and found != entry:
                 old = StreamKeys(found.alias_on)

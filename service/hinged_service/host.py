@@ -66,7 +66,9 @@ class Host:
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, Appender] = OrderedDict()
-        self.aliases = Aliases(connection, settings.max_staleness_ms / 1000)
+        self.aliases = Aliases(
+            connection, settings.max_staleness_ms / 1000, settings.max_models
+        )
         self._opening: dict[str, asyncio.Task[Appender]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
@@ -279,7 +281,7 @@ class Host:
             spec=spec,
             origin=None if origin is None else origin.uid,
         )
-        if not await models.swap(self.connection, name, None, entry):
+        if not await models.enter(self.connection, name, entry, self._settings.max_models):
             return None
         return await self._finish_creation(name, entry)
 
@@ -316,7 +318,7 @@ class Host:
             wanted="0-0",
         )
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, spec=spec, origin=made.uid)
-        if not await models.swap(self.connection, name, None, entry):
+        if not await models.enter(self.connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         # if this worker dies here, a sweep finishes the creation, or undoes it without the state
         chunk = self._settings.snapshot_chunk

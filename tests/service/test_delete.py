@@ -181,7 +181,7 @@ def test_many_creations_at_once_make_one_model(redis_url: str, shared_server: Re
 async def _half_created(one: Worker, step: str) -> IndexEntry:
     """Leave what a worker leaves that dies in the middle of creating a model."""
     entry = IndexEntry(uid="half", stream="m", spec=spec(stream="m"))
-    assert await models.swap(one.connection, "m", None, entry)
+    assert await models.enter(one.connection, "m", entry, 10)
     if step == "registered":
         await Script(one.connection, "m", "half").register()
     return entry

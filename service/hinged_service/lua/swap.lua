@@ -6,12 +6,14 @@
 -- KEYS 1 index
 -- ARGV 1 name  2 expected uid ('' = no entry; 'alias' = an alias)  3 expected base ('' = none yet)
 --      4 expected to be deleting: 1, or 0  5 new entry as JSON ('' = remove)
+--      6 how many entries there may be after a new one (0 = any number)
 --
--- Reply: 1 if it was set, else 0
+-- Reply: 1 if it was set, 2 if there are too many entries, else 0
 
 local found = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[2] == '' then
   if found then return 0 end
+  if ARGV[6] ~= '0' and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[6]) then return 2 end
 else
   local readable, entry = pcall(cjson.decode, found or '')
   if not readable or type(entry) ~= 'table' then return 0 end

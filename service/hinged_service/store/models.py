@@ -38,6 +38,7 @@ __all__ = [
     "Stored",
     "Waiting",
     "delete",
+    "enter",
     "find",
     "followers",
     "gather",
@@ -191,20 +192,45 @@ class Loaded:
     mark: Mark | None = None
 
 
+async def enter(
+    connection: Connection, name: str, entry: IndexEntry | Alias, most: int
+) -> bool:
+    """Put a model or alias into the index; `False` if the name is taken.
+
+    Parameters
+    ----------
+    connection, name, entry
+        The worker's connection, and what to put there.
+    most
+        How many models and aliases there may be.
+
+    Raises
+    ------
+    Conflict
+        There are so many.
+
+    """
+    reply = await connection.run(_SWAP, [INDEX], name, "", "", 0, entry.dumps(), most)
+    if reply == 2:
+        raise Conflict(
+            f"There are {most} models and aliases, as many as max_models allows. Delete one that "
+            "is not needed any more, or start the service with a greater HINGED_MAX_MODELS."
+        )
+    return bool(reply)
+
+
 async def swap(
     connection: Connection,
     name: str,
-    expected: IndexEntry | Alias | None,
+    expected: IndexEntry | Alias,
     new: IndexEntry | Alias | None,
 ) -> bool:
-    """Set the index entry of `name` if it is still the expected one; `None` means absent."""
-    stage = ("", "", 0)
-    if isinstance(expected, Alias):
-        stage = ("alias", "", 0)
-    elif expected is not None:
+    """Set the index entry of `name` if it is still the expected one; `None` removes it."""
+    stage = ("alias", "", 0)
+    if isinstance(expected, IndexEntry):
         stage = (expected.uid, expected.base or "", int(expected.deleting))
     text = "" if new is None else new.dumps()
-    return bool(await connection.run(_SWAP, [INDEX], name, *stage, text))
+    return bool(await connection.run(_SWAP, [INDEX], name, *stage, text, 0))
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
