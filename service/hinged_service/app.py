@@ -16,6 +16,7 @@ from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.overview import Overview
 from hinged_service.rates import Rates
+from hinged_service.readiness import Readiness
 from hinged_service.room import Room
 from hinged_service.routes import (
     bound,
@@ -130,9 +131,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             app.state.overview = Overview(host)
             inboxes = Inboxes(host, settings)
             inboxes.start()
+            ready = app.state.readiness = Readiness(host, settings, lambda: feeds.stopping)
+            ready.start()
             try:
                 yield
             finally:
+                await ready.aclose()
                 await inboxes.aclose()
                 await feeds.aclose()
                 await host.aclose()

@@ -515,6 +515,11 @@ class Feeds:
             hub = self._hubs[name] = _Hub(self, name, appender)
         return hub.join(features, weights)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker was told to stop."""
+        return self._stopping
+
     def forget(self, name: str, hub: _Hub) -> None:
         """Drop a hub that has ended."""
         if self._hubs.get(name) is hub:

@@ -86,6 +86,12 @@ class Settings(BaseSettings):
         1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
     )
 
+    preload: str | None = Field(
+        None,
+        description="Names of models to load at the start, separated by commas; before that the "
+        "worker is not ready.",
+    )
+
     max_staleness_ms: int = Field(
         100, ge=0, description="Age beyond which a prediction reads the log first."
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from hinged_service.host import Host
+from hinged_service.readiness import Readiness
 from hinged_service.routes.problems import Problem
 
 __all__ = ["router"]
@@ -22,7 +22,7 @@ class Health(BaseModel):
 
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {
-    503: {"model": Problem, "description": "Redis cannot be reached or takes no writes."}
+    503: {"model": Problem, "description": "Of worker, redis and models, what is in the way."}
 }
 
 
@@ -34,8 +34,12 @@ async def healthz() -> Health:
 
 @router.get("/readyz", summary="Can the worker serve?", responses=_NOT_READY)
 async def readyz(request: Request) -> Health:
-    """Answer 200 if Redis can be reached and takes writes, else 503 with the reason."""
-    host: Host = request.app.state.host
-    await host.connection.ensure_checked()
-    await host.connection.check_writable()
+    """Answer 200 if requests may be sent here, else 503 with what is in the way.
+
+    Redis can be reached, is fit to keep models and takes writes; what HINGED_PRELOAD names is
+    loaded; the worker was not told to stop. A model that is catching up is no reason: only
+    calls for it answer 503.
+    """
+    readiness: Readiness = request.app.state.readiness
+    await readiness.check()
     return Health(status="ready")

@@ -19,8 +19,9 @@ from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unp
 from hinged_service.events import MAX_DETAILS
 from hinged_service.fold import Fold
 from hinged_service.labels import Prediction, label_text
+from hinged_service.readiness import Readiness
 from hinged_service.routes.bodies import POSITION_PATTERN, read_json_body
-from hinged_service.routes.common import Name, document, fresh, host_of
+from hinged_service.routes.common import Name, document, fresh
 from hinged_service.routes.problems import internal_error
 from hinged_service.routes.tensors import Datatype, Tensor, rows
 from hinged_service.settings import Settings
@@ -236,10 +237,9 @@ def router(settings: Settings) -> APIRouter:
 
     @routes.get("/health/ready", summary="Is the server ready?", responses=away)
     async def get_ready(request: Request) -> Ready:
-        """Answer 200 if Redis can be reached and takes writes, else 503."""
-        connection = host_of(request).connection
-        await connection.ensure_checked()
-        await connection.check_writable()
+        """Answer 200 if requests may be sent here, else 503, as `/readyz` does."""
+        readiness: Readiness = request.app.state.readiness
+        await readiness.check()
         return Ready(ready=True)
 
     @routes.get("/models/{model}", summary="About a model", responses=missing)
