@@ -5,22 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tests.support.forked import run_forked
 from tests.support.service import Service
 
 _names = itertools.count()
-HINGED = [
-    sys.executable,
-    "-c",
-    "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli import main; main()",
-]
 
 
 @dataclass(frozen=True)
@@ -42,14 +36,7 @@ Run = Callable[..., Ran]
 
 def run_hinged(*arguments: str, stdin: str = "", **variables: str) -> Ran:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
-    done = subprocess.run(
-        [*HINGED, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=kept | {"PYTHONWARNINGS": "error", "COLUMNS": "200"} | variables,
-    )
+    done = run_forked(arguments, kept | {"COLUMNS": "200"} | variables, stdin)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
