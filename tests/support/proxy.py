@@ -45,7 +45,9 @@ class Proxy:
         self._started.wait(10)
 
     def stop(self) -> None:
-        """Stop and cut everything."""
+        """Stop and cut everything; once is enough."""
+        if not self._thread.is_alive():
+            return
         self.hold = self.hold_replies = False
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

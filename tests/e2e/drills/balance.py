@@ -26,7 +26,7 @@ class Balance:
     lost
         Acknowledged, and not in the log.
     doubled
-        In the log more than once, or acknowledged as new more than once.
+        In the log more than once, or acknowledged as new at several of its positions.
     folded
         What the log comes to, by `hinged` alone.
 
@@ -63,12 +63,13 @@ def weigh(
     assert folded.accounts["events"] == counted.total()
     agree(client, stream, model, folded, workers)
     twice = {name for name, times in counted.items() if times > 1}
+    twice |= {n for n, at in load.counted.items() if sum(map(folded.reached, at)) > 1}
     return Balance(
         len(load.sent),
         len(load.acknowledged),
         len(counted),
         frozenset(load.acknowledged.keys() - counted.keys()),
-        frozenset(twice | {name for name, times in load.counted.items() if times > 1}),
+        frozenset(twice),
         folded,
     )
 

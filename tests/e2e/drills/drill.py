@@ -43,7 +43,7 @@ class Drill:
         self._create()
 
     @contextlib.contextmanager
-    def load(self, enough: int = 60) -> Iterator[Load]:
+    def load(self, enough: int = 150) -> Iterator[Load]:
         """Have clients send events; the drill begins once some are acknowledged by everyone."""
         with Load([worker.url for worker in self.workers], self.path) as load:
             load.recovered(0.0)

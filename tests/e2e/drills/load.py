@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -37,21 +37,21 @@ class Load:
     sent, acknowledged
         By event id; for an acknowledged one the position of the last answer.
     counted
-        How often an event was acknowledged as new.
+        By event id, the positions at which it was acknowledged as new.
     trouble
         What else came back, and how often.
 
     """
 
-    def __init__(self, urls: Sequence[str], path: str, clients: int = 6) -> None:
+    def __init__(self, urls: Sequence[str], path: str, clients: int = 8) -> None:
         self.sent: dict[str, Event] = {}
         self.acknowledged: dict[str, str] = {}
-        self.counted: Counter[str] = Counter()
+        self.counted: defaultdict[str, list[str]] = defaultdict(list)
         self.trouble: Counter[str] = Counter()
         self._urls = urls
         self._path = path
         self._clients = clients
-        self._answers: list[tuple[float, int]] = []
+        self._answers: list[tuple[float, float, int]] = []  # when asked, when answered, by whom
         self._over = False
         self._given_up = False
         self._error: BaseException | None = None
@@ -69,7 +69,7 @@ class Load:
         if self._error is not None and kind is None:
             raise self._error
 
-    def until_more(self, count: int = 60) -> None:
+    def until_more(self, count: int = 150) -> None:
         """Return once so many more events are acknowledged."""
         enough = len(self.acknowledged) + count
         self._until(lambda: len(self.acknowledged) >= enough)
@@ -80,16 +80,26 @@ class Load:
         self._until(lambda: self.trouble.total() >= enough)
 
     def recovered(self, since_s: float, workers: Sequence[int] | None = None) -> float:
-        """Return how long after `since_s` (monotonic) the last worker acknowledged again."""
+        """Return how long it took the last worker to acknowledge what came after a moment.
+
+        Parameters
+        ----------
+        since_s
+            The moment, on the monotonic clock.
+        workers
+            Their numbers; all if left out.
+
+        """
         wanted = set(range(len(self._urls)) if workers is None else workers)
         first: dict[int, float] = {}
 
         def all_did() -> bool:
             first.clear()
-            for at_s, worker in reversed(self._answers):
-                if at_s < since_s:
+            for asked_s, answered_s, worker in reversed(self._answers):
+                if answered_s < since_s:
                     break
-                first[worker] = at_s - since_s
+                if asked_s >= since_s:
+                    first[worker] = answered_s - since_s
             return wanted <= first.keys()
 
         self._until(all_did)
@@ -118,34 +128,36 @@ class Load:
         ) as client:
             while not self._over:
                 first = len(self.sent)
-                events = [made(first + i) for i in range(rng.choice((1, 1, 1, 4)))]
+                events = [made(first + i) for i in range(rng.choice((1, 1, 1, 8)))]
                 self.sent |= {event["id"]: event for event in events}
                 body = events if len(events) > 1 else events[0]
                 for _ in range(rng.choice((1, 1, 1, 2))):
                     await self._send(client, rng, body)
-                await asyncio.sleep(rng.uniform(0.002, 0.02))
+                await asyncio.sleep(rng.uniform(0.002, 0.01))
 
     async def _send(
         self, client: httpx.AsyncClient, rng: random.Random, body: Event | list[Event]
     ) -> None:
         while not self._given_up:
             number = rng.randrange(len(self._urls))
+            asked_s = time.monotonic()
             try:
                 answer = await client.post(f"{self._urls[number]}{self._path}/learn", json=body)
             except httpx.TransportError as error:
                 self.trouble[type(error).__name__] += 1
             else:
                 if answer.status_code == 200:
-                    self._note(number, body, answer.json())
+                    self._answers.append((asked_s, time.monotonic(), number))
+                    self._note(body, answer.json())
                     return
                 assert answer.status_code in (429, 503), answer.text
                 assert int(answer.headers["retry-after"]) >= 1
                 self.trouble[str(answer.status_code)] += 1
             await asyncio.sleep(rng.uniform(0.01, 0.05))
 
-    def _note(self, number: int, body: Event | list[Event], answer: Any) -> None:
+    def _note(self, body: Event | list[Event], answer: Any) -> None:
         events, answers = (body, answer) if isinstance(body, list) else ([body], [answer])
         for event, one in zip(events, answers, strict=True):
             self.acknowledged[event["id"]] = one["position"]
-            self.counted[event["id"]] += not one["duplicate"]
-        self._answers.append((time.monotonic(), number))
+            if not one["duplicate"]:
+                self.counted[event["id"]].append(one["position"])
