@@ -56,7 +56,7 @@ def test_an_error_of_a_script_leaves_the_connection_usable(own_server: RedisServ
         connection = Connection(own_server.url, settings_for(own_server, 2))
         for _ in range(3):
             with pytest.raises(ResponseError, match="on purpose"):
-                await connection.run(wrong, [])
+                await connection.run(wrong, ["no key"])
             await connection.check_writable()
         await connection.aclose()
 

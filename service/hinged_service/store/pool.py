@@ -1,0 +1,133 @@
+"""Connections to one server: bounded, kept, each command sent at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import hiredis
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+__all__ = ["REFUSED", "Command", "NoPrimary", "Pool", "Word", "mendable"]
+
+Word = str | bytes | int
+Command = tuple[Word, ...]
+
+REFUSED = (
+    exceptions.AuthenticationError,
+    exceptions.AuthorizationError,
+    exceptions.NoPermissionError,
+)
+"""Errors of a user who may not do that, or is not let in."""
+
+
+class NoPrimary(exceptions.ConnectionError):
+    """None of the servers is, or names, the primary; the message is for people."""
+
+
+_NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
+
+
+def mendable(error: BaseException) -> str:
+    """Return what an operator must mend before this error goes away; empty for nothing known."""
+    if isinstance(error, REFUSED):
+        return f"Redis refuses the user or the password of the configured address: {error}"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            reason = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else ""
+            return f"Redis and the service do not agree on TLS: {reason or cause.reason or cause}."
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+class Pool:
+    """At most so many connections to one server; who finds all of them busy waits.
+
+    Nothing here bounds how long that takes, or how long the server takes to answer:
+    callers do, by a cancellation. A connection whose answer was not read is cut, so
+    that nobody else gets it. redis-py's own pool costs as much as the whole exchange
+    with Redis, and its clients repeat a command whose answer they missed.
+
+    Parameters
+    ----------
+    opened
+        Returns a new connection that is connected.
+    most
+        How many there may be.
+
+    """
+
+    def __init__(self, opened: Callable[[], Awaitable[AbstractConnection]], most: int) -> None:
+        self._opened = opened
+        self._room = asyncio.Semaphore(most)
+        self._idle: list[AbstractConnection] = []
+        self._used: set[AbstractConnection] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody uses one of its connections."""
+        return bool(self._used) or self._room.locked()
+
+    async def ask(self, *command: Word) -> Any:
+        """Send a command and return its answer; an error reply is raised as redis-py does."""
+        async with self._room:
+            connection = await self._usable()
+            try:
+                words: Any = command  # hiredis's stub knows only one word
+                await connection.send_packed_command(hiredis.pack_command(words))
+                return await connection.read_response()
+            except _NOT_PRIMARY:
+                await self._cut(connection, *self._idle)
+                raise
+            finally:
+                self._give_back(connection)
+
+    async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
+        """Send commands together over one connection; an error reply stands in its place."""
+        async with self._room:
+            connection = await self._usable()
+            try:
+                each: list[Any] = list(commands)
+                await connection.send_packed_command(b"".join(map(hiredis.pack_command, each)))
+                answers: list[Any] = []
+                for _ in commands:
+                    try:
+                        answers.append(await connection.read_response())
+                    except exceptions.ResponseError as error:
+                        answers.append(error)
+                return answers
+            finally:
+                self._give_back(connection)
+
+    async def aclose(self) -> None:
+        """Cut every connection, also those in use."""
+        await asyncio.gather(*(one.disconnect() for one in (*self._idle, *self._used)))
+        self._idle.clear()
+
+    async def _usable(self) -> AbstractConnection:
+        """Lend a connection; one that was cut while nobody used it is forgotten."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                if connection.is_connected and not await connection.can_read():
+                    break
+            except (OSError, exceptions.ConnectionError):
+                pass
+            await self._cut(connection)
+        else:
+            connection = await self._opened()
+        self._used.add(connection)
+        return connection
+
+    def _give_back(self, connection: AbstractConnection) -> None:
+        self._used.discard(connection)
+        if connection.is_connected:
+            self._idle.append(connection)
+
+    async def _cut(self, *connections: AbstractConnection) -> None:
+        for one in connections:
+            await one.disconnect(nowait=True)
