@@ -120,6 +120,11 @@ class Queue:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def events(self) -> int:
+        """How many events wait."""
+        return self._events
+
     def is_full(self, events: int, size: int) -> bool:
         """Tell whether there is no room for so many events of so many bytes of JSON."""
         settings = self._settings

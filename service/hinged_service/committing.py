@@ -114,6 +114,7 @@ class Committer:
         self.caught_up = False
         self.gone = False
         self._connection = connection
+        self._observer = connection.observer
         self._settings = settings
         self._producer = f"{producer}.{entry.uid}"
         self._sequence = sequence
@@ -123,6 +124,7 @@ class Committer:
         self._saver = Saver(connection, settings, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
+        self._unsettled = True
         self._read_ahead: tuple[str, models.Loaded] | None = None
         self.keeps = False
         self._loop = asyncio.get_running_loop()
@@ -167,6 +169,16 @@ class Committer:
     def idle(self) -> bool:
         """Whether nothing is waiting or under way."""
         return self._task is None and not self._saver.busy
+
+    @property
+    def queued(self) -> int:
+        """How many events wait to be appended."""
+        return self._queue.events
+
+    @property
+    def failing(self) -> bool:
+        """Whether the log could not be read or written the last time."""
+        return self._failing
 
     def age_s(self) -> float:
         """Return how old the replica's knowledge of the log is, in seconds."""
@@ -247,6 +259,7 @@ class Committer:
         if not self.caught_up:
             await self.ensure_caught_up()
         if self._queue and self._queue.is_full(len(events), len(payload)):
+            self._observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = self._marks(events)
         loop = self._loop
@@ -412,22 +425,24 @@ class Committer:
         try:
             await step  # type: ignore[misc]
         except ServiceError as error:
-            self._note_failing(type(error) is Unavailable)
+            self._failing = type(error) is Unavailable
             if isinstance(error, (ModelGone, SetAside)):
                 self._retire()
+            if isinstance(error, SetAside):
+                self._tell_aside(error.detail)
             for fail in fails:
                 fail(error)
             return False
         except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic in the Rust of River is no Exception
-            logger.exception("model %s: set aside", self.entry.uid)
+        except BaseException as error:  # noqa: BLE001 - a panic in the Rust of River is no Exception
             self._retire()  # the replica may have moved by halves: never use or save it again
             aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
+            self._tell_aside(aside.detail, exc_info=True)
             for fail in fails:
                 fail(aside)
             return False
-        self._note_failing(False)
+        self._failing = False
         return True
 
     def _retire(self) -> None:
@@ -436,16 +451,35 @@ class Committer:
 
     def _note_end(self, asked_at_s: float) -> None:
         self.fresh_at_s = asked_at_s
-        self.caught_up = True
-
-    def _note_failing(self, failing: bool) -> None:
-        if failing is not self._failing:
-            self._failing = failing
-            logger.warning(
-                "model %s: %s",
-                self.entry.uid,
-                "no answer from Redis" if failing else "Redis is back",
+        if self._unsettled:
+            self._unsettled = False
+            self.caught_up = True
+            changes = self._observer.changes
+            for trouble in ("rebuilt", "damaged"):
+                changes.good((trouble, self.entry.uid), logger)
+            changes.good(
+                ("aside", self.entry.uid),
+                logger,
+                "model %s is served again",
+                self.name,
+                extra=self._place,
             )
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {"model": self.name, "position": str(self.replica.position)}
+
+    def _tell_aside(self, why: str, exc_info: bool = False) -> None:
+        self._observer.changes.bad(
+            ("aside", self.entry.uid),
+            logger,
+            "model %s is set aside: %s",
+            self.name,
+            why,
+            level=logging.ERROR,
+            exc_info=exc_info,
+            extra=self._place,
+        )
 
     async def _commit(self, taken: list[Waiting]) -> None:
         batch = logs.Batch(
@@ -455,7 +489,11 @@ class Committer:
             callers(taken),
             taken[0].span,
         )
+        sent_at_s = self._loop.time()
         reply = await self._send(batch, min(w.deadline_s for w in taken))
+        self._observer.appended(self._loop.time() - sent_at_s, sum(len(w.events) for w in taken))
+        if reply.skip:
+            self._count_duplicates(batch, reply)
         if reply.kind == "moved":
             if not taken[0].answer.done():
                 taken[0].answer.set_result(Fed(reply.offset, None))
@@ -480,6 +518,12 @@ class Committer:
         if reply.stored is not None:
             self.replica.note_stored(reply.stored, self._loop.time())
         self._answer(taken, own, outcomes, reply)
+
+    def _count_duplicates(self, batch: logs.Batch, reply: logs.Appended) -> None:
+        """Count the events that are in the log already: skipped, but neither early nor refused."""
+        refused = sum(batch.callers[caller].count for caller in reply.refused)
+        if count := len(reply.skip) - len(reply.early) - refused:
+            self._observer.of_model(self.name, "duplicates", count)
 
     async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
         rebuilds = 0
@@ -654,7 +698,15 @@ class Committer:
                 "again.",
                 retry_after_s=60,
             )
-        logger.warning("model %s: %s; loading the snapshot", self.entry.uid, why)
+        self._unsettled = True
+        self._observer.changes.bad(
+            ("rebuilt", self.entry.uid),
+            logger,
+            "model %s: %s; loading the snapshot",
+            self.name,
+            why,
+            extra=self._place,
+        )
         watchers = self.replica.watchers
         self.replica = await load_replica(self._connection, self._settings, self.entry)
         self.replica.watchers = watchers

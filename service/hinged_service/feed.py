@@ -46,6 +46,7 @@ _OUTCOMES_PER_TICK = 20
 _FEATURE_BYTES_PER_TICK = 2**18
 _MARKS_PER_TICK = 100
 _KEEP_ALIVE_S = 10.0
+_TELL_S = 60.0
 _READER_CHUNKS = 50
 _READER_BYTES = 2**21
 _TOP_WEIGHTS = 20
@@ -100,7 +101,13 @@ class Reader:
         if behind:
             self._chunks.clear()
             self._bytes = 0
-            logger.warning("a reader of the live feed of %s was too slow", self._hub.name)
+            self._hub.changes.bad(
+                ("feed", self._hub.name),
+                logger,
+                "a reader of the live feed of %s was too slow",
+                self._hub.name,
+                every_s=_TELL_S,
+            )
             self.end("slow")
             self.slow.set()
             return
@@ -179,6 +186,7 @@ class _Hub:
 
     def __init__(self, feeds: Feeds, name: str, appender: Appender) -> None:
         self._feeds = feeds
+        self.changes = feeds.host.connection.observer.changes
         self.name = name
         self._readers: list[Reader] = []
         self._tick = _Tick()
@@ -504,7 +512,7 @@ class Feeds:
         """
         if self._stopping:
             raise Unavailable("The worker is stopping; ask another one.", retry_after_s=1)
-        if sum(len(hub) for hub in self._hubs.values()) >= self._most:
+        if self.open_count >= self._most:
             raise Busy(
                 f"{self._most} live feeds are open on this worker, as many as max_live_feeds "
                 "allows.",
@@ -514,6 +522,11 @@ class Feeds:
         if hub is None:
             hub = self._hubs[name] = _Hub(self, name, appender)
         return hub.join(features, weights)
+
+    @property
+    def open_count(self) -> int:
+        """How many readers there are."""
+        return sum(len(hub) for hub in self._hubs.values())
 
     @property
     def stopping(self) -> bool:

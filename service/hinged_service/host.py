@@ -11,7 +11,7 @@ import random
 import secrets
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Literal
 
 import hinged
@@ -48,6 +48,7 @@ _SWEEP_EVERY = 20
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _CREATE_ATTEMPTS = 50
 _ASIDE_S = 5.0
+_NAMES_TOLD = 20
 
 
 class Host:
@@ -63,12 +64,11 @@ class Host:
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self.connection = connection
         self._settings = settings
+        self._changes = connection.observer.changes
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, Appender] = OrderedDict()
-        self.aliases = Aliases(
-            connection, settings.max_staleness_ms / 1000, settings.max_models
-        )
+        self.aliases = Aliases(connection, settings.max_staleness_ms / 1000, settings.max_models)
         self._opening: dict[str, asyncio.Task[Appender]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
@@ -97,6 +97,15 @@ class Host:
             return None
         self._live.move_to_end(name)
         return appender
+
+    @property
+    def open_count(self) -> int:
+        """How many models are open here."""
+        return len(self._live)
+
+    def recent(self) -> Iterator[Appender]:
+        """Return the models that are open here, the last used ones first."""
+        return reversed(self._live.values())
 
     async def open(self, name: str) -> Appender:
         """Return a model by its name or an alias, loaded if need be.
@@ -153,6 +162,15 @@ class Host:
             )
         except SetAside as error:
             self._aside[entry.uid] = (error.detail, now_s + _ASIDE_S)
+            self._changes.bad(
+                ("aside", entry.uid),
+                logger,
+                "model %s is set aside: %s",
+                name,
+                error.detail,
+                level=logging.ERROR,
+                extra={"model": name},
+            )
             raise
         except ModelGone:
             raise NotFound(
@@ -370,7 +388,13 @@ class Host:
         if entry.base is not None:
             if entry.uid in await models.followers(self.connection, keys):
                 return entry
-            logger.warning("model %s is not on its stream any more; it starts anew", name)
+            self._changes.bad(
+                ("anew", entry.uid),
+                logger,
+                "model %s is not on its stream any more; it starts anew",
+                name,
+                extra={"model": name},
+            )
         try:
             position = await self._register(keys, entry)
         except (Conflict, NotFound):
@@ -476,11 +500,21 @@ class Host:
                     await self._sweep()
                 except ServiceError:
                     continue  # Redis is away; the next sweep finds the same
-                except Exception:
-                    logger.exception("housekeeping failed")
+                except Exception as error:  # noqa: BLE001 - logged there; the next may go well
+                    self._changes.bad(
+                        "sweep",
+                        logger,
+                        "housekeeping fails: %s",
+                        type(error).__name__,
+                        level=logging.ERROR,
+                        exc_info=True,
+                    )
+                else:
+                    self._changes.good("sweep", logger, "housekeeping works again")
 
     async def _sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
+        told = self.connection.observer.known()
         found, _, unreadable = await models.index(self.connection)
         by_stream: dict[str, dict[str, str]] = defaultdict(dict)
         for name, entry in found.items():
@@ -496,11 +530,26 @@ class Host:
             try:
                 await late.retire(self.connection, StreamKeys(stream))
                 unnamed |= await self._sweep_stream(StreamKeys(stream), named)
+                self._changes.good(("stream", stream), logger, "stream %s is whole again", stream)
             except DamagedState as error:
-                logger.error("stream %s is damaged: %s", stream, error)  # noqa: TRY400 - it says all
+                self._changes.bad(
+                    ("stream", stream),
+                    logger,
+                    "stream %s is damaged: %s",
+                    stream,
+                    error,
+                    level=logging.ERROR,
+                )
         if unreadable:  # nobody knows which followers are theirs: remove none
-            logger.warning("index entries that cannot be read here: %s", ", ".join(unreadable))
+            shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
+            text = "%d index entries cannot be read here: %s"
+            self._changes.bad("index", logger, text, len(unreadable), shown)
             unnamed.clear()
+        else:
+            self._changes.good("index", logger, "all index entries can be read again")
+            self.connection.observer.note_index(
+                told, {entry.uid for entry in found.values()}, set(found)
+            )
         self._orphans = unnamed
 
     async def _sweep_stream(self, keys: StreamKeys, named: dict[str, str]) -> set[str]:
@@ -526,10 +575,17 @@ class Host:
                         continue
                     await appender.read()
                     await appender.save()
+                    self._changes.good(("laggard", uid), logger)
                 except (NotFound, ModelGone):
                     continue  # deleted meanwhile
                 except SetAside:
-                    logger.warning("model %s cannot advance; the log no longer waits for it", name)
+                    self._changes.bad(
+                        ("laggard", uid),
+                        logger,
+                        "model %s cannot advance; the log no longer waits for it",
+                        name,
+                        extra={"model": name},
+                    )
                     await models.set_aside(self.connection, keys, uid)
 
 

@@ -298,6 +298,10 @@ class Replica:
             or self.changed_names() >= every_names
         )
 
+    def unsaved_s(self, now_s: float) -> float:
+        """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
+        return 0.0 if self.is_saved() else max(0.0, now_s - self._unsaved_since_s)
+
     def changed_names(self) -> int:
         """Return how many stored values would have to be written."""
         return sum(v.changed_count() for v in self.fold.vectors().values())

@@ -94,8 +94,12 @@ class Scraping:
 
     def _page(self) -> Page:
         host = self._host
-        rows = [_row(appender) for appender in self._told() if not appender.replica.between]
-        return self._observer.page(len(host), self._feeds(), rows, dict(self._labels))
+        rows = [
+            _row(appender, host.connection.lost)
+            for appender in self._told()
+            if not appender.replica.between
+        ]
+        return self._observer.page(host.open_count, self._feeds(), rows, dict(self._labels))
 
     async def _ask_for_labels(self) -> None:
         """Read the counts of labels of the streams in use, once a second at most."""
@@ -129,7 +133,7 @@ class Scraping:
         return itertools.islice(self._host.recent(), self._observer.most_models)
 
 
-def _row(appender: Appender) -> Row:
+def _row(appender: Appender, lost: bool) -> Row:
     replica, now_s = appender.replica, asyncio.get_running_loop().time()
     fold = replica.fold
     account = fold.learner.accounting
@@ -146,7 +150,7 @@ def _row(appender: Appender) -> Row:
         fold.labelled,
         fold.delay_ms,
         replica.log_events,
-        appender.age_s() if appender.failing else 0.0,
+        appender.age_s() if appender.failing and lost else 0.0,
         replica.unsaved_s(now_s),
         appender.queued,
     )

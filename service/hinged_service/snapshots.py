@@ -99,6 +99,7 @@ class Saver:
             await asyncio.wait([self._task])
 
     async def _save(self, replica: Replica) -> None:
+        changes, key = self._connection.observer.changes, ("snapshot", self._keys.uid)
         try:
             whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
             saved = await self._save_once(replica, full=whole)
@@ -108,10 +109,20 @@ class Saver:
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved == "lost":
                 self._on_lost(replica)
+            changes.good(key, logger, "model %s: snapshots are saved again", self._keys.uid)
         except ServiceError:  # the names stay marked; the next append or read tells the log
             self._not_before_s = self._loop.time() + _PAUSE_S
-        except Exception:
-            logger.exception("model %s: a snapshot failed", self._keys.uid)
+        except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
+            self._not_before_s = self._loop.time() + _PAUSE_S
+            changes.bad(
+                key,
+                logger,
+                "model %s: no snapshot can be saved: %s",
+                self._keys.uid,
+                type(error).__name__,
+                level=logging.ERROR,
+                exc_info=True,
+            )
         finally:
             self._task = None
 
@@ -170,8 +181,13 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
             retry_after_s=60,
         ) from None
     except (DamagedState, hinged.InvalidState) as error:
-        logger.error(  # noqa: TRY400 - one line for the operator, the cause is in it
-            "model %s: %s; folding the log from the model's base instead", entry.uid, error
+        connection.observer.changes.bad(
+            ("damaged", entry.uid),
+            logger,
+            "model %s: %s; folding the log from the model's base instead",
+            entry.uid,
+            error,
+            level=logging.ERROR,
         )
     return await _at_origin(connection, keys, entry, None, chunk)
 

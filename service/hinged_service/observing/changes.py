@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["Changes"]
 
 _MOST = 1_000
+
+
+class _Told(NamedTuple):
+    text: str
+    at_s: float
+    again: int
 
 
 class Changes:
@@ -21,7 +28,7 @@ class Changes:
     """
 
     def __init__(self) -> None:
-        self._bad: OrderedDict[Hashable, str] = OrderedDict()
+        self._bad: OrderedDict[Hashable, _Told] = OrderedDict()
 
     def bad(
         self,
@@ -31,6 +38,7 @@ class Changes:
         *args: object,
         level: int = logging.WARNING,
         exc_info: bool = False,
+        every_s: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         """Log a bad state unless it was already.
@@ -41,20 +49,32 @@ class Changes:
             What is in that state.
         logger, message, args, level, exc_info, extra
             As for `logging`.
+        every_s
+            After how many seconds it is logged again if it goes on, with how often it was seen.
 
         """
-        text = message % args if args else message
-        if self._bad.get(key) == text:
-            return
-        self._bad[key] = text
+        text, now_s = message % args if args else message, time.monotonic()
+        known = self._bad.get(key)
+        seen = ""
+        if known is not None and known.text == text:
+            if every_s is None or now_s - known.at_s < every_s:
+                self._bad[key] = known._replace(again=known.again + 1)
+                return
+            seen = f" (and {known.again} times more since it was last told)"
+        self._bad[key] = _Told(text, now_s, 0)
         self._bad.move_to_end(key)
         if len(self._bad) > _MOST:
             self._bad.popitem(last=False)
-        logger.log(level, text, exc_info=exc_info, extra=extra)
+        logger.log(level, "%s%s", text, seen, exc_info=exc_info, extra=extra)
 
     def good(
-        self, key: Hashable, logger: logging.Logger, message: str = "", *args: object, **extra: Any
+        self,
+        key: Hashable,
+        logger: logging.Logger,
+        message: str = "",
+        *args: object,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         """Log that a bad state is over, if it was told of and there is a message."""
         if self._bad.pop(key, None) is not None and message:
-            logger.warning(message, *args, extra=extra or None)
+            logger.warning(message, *args, extra=extra)

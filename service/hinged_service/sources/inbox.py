@@ -25,6 +25,7 @@ import contextlib
 import functools
 import logging
 import random
+from collections.abc import Hashable
 
 from hinged_service.appender import Appender
 from hinged_service.codec import DamagedState
@@ -67,6 +68,7 @@ class Inboxes:
 
     def __init__(self, host: Host, settings: Settings) -> None:
         self._host = host
+        self._changes = host.connection.observer.changes
         self._poll_s = settings.inbox_poll_ms / 1000
         self._index: dict[str, str] = {}
         self._index_s = -1e9
@@ -97,10 +99,11 @@ class Inboxes:
                 await self._look()
             except ServiceError:  # Redis is away
                 pause_s = min(2 * pause_s, max(_LONGEST_PAUSE_S, self._poll_s))
-            except Exception:
-                logger.exception("looking into the inboxes failed")
+            except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
+                self._tell("inboxes", "no inbox can be looked into", error, exc_info=True)
                 pause_s = max(_ASIDE_S, self._poll_s)
             else:
+                self._changes.good("inboxes", logger, "inboxes are looked into again")
                 pause_s = max(self._poll_s, (self._loop.time() - began_s) / _IDLE_SHARE)
 
     async def _look(self) -> None:
@@ -139,6 +142,7 @@ class Inboxes:
             for _ in range(_TURN):
                 if not await self._take_one(stream):
                     break
+            self._changes.good(("inbox", stream), logger, "the inbox of %s works again", stream)
         except SetAside:
             wait_s = _ASIDE_S
         except (NotFound, ModelGone):  # deleted meanwhile
@@ -147,13 +151,18 @@ class Inboxes:
         except ServiceError:
             wait_s = _SHORT_S
         except DamagedState as error:
-            logger.error("inbox of stream %s: %s", stream, error)  # noqa: TRY400 - it says all
+            self._tell(("inbox", stream), f"the inbox of {stream}", error)
             wait_s = _ASIDE_S
-        except Exception:
-            logger.exception("inbox of stream %s", stream)
+        except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
+            self._tell(("inbox", stream), f"the inbox of {stream}", error, exc_info=True)
             wait_s = _ASIDE_S
         if wait_s:
             self._not_before_s[stream] = self._loop.time() + wait_s
+
+    def _tell(self, key: Hashable, what: str, error: Exception, exc_info: bool = False) -> None:
+        """Log once what keeps records in an inbox."""
+        why = type(error).__name__ if exc_info else error
+        self._changes.bad(key, logger, "%s: %s", what, why, level=logging.ERROR, exc_info=exc_info)
 
     async def _take_one(self, stream: str) -> bool:
         """Take one batch; return whether to go on at once."""
