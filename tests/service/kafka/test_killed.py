@@ -50,13 +50,13 @@ def check(server: RedisServer, rows: list[Event]) -> None:
     assert stored.weights == dict(learner.weights)
 
 
-@pytest.mark.parametrize(
-    ("count", "kills"), [(2_000, 2), pytest.param(20_000, 10, marks=pytest.mark.slow)]
-)
-def test_killed_often_it_learns_every_record_once(
-    broker: Broker, own_server: RedisServer, count: int, kills: int
-) -> None:
-    rows = named(count)
+COUNT = 20_000
+KILLS = 10
+
+
+@pytest.mark.slow
+def test_killed_often_it_learns_every_record_once(broker: Broker, own_server: RedisServer) -> None:
+    rows = named(COUNT)
     broker.create("t", PARTITIONS)
     broker.spread("t", rows, PARTITIONS)
 
@@ -64,14 +64,14 @@ def test_killed_often_it_learns_every_record_once(
         return broker.ingest(redis_url=own_server.url)
 
     def restart_redis(number: int) -> None:
-        if number == kills // 2:
+        if number == KILLS // 2:
             own_server.stop()
             own_server.start()
 
-    last = kill_often(start, lambda: taken(own_server), count, restart_redis, kills)
+    last = kill_often(start, lambda: taken(own_server), COUNT, restart_redis, KILLS)
     other = start()  # joins, takes partitions over, and leaves
     wait_until_it_reads(other)
-    wait_until(lambda: taken(own_server) == count, 120)
+    wait_until(lambda: taken(own_server) == COUNT, 120)
     stop(other)
     stop(last)
     check(own_server, rows)

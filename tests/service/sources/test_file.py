@@ -48,37 +48,37 @@ def letters(server: RedisServer) -> list[dict[str, str]]:
 CREATE = ("--model", "m", "--label", "y", "--learner", "perceptron")
 
 
-@pytest.mark.parametrize(
-    ("count", "kills"), [(2_000, 3), pytest.param(20_000, 10, marks=pytest.mark.slow)]
-)
-def test_killed_often_it_learns_every_record_once(
-    own_server: RedisServer, tmp_path: Path, count: int, kills: int
-) -> None:
-    rows = events(count)
+COUNT = 20_000
+KILLS = 10
+
+
+@pytest.mark.slow
+def test_killed_often_it_learns_every_record_once(own_server: RedisServer, tmp_path: Path) -> None:
+    rows = events(COUNT)
     path = write_csv(tmp_path / "d.csv", rows)
 
     def restart_redis(number: int) -> None:
-        if number == kills // 2:
+        if number == KILLS // 2:
             own_server.stop()
             own_server.start()
 
     last = kill_often(
         lambda: Ingest("file", str(path), *CREATE, redis_url=own_server.url),
         lambda: taken(own_server),
-        count,
+        COUNT,
         restart_redis,
-        kills,
+        KILLS,
     )
     other = Ingest("file", str(path), *CREATE, redis_url=own_server.url)  # both at once
     for one in (last, other):
         code, _, told = one.end()
         assert code == 0, told
-    assert taken(own_server) == count
+    assert taken(own_server) == COUNT
     assert weights(own_server) == learned(rows)
     assert letters(own_server) == []
     code, summary, told = Ingest("file", str(path), *CREATE, redis_url=own_server.url).end()
     assert (code, summary["records"]) == (0, 0)
-    assert f"going on after its first {count:,} records" in told
+    assert f"going on after its first {COUNT:,} records" in told
 
 
 def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(

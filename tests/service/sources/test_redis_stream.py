@@ -60,20 +60,22 @@ def letters(models: RedisServer) -> dict[str, str]:
     return {fields["offset"]: fields["reason"] for _, fields in found}
 
 
-@pytest.mark.parametrize(
-    ("count", "kills"), [(2_000, 3), pytest.param(20_000, 10, marks=pytest.mark.slow)]
-)
+COUNT = 20_000
+KILLS = 10
+
+
+@pytest.mark.slow
 def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
-    own_server: RedisServer, queue: RedisServer, count: int, kills: int
+    own_server: RedisServer, queue: RedisServer
 ) -> None:
-    rows = events(count)
+    rows = events(COUNT)
     add(queue, rows)
     others: list[Ingest] = []
 
     def meddle(number: int) -> None:
         if number == 1:
             others.append(reader(own_server, queue, "b"))
-        if number == kills // 2 + 1:
+        if number == KILLS // 2 + 1:
             others.pop().kill()
             for server in (queue, own_server):
                 server.stop()
@@ -82,11 +84,11 @@ def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
     last = kill_often(
         lambda: reader(own_server, queue, "a", "--drain"),
         lambda: taken(own_server),
-        count,
+        COUNT,
         meddle,
-        kills,
+        KILLS,
     )
-    wait_until(lambda: taken(own_server) == count, 60)
+    wait_until(lambda: taken(own_server) == COUNT, 60)
     for other in others:
         other.kill()
     code, _, told = last.end()
@@ -97,7 +99,7 @@ def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
     assert (code, summary["records"]) == (0, 0)
     with queue.client() as client:
         group: Any = client.xinfo_groups("s")[0]
-        assert (group["pending"], group["last-delivered-id"]) == (0, f"{count}-0")
+        assert (group["pending"], group["last-delivered-id"]) == (0, f"{COUNT}-0")
 
 
 def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
