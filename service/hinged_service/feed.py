@@ -196,6 +196,7 @@ class _Hub:
         self._weights = b""
         self._weighed = ("", 0.0)
         self._appender = appender
+        self._over = False
         self._watch(appender)
         self._task = asyncio.create_task(self._run())
 
@@ -230,6 +231,7 @@ class _Hub:
         return len(self._readers)
 
     def _close(self) -> None:
+        self._over = True  # an answer that comes in the same moment may swallow the cancel
         self._unwatch()
         self._feeds.forget(self.name, self)
 
@@ -284,7 +286,7 @@ class _Hub:
     async def _run(self) -> None:
         try:
             turn = 0
-            while True:
+            while not self._over:
                 await asyncio.sleep(_TICK_S)
                 turn = (turn + 1) % _TICKS_PER_SECOND
                 reason = await self._freshen(look_up=turn == 0)
