@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import ipaddress
 import logging
@@ -26,6 +27,7 @@ from uvicorn.supervisors import Multiprocess
 from hinged import __version__
 from hinged_service.commands import mount
 from hinged_service.errors import StartupError
+from hinged_service.http_protocol import BoundedProtocol
 from hinged_service.settings import Settings
 from hinged_service.sources.commands import ingest
 from hinged_service.sources.kafka_command import kafka
@@ -38,6 +40,7 @@ __all__ = ["ShortStartupErrors", "main", "worker_app"]
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
+_OPEN_FILES: Final = 65_536
 
 cli = typer.Typer(
     name="hinged",
@@ -160,6 +163,7 @@ def serve(
             err=True,
         )
         raise typer.Exit(_CANNOT_START)
+    _allow_many_connections()
     with _bind(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         typer.echo(f"hinged starts on http://{shown}:{listener.getsockname()[1]} (docs: /docs)")
@@ -174,6 +178,7 @@ def serve(
                 "hinged_service.cli:worker_app",
                 factory=True,
                 workers=workers,
+                http=BoundedProtocol,
                 log_config=_log_config(),
                 access_log=False,
                 lifespan="on",
@@ -276,6 +281,19 @@ def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
 def _on_hangup(handler: Any) -> None:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, handler)
+
+
+def _allow_many_connections() -> None:
+    """Let this process open more files than the 1,024 that many systems begin with."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _stop_when_stdin_closes() -> None:

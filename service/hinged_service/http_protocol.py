@@ -1,0 +1,99 @@
+"""What a client may do to a connection before there is a request to answer.
+
+uvicorn takes a head of any length and waits for ever for one that never ends, or for a body
+that never comes. Here a head has a limit, and a connection that only waits is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+__all__ = ["IDLE_S", "MAX_HEADERS", "MAX_HEAD_BYTES", "BoundedProtocol"]
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""A request's line and headers are refused beyond so many bytes, and what one read brings."""
+MAX_HEADERS: Final = 200
+"""A request has at most so many headers, those after its body included."""
+IDLE_S: Final = 60.0
+"""A connection from which nothing comes for so long, where a request or more of one is due, is
+closed; and so is one on which a head is not complete after twice as long."""
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with bounds."""
+
+    idle_s = IDLE_S
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = False
+        self._heads = self._head_bytes = 0
+        self._heard = False
+        self._looked_at: RequestResponseCycle | None = None
+        self._waited = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to look after a connection."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(self.idle_s, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop looking after it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless the head is too long."""
+        self._heard = True
+        heads = self._heads
+        super().data_received(data)
+        if self._in_head and self._heads == heads:
+            self._head_bytes += len(data)
+        too_long = self._head_bytes > MAX_HEAD_BYTES
+        if too_long or (self.headers is not None and len(self.headers) > MAX_HEADERS):
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        """Begin a head."""
+        self._in_head = True
+        self._heads += 1
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """End a head."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def _refuse(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(_TOO_LARGE)
+        self.transport.close()
+
+    def _look(self) -> None:
+        """Close the connection if something is due and nothing came since the last look."""
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        waits = cycle is None or cycle.response_complete
+        if waits:
+            stuck = self._waited and self._looked_at is cycle
+        else:
+            stuck = cycle.more_body and not self._heard and not self.flow.read_paused
+        if stuck:
+            self.transport.close()
+            return
+        self._waited, self._looked_at, self._heard = waits, cycle, False
+        self._timer = self.loop.call_later(self.idle_s, self._look)
