@@ -22,8 +22,14 @@ class Settings(BaseSettings):
 
     redis_url: str | None = Field(
         None,
-        description="redis://, rediss:// or unix:// address of a Redis >= 7.0 or Valkey >= 7.2. "
-        "Without it an embedded Valkey keeps its data in data_dir.",
+        repr=False,
+        description="redis://, rediss:// or unix:// address of a Redis >= 7.0 or Valkey >= 7.2, "
+        "redis+sentinel:// of Sentinels or redis+cluster:// of a cluster. Without it an embedded "
+        "Valkey keeps its data in data_dir.",
+    )
+    redis_password_file: Path | None = Field(
+        None,
+        description="File that holds the password for redis_url, read at start, if that has none.",
     )
     data_dir: Path = Field(
         Path.home() / ".local" / "share" / "hinged",
@@ -115,7 +121,9 @@ class Settings(BaseSettings):
         10_000, ge=1, description="Longest a bound certificate may fold and search, each."
     )
 
-    redis_connections: int = Field(16, ge=1, description="Connections to Redis per worker.")
+    redis_connections: int = Field(
+        16, ge=1, description="Connections per worker to Redis, to each primary of a cluster."
+    )
     redis_timeout_ms: int = Field(
         800, ge=50, description="Longest one command may take before its connection is given up."
     )

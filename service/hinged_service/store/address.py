@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, unquote
@@ -82,16 +83,24 @@ class Address:
         return f"{at} (Sentinels of {self.service})" if self.service else at
 
 
-def parse(url: str) -> Address:
+def parse(url: str, password_file: Path | None = None) -> Address:
     """Return what an address says.
 
     Options that redis-py would take and the service does not are refused: some send a
     command again whose answer was lost, others let any certificate pass.
 
+    Parameters
+    ----------
+    url
+        The address.
+    password_file
+        Holds the password, if the address does not.
+
     Raises
     ------
     StartupError
-        If it is none; the message holds nothing of it, there may be a password in it.
+        If it is none, or there is no password in the file; the message holds nothing of
+        it, there may be a password in it.
 
     """
     scheme, _, rest = url.partition("://")
@@ -112,20 +121,32 @@ def parse(url: str) -> Address:
         () if scheme == "unix" else _places(hosts, shape),
         f"/{unquote(path)}" if scheme == "unix" else "",
         _service(path) if shape == "sentinel" else "",
-        _login(userinfo, database),
+        _login(userinfo, database, password_file),
         sentinel_login,
         options,
     )
 
 
-def _login(userinfo: str, database: int) -> dict[str, Any]:
+def _login(userinfo: str, database: int, password_file: Path | None) -> dict[str, Any]:
     user, _, password = userinfo.partition(":")
     login: dict[str, Any] = {"db": database}
     if user:
         login["username"] = unquote(user)
     if password:
         login["password"] = unquote(password)
+    elif password_file is not None:
+        login["password"] = _read(password_file)
     return login
+
+
+def _read(file: Path) -> str:
+    try:
+        password = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"The file of the Redis password cannot be read: {error}.") from error
+    if not password:
+        raise StartupError(f"The file of the Redis password, {file}, is empty.")
+    return password
 
 
 def _service(path: str) -> str:

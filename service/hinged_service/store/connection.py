@@ -61,7 +61,7 @@ class Connection:
         self.observer = observer or Observer()
         self._answering = Answering(self.observer)
         self._timeout_s = settings.redis_timeout_ms / 1000
-        address = parse(url)
+        address = parse(url, settings.redis_password_file)
         self._of_cluster = address.shape == "cluster"
         shape = _SHAPES[address.shape]
         self._servers: Shape = shape(address, settings.redis_connections, self._timeout_s)

@@ -40,7 +40,8 @@ async def opened(settings: Settings, observer: Observer | None = None) -> AsyncI
     embedded = EmbeddedServer(settings.data_dir)
     url = await asyncio.to_thread(embedded.acquire)
     try:
-        async with _connected(url, settings, observer) as connection:
+        own = settings.model_copy(update={"redis_password_file": None})
+        async with _connected(url, own, observer) as connection:
             yield connection
     finally:
         await asyncio.to_thread(embedded.release)
