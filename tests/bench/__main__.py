@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.bench import (
     arrays,
+    cluster,
     doors,
     http_calls,
     learners,
@@ -46,6 +47,7 @@ def main() -> None:
         "restart": ("Restart", _restart),
         "sizes": ("What things weigh", _sizes),
         "scale": ("Growth with models, features and workers", _scale),
+        "cluster": ("A million models on a cluster, simulated", _cluster),
     }
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
@@ -105,6 +107,10 @@ def _sizes(folder: Path, quick: bool) -> list[Row]:
 
 def _scale(folder: Path, quick: bool) -> list[Row]:
     return scale.measure(folder, 1, 1, 100) if quick else scale.measure(folder, 3, 2, 10_000)
+
+
+def _cluster(_: Path, quick: bool) -> list[Row]:
+    return cluster.measure(1, 100_000) if quick else cluster.measure(3, 1_000_000)
 
 
 def _machine() -> str:
