@@ -11,7 +11,8 @@ const SHORTEST_MS = 30_000;
  * A chart of one or more lines.
  *
  * @param title what it shows, for those who cannot see it
- * @param lines each `{key, label, step?}`; `key` names a field of the samples
+ * @param lines each `{key, label, sparse?}`; `key` names a field of the samples, and a sparse line
+ *   has values in few of them: they are joined and dotted
  * @param format how a value is written
  * @param range `[low, high]`, each a number or null for what the values need
  */
@@ -20,7 +21,6 @@ export class LineChart {
     Object.assign(this, { title, lines, format, range, height });
     this.samples = [];
     this.marks = [];
-    this.levels = [];
     this.svg = s("svg", { role: "img", class: "chart" });
     this.readout = h("p", { class: "readout", "aria-hidden": "true" });
     this.legend = h("ul", { class: "legend" });
@@ -34,9 +34,9 @@ export class LineChart {
     }).observe(this.node);
   }
 
-  /** Show samples `{t, …}` in order of time, marks `{t, kind, text}` and levels `{label, value}`. */
-  draw(samples, marks = [], levels = []) {
-    Object.assign(this, { samples, marks, levels });
+  /** Show samples `{t, …}` in order of time and marks `{t, kind, text}`. */
+  draw(samples, marks = []) {
+    Object.assign(this, { samples, marks });
     if (this.waiting) return;
     this.waiting = requestAnimationFrame(() => { this.waiting = null; this.#render(); });
   }
@@ -50,7 +50,7 @@ export class LineChart {
     const last = this.samples.at(-1)?.t ?? Date.now();
     const first = Math.min(this.samples[0]?.t ?? last, last - SHORTEST_MS);
     const values = this.samples.flatMap((one) => this.lines.map((line) => one[line.key]));
-    const [low, high] = extent([...values, ...this.levels.map((level) => level.value)], 0.08);
+    const [low, high] = extent(values, 0.08);
     const from = this.range[0] ?? low;
     const to = this.range[1] ?? Math.max(high, from + 1e-9);
     return {
@@ -71,16 +71,17 @@ export class LineChart {
       s("title", null, this.#summary()),
       this.#axes(x, y, times, values),
       this.marks.filter((mark) => mark.t >= times[0] && mark.t <= times[1]).map((mark) => this.#mark(mark, x)),
-      this.levels.map((level) => this.#level(level, x, y)),
-      this.lines.map((line, i) => s("path", { class: `line c${i}`, d: this.#path(line, x, y) })),
+      this.lines.map((line, i) => [
+        s("path", { class: `line c${i}`, d: this.#path(line, x, y) }),
+        line.sparse ? this.#dots(line, i, x, y) : null,
+      ]),
       this.#cursor(x, y),
     );
     this.#legend();
   }
 
   #summary() {
-    const last = this.samples.at(-1);
-    const parts = this.lines.map((line) => `${line.label} ${this.format(last?.[line.key])}`);
+    const parts = this.lines.map((line) => `${line.label} ${this.format(this.#latest(line))}`);
     const marks = this.marks.length ? `; marks: ${this.marks.slice(-5).map((mark) => mark.text).join(", ")}` : "";
     return `${this.title}. Latest: ${parts.join(", ")}${marks}`;
   }
@@ -111,14 +112,9 @@ export class LineChart {
     );
   }
 
-  #level(level, x, y) {
-    const at = y(level.value);
-    return s(
-      "g",
-      { class: "level" },
-      s("line", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: at, y2: at }),
-      s("text", { x: this.width - MARGIN.right, y: at - 4, "text-anchor": "end" }, `${level.label} ${this.format(level.value)}`),
-    );
+  #dots(line, i, x, y) {
+    return this.samples.filter((one) => Number.isFinite(one[line.key])).map((one) =>
+      s("circle", { class: `dot c${i}`, cx: x(one.t), cy: y(one[line.key]), r: 3.5 }));
   }
 
   #path(line, x, y) {
@@ -126,7 +122,10 @@ export class LineChart {
     let pen = "M";
     for (const one of this.samples) {
       const value = one[line.key];
-      if (value === null || value === undefined) { pen = "M"; continue; }
+      if (value === null || value === undefined) {
+        if (!line.sparse) pen = "M";
+        continue;
+      }
       path += `${pen}${x(one.t).toFixed(1)} ${y(value).toFixed(1)}`;
       pen = "L";
     }
@@ -153,12 +152,16 @@ export class LineChart {
   }
 
   #legend() {
-    const last = this.samples.at(-1);
     if (this.legend.childElementCount !== this.lines.length) {
       put(this.legend, this.lines.map((line, i) =>
         h("li", { class: `c${i}` }, h("span", { class: "swatch" }), line.label, " ", h("b"))));
     }
-    this.lines.forEach((line, i) => say(this.legend.children[i].querySelector("b"), this.format(last?.[line.key])));
+    this.lines.forEach((line, i) => say(this.legend.children[i].querySelector("b"), this.format(this.#latest(line))));
+  }
+
+  #latest(line) {
+    const known = line.sparse ? this.samples.findLast((one) => one[line.key] !== undefined) : this.samples.at(-1);
+    return known?.[line.key];
   }
 }
 

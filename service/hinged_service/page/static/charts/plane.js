@@ -2,7 +2,7 @@
 // features, the sides of the decision in two colours, and the boundary between them. The model is
 // asked on a grid of points, so the picture is true for every learner and pipeline.
 
-import { h, put, s } from "../dom.js";
+import { h, put, s, say } from "../dom.js";
 import { label, number } from "../format.js";
 import { boundary, upsampled } from "./contour.js";
 import { linear, ticks } from "./scale.js";
@@ -21,8 +21,12 @@ export class Plane {
     this.names = ["", ""];
     this.classes = [];
     this.field = null;
+    this.under = s("g");
+    this.line = s("g");
+    this.over = s("g");
+    this.caption = s("title");
     this.canvas = h("canvas", { class: "shade", width: FINE, height: FINE, "aria-hidden": "true" });
-    this.svg = s("svg", { role: "img", class: "chart over" });
+    this.svg = s("svg", { role: "img", class: "chart over" }, this.caption, this.under, this.line, this.over);
     this.window = h("div", { class: "window" }, this.canvas);
     this.node = h("div", { class: "plot plane" }, this.window, this.svg);
     this.width = 0;
@@ -56,7 +60,7 @@ export class Plane {
       const share = Math.min(1, (now - began) / GLIDE_MS);
       const mixed = before ? fine.map((value, i) => before[i] + (value - before[i]) * share) : fine;
       this.field = { values: mixed, n: size, binary };
-      this.#render();
+      this.#renderField();
       if (before && share < 1 && !document.hidden) this.gliding = requestAnimationFrame(step);
       else this.field.values = fine;
     };
@@ -95,18 +99,27 @@ export class Plane {
 
   #render() {
     if (!this.width || !this.svg.isConnected) return;
-    const x = linear(this.range.x, [MARGIN.left, this.width - MARGIN.right]);
-    const y = linear(this.range.y, [this.height - MARGIN.bottom, MARGIN.top]);
-    this.#paint(this.#colors());
+    const { x, y } = this.#scales();
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
-    put(
-      this.svg,
-      s("title", null, this.#summary()),
-      this.#axes(x, y),
-      this.#boundary(x, y),
-      this.points.map((point) => this.#point(point, x, y)),
-    );
+    say(this.caption, this.#summary());
+    put(this.under, this.#axes(x, y));
+    put(this.over, this.points.map((point) => this.#point(point, x, y)));
+    this.#renderField();
+  }
+
+  #renderField() {
+    if (!this.width || !this.svg.isConnected) return;
+    const { x, y } = this.#scales();
+    this.#paint(this.#colors());
+    put(this.line, this.#boundary(x, y));
+  }
+
+  #scales() {
+    return {
+      x: linear(this.range.x, [MARGIN.left, this.width - MARGIN.right]),
+      y: linear(this.range.y, [this.height - MARGIN.bottom, MARGIN.top]),
+    };
   }
 
   #summary() {
@@ -130,7 +143,7 @@ export class Plane {
   }
 
   #boundary(x, y) {
-    if (!this.field?.binary) return null;
+    if (!this.field?.binary) return [];
     const { values, n } = this.field;
     const px = linear([0, n - 1], [x(this.range.x[0]), x(this.range.x[1])]);
     const py = linear([0, n - 1], [y(this.range.y[0]), y(this.range.y[1])]);

@@ -5,7 +5,7 @@ import { LineChart } from "../charts/line.js";
 import { card, h, say } from "../dom.js";
 import { count, number, percent, rate } from "../format.js";
 
-const SMALL = 5000;
+const SMALL = 2000;
 
 /** Accuracy since the beginning and lately. */
 export function accuracyPanel() {
@@ -17,7 +17,7 @@ export function accuracyPanel() {
     height: 210,
   });
   return {
-    node: card("Accuracy", { class: "wide" }, chart.node, h("p", { class: "soft" }, "Each event is predicted first and learned then. Triangles mark drifts and commands.")),
+    node: card("Accuracy", null, chart.node, h("p", { class: "soft" }, "Each event is predicted first and learned then. Triangles mark drifts and commands.")),
     update({ history }) { chart.draw(history.samples, history.marks); },
   };
 }
@@ -40,13 +40,12 @@ function best(bounds) {
 export function boundPanel(name, signal) {
   const chart = new LineChart({
     title: "Mistakes and updates",
-    lines: [{ key: "updates", label: "updates" }, { key: "mistakes", label: "mistakes" }],
+    lines: [{ key: "updates", label: "updates" }, { key: "mistakes", label: "mistakes" }, { key: "bound", label: "best bound", sparse: true }],
     format: count,
-    range: [null, null],
+    range: [0, null],
   });
   const says = h("p", { class: "soft", role: "status" });
   const button = h("button", { type: "button" }, "Hold it against the theorem");
-  let levels = [];
   let last = null;
   let asked = false;
 
@@ -59,7 +58,8 @@ export function boundPanel(name, signal) {
       const [kind, bound] = best(found.bounds) ?? [];
       const window = found.start_norm === 0 ? "" : " (in the window that the log still holds)";
       if (bound) {
-        levels = found.start_norm === 0 ? [{ label: "bound", value: bound.value }] : [];
+        const now = last.samples.at(-1);
+        if (now && found.start_norm === 0) now.bound = bound.value;
         say(says, `${count(found.updates)} updates${window}; the ${kind} bound allows ${number(bound.value)} for these ${count(found.events)} events. ${found.holds ? "It holds." : "It does not hold!"}`);
       } else {
         say(says, found.notes.join(" "));
@@ -69,7 +69,7 @@ export function boundPanel(name, signal) {
       say(says, error.message);
     } finally {
       button.disabled = false;
-      if (last) chart.draw(last.samples, last.marks, levels);
+      chart.draw(last.samples, last.marks);
     }
   }
 
@@ -79,7 +79,7 @@ export function boundPanel(name, signal) {
     node: card("Mistakes and updates", null, chart.node, part),
     update({ history, info }) {
       last = history;
-      chart.draw(history.samples, history.marks, levels);
+      chart.draw(history.samples, history.marks);
       if (!info) return;
       part.hidden = info.spec.learner.type !== "perceptron";
       if (!asked && !part.hidden && info.events > 0 && info.events <= SMALL) ask();

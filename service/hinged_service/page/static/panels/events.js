@@ -40,7 +40,7 @@ export function eventsPanel() {
     rows,
   );
   return {
-    node: card("Latest events", { class: "wide" }, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latest events" }, table)),
+    node: card("Latest events", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latest events" }, table)),
     update({ history }) {
       const last = history.outcomes.at(-1);
       if (last === newest) return;

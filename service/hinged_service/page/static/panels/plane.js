@@ -10,7 +10,7 @@ const GRID = 25;
 const NAMES = 60;
 
 /** The plane, which asks the model where its boundary is whenever the model has moved. */
-export function planePanel(name, signal, { title = "Two features", wanted = null, wide = "wide", pause_ms = 1000 } = {}) {
+export function planePanel(name, signal, { title = "Two features", wanted = null, pause_ms = 1000 } = {}) {
   const plane = new Plane({ title });
   const selects = ["across", "up"].map((where) => h("select", { "aria-label": `Feature ${where}` }));
   const note = h("p", { class: "soft" });
@@ -60,7 +60,8 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
     const features = numericFeatures(history.outcomes);
     controls.hidden = features.length < 2;
     plane.node.hidden = features.length < 2;
-    say(note, features.length < 2 ? "The picture needs two numeric features; it comes with the events." : "");
+    const others = features.length > 2 ? "The boundary is drawn where the other features have their mean." : "";
+    say(note, features.length < 2 ? "The picture needs two numeric features; it comes with the events." : others);
     if (features.length < 2) return;
     choose(features);
     const events = history.outcomes.filter((one) => chosen.every((f) => typeof one.x?.[f] === "number"));
@@ -110,7 +111,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
   }
 
   return {
-    node: card(title, { class: wide }, controls, plane.node, note),
+    node: card(title, null, controls, plane.node, note),
     update(now) {
       if (!now.info) return;
       state = now;

@@ -73,12 +73,19 @@ export function modelView(name, signal) {
   const controls = commands(name, says);
   const checkpoints = checkpointsPanel(name, signal);
   const challengers = challengersPanel(name, signal);
-  const panels = [
-    numbersPanel(), accuracyPanel(), weightsPanel(), planePanel(name, signal), tryPanel(name), boundPanel(name, signal),
-    marginsPanel(), throughputPanel(), confusionPanel(), challengers, labelsPanel(), checkpoints, eventsPanel(), specPanel(),
+  const numbers = numbersPanel();
+  const wide = [
+    [accuracyPanel()], [planePanel(name, signal)], [boundPanel(name, signal), throughputPanel()],
+    [marginsPanel(), confusionPanel()], [eventsPanel()],
   ];
-  const [numbers, ...cards] = panels;
-  const body = h("div", null, numbers.node, h("div", { class: "grid" }, cards.map((one) => one.node)));
+  const narrow = [weightsPanel(), tryPanel(name), challengers, checkpoints, labelsPanel(), specPanel()];
+  const panels = [numbers, ...wide.flat(), ...narrow];
+  const body = h("div", null, numbers.node, h(
+    "div",
+    { class: "columns" },
+    h("div", { class: "column" }, wide.map((row) => (row.length === 1 ? row[0].node : h("div", { class: "pair" }, row.map((one) => one.node))))),
+    h("div", { class: "column" }, narrow.map((one) => one.node)),
+  ));
   let waiting = null;
   let saidAt = 0;
 

@@ -71,10 +71,10 @@ const COLUMNS = [
   ["Model", ""],
   ["Learner", ""],
   ["Events", "num"],
-  ["per s", "num"],
+  ["Per s", "num"],
   ["Accuracy", "num"],
-  ["lately", "num"],
-  ["", ""],
+  ["Lately", "num"],
+  ["Trend", ""],
   ["Mistakes", "num"],
   ["Drift", ""],
   ["Fresh", "num"],
@@ -100,6 +100,23 @@ export function overviewView(_, signal) {
   );
   const filter = h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find a model by name" });
   const note = h("p", { class: "soft", role: "status" });
+  const tiles = new Map();
+  const totals = h("dl", { class: "tiles", hidden: true }, ["Models", "Events", "Events per s", "Mistakes", "Drifts"].map((one) => {
+    tiles.set(one, h("dd", null, "–"));
+    return h("div", { class: "tile" }, h("dt", null, one), tiles.get(one));
+  }));
+
+  function sumUp(found) {
+    const sum = (of) => found.models.reduce((total, model) => total + (of(model) ?? 0), 0);
+    const streams = new Map(found.models.filter((model) => !model.problem).map((model) => [model.stream, perSecond(seen.get(model.name))]));
+    say(tiles.get("Models"), count(found.total));
+    say(tiles.get("Events"), count(sum((model) => model.events)));
+    say(tiles.get("Events per s"), rate([...streams.values()].reduce((total, one) => total + (one ?? 0), 0)));
+    say(tiles.get("Mistakes"), count(sum((model) => model.mistakes)));
+    say(tiles.get("Drifts"), count(sum((model) => model.drifts)));
+    totals.hidden = found.total === 0;
+  }
+
   const body = h("div", null, h("p", { class: "soft" }, "Looking…"));
 
   async function refresh() {
@@ -107,6 +124,7 @@ export function overviewView(_, signal) {
       const found = await get(`v1/overview?count=50&match=${encodeURIComponent(filter.value)}`, signal);
       const none = found.total === 0 && filter.value === "";
       put(rows, found.models.map((model) => row(model, Date.now())));
+      sumUp(found);
       const wanted = none ? "none" : "table";
       if (body.dataset.shows !== wanted) {
         body.dataset.shows = wanted;
@@ -126,6 +144,7 @@ export function overviewView(_, signal) {
     "div",
     null,
     h("div", { class: "headline" }, h("h1", null, "Models"), h("span", { class: "grow" }), filter, h("a", { class: "button main", href: "#/new" }, "Create a model")),
+    totals,
     body,
     note,
   );

@@ -14,9 +14,9 @@ const PLAY_MS = 700;
 function player(example, signal) {
   const name = `example-${example.key}`;
   const history = new History();
-  history.addPast(example.events.map((one, i) => ({ ...one, y_pred: one.y, position: "", number: i })));
+  history.outcomes = example.events.map((one, number) => ({ ...one, y_pred: one.y, past: true, number }));
   const state = { history, info: null, weights: null };
-  const plane = planePanel(name, signal, { title: "The boundary", wanted: example.plane ?? ["a", "b"], wide: "", pause_ms: 0 });
+  const plane = planePanel(name, signal, { title: "The boundary", wanted: example.plane ?? ["a", "b"], pause_ms: 0 });
   const bars = new Bars({ title: "The weights" });
   const says = h("p", { class: "verdict", role: "status" }, "Press “Next event”: it is predicted first and learned then.");
   const facts = h("p", { class: "soft" });
@@ -132,13 +132,13 @@ function player(example, signal) {
     wrong,
     h(
       "div",
-      { class: "grid" },
-      plane.node,
-      card("The weights", null, bars.node, facts),
+      { class: "columns" },
+      h("div", { class: "column" }, plane.node),
+      h("div", { class: "column" }, card("The weights", null, bars.node, facts),
       card("The events", null, h("table", { class: "rows" },
         h("thead", null, h("tr", null, features.map((feature) => h("th", { scope: "col", class: "num" }, feature)), h("th", { scope: "col" }, "label"), h("th", { scope: "col" }, "says now"))),
         h("tbody", null, rows))),
-      card("The spec", null, h("pre", { tabindex: 0 }, JSON.stringify(example.spec, null, 2))),
+      card("The spec", null, h("pre", { tabindex: 0 }, JSON.stringify(example.spec, null, 2)))),
     ),
   );
 }
