@@ -22,7 +22,7 @@ class Row:
     target
         What must hold for the median; `None` for a quantity shown for information.
     at_most
-        Whether the target bounds the value from above.
+        Whether the target bounds the value from above, or a ratio is better if smaller.
     aim
         A better value that is hoped for.
 
@@ -34,6 +34,13 @@ class Row:
     target: float | None = None
     at_most: bool = False
     aim: float | None = None
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether a smaller value is the better one; rates, ratios and shares grow for the better."""
+        if self.unit.endswith("/s") or self.unit in ("×", ""):
+            return self.at_most
+        return True
 
     def cells(self) -> list[str]:
         """Return the row as the table shows it."""

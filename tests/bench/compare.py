@@ -1,0 +1,82 @@
+"""Two runs side by side: what became slower beyond what the rounds of one run differ by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.bench.table import Row, shown
+
+__all__ = ["changes", "read", "write"]
+
+LEAST = 0.05
+"""Smaller changes are not told, however little the rounds differ."""
+
+Sections = Mapping[str, Sequence[Row]]
+
+
+def write(path: Path, machine: str, sections: Sections) -> None:
+    """Keep every value of a run as JSON."""
+    rows = {
+        title: [
+            {"name": r.name, "unit": r.unit, "at_most": r.at_most, "values": list(r.values)}
+            for r in found
+        ]
+        for title, found in sections.items()
+    }
+    path.write_text(json.dumps({"machine": machine, "sections": rows}) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> dict[str, list[Row]]:
+    """Return the rows that `write` kept.
+
+    Raises
+    ------
+    ValueError
+        The file was not written by `write`.
+
+    """
+    try:
+        kept: Any = json.loads(path.read_text(encoding="utf-8"))["sections"]
+        return {title: [Row(**row) for row in rows] for title, rows in kept.items()}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} holds no results of this command: {error}") from None
+
+
+def changes(old: Sections, new: Sections) -> list[str]:
+    """Return a line for each quantity of both runs that is worse now, the worst first.
+
+    Worse means that the medians differ by more than 5 %, and that no round of the
+    new run was as good as any of the old one.
+    """
+    before = {(title, row.name): row for title, rows in old.items() for row in rows}
+    found: list[tuple[float, str]] = []
+    for title, rows in new.items():
+        for row in rows:
+            was = before.get((title, row.name))
+            if was is None or was.unit != row.unit or not (was.values and row.values):
+                continue
+            factor = _worse(was, row)
+            if factor > 1 + LEAST:
+                found.append((factor, _line(title, was, row, factor)))
+    return [line for _, line in sorted(found, reverse=True)]
+
+
+def _worse(was: Row, row: Row) -> float:
+    """Return how many times worse the median is, 1 if the rounds of both runs overlap."""
+    if row.less_is_better:
+        apart, factor = min(row.values) > max(was.values), (median(row.values), median(was.values))
+    else:
+        apart, factor = max(row.values) < min(was.values), (median(was.values), median(row.values))
+    return factor[0] / factor[1] if apart and factor[1] > 0 else 1.0
+
+
+def _line(title: str, was: Row, row: Row, factor: float) -> str:
+    old, new = (
+        f"{shown(median(r.values))} ({shown(min(r.values))}–{shown(max(r.values))})"
+        for r in (was, row)
+    )
+    return f"{title}: {row.name}: {old} → {new} {row.unit}, {factor:.2f} times worse"
