@@ -152,6 +152,8 @@ class Appender(Committer):
             raise NotFound("There is no such checkpoint.")
         if reply.kind == "gone":
             raise ModelGone("The model was deleted.")
+        if reply.kind == "other":
+            await self.read()  # which tells why, and that this replica is of no use any more
         if reply.position is None:
             raise Unavailable("The command came too late.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s

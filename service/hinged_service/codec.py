@@ -23,7 +23,7 @@ import hinged
 from hinged_service.keys import VECTORS
 
 __all__ = [
-    "FOLD_TAG",
+    "Barrier",
     "DamagedState",
     "Mark",
     "OtherVersion",
@@ -35,17 +35,15 @@ __all__ = [
     "encode_field",
     "encode_name",
     "encode_state",
+    "fold_tag",
     "place",
 ]
 
 SCHEMA = 1
-FOLD_TAG = (
+_FOLD_TAG = (
     f"hinged-{hinged.FOLD_VERSION} river-{metadata.version('river')} "
     f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
 )
-"""The versions that decide the arithmetic: sums are River's, and some rules take logarithms and
-powers from the platform's mathematical library."""
-
 _MARKER = "\x00json:"
 _ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _CHAIN = re.compile(r"[0-9a-f]{40}")
@@ -57,6 +55,15 @@ class DamagedState(ValueError):
 
 class OtherVersion(Exception):
     """A sound state of a version of the service that may fold otherwise; the text names it."""
+
+
+def fold_tag() -> str:
+    """Return the versions that decide this process's arithmetic.
+
+    Sums are River's, and some rules take logarithms and powers from the platform's
+    mathematical library. Processes of one tag fold alike, bit for bit.
+    """
+    return _FOLD_TAG
 
 
 class Position(NamedTuple):
@@ -115,6 +122,22 @@ class Mark(NamedTuple):
     id: str
     bytes: int
     events: int
+
+
+class Barrier(NamedTuple):
+    """The last upgrade of a model.
+
+    Parameters
+    ----------
+    id
+        The id of its entry in the log.
+    start
+        The id of the entry at which the snapshot stood that the new version went on from.
+
+    """
+
+    id: str
+    start: str
 
 
 def encode_name(name: Hashable) -> str:
@@ -270,7 +293,7 @@ def encode_state(
     """
     fields = {
         "schema": str(SCHEMA),
-        "fold": FOLD_TAG,
+        "fold": fold_tag(),
         "position": position.id,
         "chain": position.chain,
         "scalars": json.dumps(scalars, allow_nan=False, sort_keys=True),
@@ -282,12 +305,13 @@ def encode_state(
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A decoded state hash; the parameters of `encode_state`."""
+    """A decoded state hash; the parameters of `encode_state`, and who folds on from there."""
 
     position: Position
     scalars: dict[str, Any]
     sizes: dict[str, int]
     marks: list[Mark]
+    fold: str = ""
 
 
 def decode_state(fields: Mapping[str, str]) -> StoredState:
@@ -298,13 +322,13 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
     DamagedState
         If the digest or the form is wrong.
     OtherVersion
-        If it is whole, but of another schema or fold tag.
+        If it is whole, but of another schema.
 
     """
     rest = {name: value for name, value in fields.items() if name != "digest"}
     if fields.get("digest") != _digest(rest):
         raise DamagedState("the stored state does not match its digest")
-    if (rest.get("schema"), rest.get("fold")) != (str(SCHEMA), FOLD_TAG):
+    if rest.get("schema") != str(SCHEMA):
         raise OtherVersion(f"{rest.get('fold')}, schema {rest.get('schema')}")
     try:
         return StoredState(
@@ -312,6 +336,7 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
             scalars=dict(json.loads(rest["scalars"])),
             sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},
             marks=[_mark(*mark) for mark in json.loads(rest["marks"])],
+            fold=rest["fold"],
         )
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedState(f"the stored state is damaged: {error}") from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from hinged_service.batching import (
@@ -38,7 +38,7 @@ from hinged_service.fold import Result
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
-from hinged_service.snapshots import Saver, load_replica
+from hinged_service.snapshots import Saver, folded_elsewhere, load_replica
 from hinged_service.spec import IndexEntry
 from hinged_service.store import checkpoints, logs, models
 from hinged_service.store.connection import Connection
@@ -61,8 +61,8 @@ _SMALL_BYTES = 2**16
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
-class _CheckpointGone(Exception):
-    """An entry restores a checkpoint that was dropped since: a snapshot is past it."""
+class _SnapshotTells(Exception):
+    """What the log says next can only be followed from the stored snapshot; the text tells why."""
 
 
 class Committer:
@@ -502,7 +502,7 @@ class Committer:
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
         outcomes: list[Result] | None = None
-        folded = await self._fold_between(reply.entries)
+        folded = await self._fold_between(reply)
         if not folded or reply.kind == "replay" or reply.more:
             outcomes = await self._fold_through(own)
             if outcomes is None and not await self._is_past(own):
@@ -550,6 +550,8 @@ class Committer:
             if reply.kind == "ring":
                 self.keeps = True
                 continue
+            if reply.kind == "other":
+                raise folded_elsewhere(reply.fold)
             if reply.kind != "lost":
                 if reply.kind == "ok" and not reply.more:
                     self._note_end(sent_at_s)
@@ -603,13 +605,16 @@ class Committer:
             )
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
+            if reply.kind == "other":
+                raise folded_elsewhere(reply.fold)
             if reply.kind == "lost":
                 rebuilds += 1
                 await self._rebuild(rebuilds)
                 continue
             try:
                 outcomes = await self._fold(reply.entries, own) or outcomes
-            except _CheckpointGone as error:
+                self._check_awaited(reply.more)
+            except _SnapshotTells as error:
                 rebuilds += 1
                 await self._rebuild(rebuilds, str(error))
                 continue
@@ -621,11 +626,12 @@ class Committer:
             self.save_if_due()
         return outcomes
 
-    async def _fold_between(self, entries: Sequence[logs.Entry]) -> bool:
+    async def _fold_between(self, reply: logs.Appended) -> bool:
         """Fold what others appended; `False` if the snapshot was loaded instead."""
         try:
-            await self._fold(entries)
-        except _CheckpointGone as error:
+            await self._fold(reply.entries)
+            self._check_awaited(reply.more)
+        except _SnapshotTells as error:
             await self._rebuild(1, str(error))
             return False
         return True
@@ -636,9 +642,13 @@ class Committer:
         found = None
         began_s = self._loop.time()
         for entry in entries:
-            if entry.command is not None and (uid := self._to_restore(entry)) is not None:
-                self.replica.fold_restore(entry, await self._restored(uid, entry.position))
-                continue
+            if entry.command is not None:
+                command = self.replica.command_in(entry) or {}
+                if _is_upgrade(command) and not self.replica.passes(entry, command):
+                    raise _SnapshotTells("An upgrade went on from another snapshot")
+                if (uid := _to_restore(command)) is not None:
+                    self.replica.fold_restore(entry, await self._restored(uid, entry.position))
+                    continue
             if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
                 for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
                     began_s = await self._let_others_in(began_s)
@@ -659,11 +669,10 @@ class Committer:
         await asyncio.sleep(_PAUSE_S)
         return self._loop.time()
 
-    def _to_restore(self, entry: logs.Entry) -> str | None:
-        """Return the uid of the checkpoint that an entry tells this model to restore."""
-        command = self.replica.command_in(entry) or {}
-        uid = command.get("checkpoint")
-        return uid if command.get("do") == "restore" and isinstance(uid, str) else None
+    def _check_awaited(self, more: bool) -> None:
+        """Raise unless the upgrade under which the snapshot was loaded stands in the log."""
+        if self.replica.awaits is not None and not more:
+            raise _SnapshotTells("A failover of Redis lost an upgrade")
 
     async def _restored(self, uid: str, at: Position) -> models.Loaded | None:
         """Return the state that the entry at a position restores, `None` if there never was one.
@@ -677,7 +686,7 @@ class Committer:
         if found is None:
             stored = await models.snapshot_position(self._connection, self.keys)
             if stored.order >= at.order:
-                raise _CheckpointGone("A checkpoint that the model restored was deleted since")
+                raise _SnapshotTells("A checkpoint that the model restored was deleted since")
         return found
 
     async def _checkpoint(self, uid: str) -> models.Loaded | None:
@@ -745,6 +754,21 @@ class Committer:
         while self._task is not None:
             await asyncio.wait([self._task])
         await self.save()
+
+
+def _is_upgrade(command: Mapping[str, Any]) -> bool:
+    """Tell whether a command lets another fold tag go on with the model."""
+    return (
+        command.get("do") == "upgrade"
+        and isinstance(command.get("fold"), str)
+        and isinstance(command.get("from"), str)
+    )
+
+
+def _to_restore(command: Mapping[str, Any]) -> str | None:
+    """Return the uid of the checkpoint that a command restores."""
+    uid = command.get("checkpoint")
+    return uid if command.get("do") == "restore" and isinstance(uid, str) else None
 
 
 def _failer(reader: asyncio.Future[None]) -> Callable[[BaseException], None]:

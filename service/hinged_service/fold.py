@@ -324,6 +324,8 @@ class Fold:
                 self.reset()
             case {"do": "configure", "set": dict() as parameters}:
                 return self._configure(parameters)
+            case {"do": "upgrade", "fold": str(), "from": str()}:
+                pass  # who may fold on, and from which state, is settled before
             case _:
                 self.rejected += 1
                 return False

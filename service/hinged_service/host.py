@@ -39,6 +39,7 @@ from hinged_service.store import aliases, checkpoints, late, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 from hinged_service.switching import Switching
+from hinged_service.upgrading import Handover, take_over
 
 __all__ = ["Host"]
 
@@ -429,6 +430,31 @@ class Host:
             None if kept is None else models.Kept(kept.events, kept.bytes),
             None if spec.late_labels is None else _waiting(spec.late_labels),
         )
+
+    async def upgrade(self, name: str) -> Handover:
+        """Let this version of the service go on with a model that another one folded.
+
+        Raises
+        ------
+        NotFound
+            There is no such model.
+        Conflict, SetAside, Unavailable
+            As for `take_over`.
+
+        """
+        entry = await models.find(self.connection, name)
+        if isinstance(entry, Alias):
+            return await self.upgrade(await self.aliases.look_up(name, entry))
+        if entry is None or entry.deleting or entry.base is None:
+            raise NotFound(f"There is no model {name!r}.")
+        try:
+            done = await take_over(self.connection, self._settings, entry)
+        except ModelGone:
+            raise NotFound(f"There is no model {name!r} any more.") from None
+        self._aside.pop(entry.uid, None)
+        if self.live(name) is None:
+            self._opening_of(name)  # catch up before anybody asks
+        return done
 
     async def delete(self, name: str) -> None:
         """Delete a model; no worker can write it back.

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 import hinged
-from hinged_service.codec import Mark, Position
+from hinged_service import codec
+from hinged_service.codec import Barrier, Mark, Position
 from hinged_service.events import Event, Joined, completed, parse_joined, parse_log
 from hinged_service.fold import Detection, Fold, Late, Result
 from hinged_service.spec import ModelSpec
@@ -84,6 +85,8 @@ class Replica:
         Called with everything that is folded in.
     between
         Whether it is in the middle of an entry: no state to be shown or saved.
+    awaits
+        The model's last upgrade, as long as its entry is not folded in.
 
     Raises
     ------
@@ -106,6 +109,10 @@ class Replica:
         self.position = loaded.position
         self.stored = loaded.position.id
         self.base = loaded.position.id
+        self._loaded_at = loaded.position.id
+        self.awaits: Barrier | None = None
+        if loaded.barrier is not None and _order(loaded.barrier.id) > loaded.position.order:
+            self.awaits = loaded.barrier
         self.watchers: list[Watcher] = []
         self.between = False
         self._complete = complete
@@ -216,6 +223,20 @@ class Replica:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return command if isinstance(command, dict) and command.get("model") == self.uid else None
+
+    def passes(self, entry: Entry, command: Mapping[str, Any]) -> bool:
+        """Tell whether an upgrade in the log went on from the very snapshot that was loaded.
+
+        If it did not, this state is of another line of folds than the one that goes on.
+        An upgrade before the one awaited decides nothing any more.
+        """
+        awaited = self.awaits
+        if awaited is None:
+            return False
+        if entry.position.id != awaited.id:
+            return entry.position.order < _order(awaited.id)
+        self.awaits = None
+        return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
     def fits(self, spec: ModelSpec) -> bool:
         """Tell whether the state of a model of that spec may be this model's."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import hinged
 from hinged_service.appender import Appender
-from hinged_service.codec import FOLD_TAG
+from hinged_service.codec import fold_tag
 from hinged_service.errors import ServiceError
 from hinged_service.host import Host
 from hinged_service.observing.exposition import exposed
@@ -78,7 +78,7 @@ class Scraping:
         await self._ask_for_labels()
         page = self._page()
         gathered = await asyncio.to_thread(self._observer.gather, page)
-        return await asyncio.to_thread(exposed, gathered, hinged.__version__, FOLD_TAG, accept)
+        return await asyncio.to_thread(exposed, gathered, hinged.__version__, fold_tag(), accept)
 
     async def _publish(self) -> None:
         while True:

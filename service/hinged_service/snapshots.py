@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import hinged
-from hinged_service.codec import FOLD_TAG, DamagedState, Mark, OtherVersion, Position
+from hinged_service import codec
+from hinged_service.codec import Barrier, DamagedState, Mark, OtherVersion, Position
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.keys import ModelKeys, StreamKeys
 from hinged_service.replica import Replica
@@ -17,12 +18,13 @@ from hinged_service.spec import IndexEntry
 from hinged_service.store import checkpoints, models
 from hinged_service.store.connection import Connection
 
-__all__ = ["Saver", "load_replica"]
+__all__ = ["Saver", "folded_elsewhere", "load_replica"]
 
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
 _ENTRY_S = 0.005
+_OTHER_S = 5  # an upgrade may come any moment
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
@@ -36,7 +38,8 @@ class Saver:
     keys
         The model's.
     on_lost
-        Called with a replica whose position the log does not hold (any more).
+        Called with a replica that is not of the log's past (any more), or that workers of
+        another version were let to fold.
 
     Attributes
     ----------
@@ -107,7 +110,7 @@ class Saver:
                 saved = await self._save_once(replica, full=True)
             if saved in ("later", "incomplete"):
                 self._not_before_s = self._loop.time() + _PAUSE_S
-            if saved == "lost":
+            if saved in ("lost", "other"):
                 self._on_lost(replica)
             changes.good(key, logger, "model %s: snapshots are saved again", self._keys.uid)
         except ServiceError:  # the names stay marked; the next append or read tells the log
@@ -157,7 +160,7 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
     ModelGone
         The model does not follow its stream.
     SetAside
-        Workers of another version made the snapshot.
+        Workers of another version fold the model, or its state is lost.
     Unavailable
         Redis does not answer.
 
@@ -169,17 +172,18 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
     chunk = settings.snapshot_chunk
     try:
         loaded = await models.load_snapshot(
-            connection, keys.model(entry.uid), entry.base, chunk, settings.hold_ms
+            connection,
+            keys.model(entry.uid),
+            entry.base,
+            chunk,
+            settings.hold_ms,
+            codec.fold_tag(),
         )
         if loaded.state is not None or entry.origin is None:
             return Replica(entry.uid, entry.spec, loaded, now_s)
-        return await _at_origin(connection, keys, entry, loaded.mark, chunk)
+        return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk)
     except OtherVersion as error:
-        raise SetAside(
-            f"The model was last folded by {error}, this worker is {FOLD_TAG}: "
-            "they may not agree. Serve it with the version that made it.",
-            retry_after_s=60,
-        ) from None
+        raise folded_elsewhere(str(error)) from None
     except (DamagedState, hinged.InvalidState) as error:
         connection.observer.changes.bad(
             ("damaged", entry.uid),
@@ -189,15 +193,60 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
             error,
             level=logging.ERROR,
         )
-    return await _at_origin(connection, keys, entry, None, chunk)
+    try:
+        barrier = await models.barrier(connection, keys.model(entry.uid))
+    except DamagedState as error:
+        raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+    if barrier is not None and barrier.start != Position.parse(entry.base).id:
+        raise SetAside(
+            "The model's snapshot is damaged, and what led to it was folded by more than one "
+            "version. Have its log folded anew by this one: hinged upgrade MODEL.",
+            retry_after_s=_OTHER_S,
+        )
+    return await at_origin(connection, keys, entry, None, barrier, chunk)
 
 
-async def _at_origin(
-    connection: Connection, keys: StreamKeys, entry: IndexEntry, mark: Mark | None, chunk: int
+def folded_elsewhere(tag: str) -> SetAside:
+    """Return why a model that workers of another fold tag fold cannot be served here."""
+    return SetAside(
+        f"The model is folded by {tag}, and this worker is {codec.fold_tag()}: their arithmetic "
+        "may differ. Ask a worker of that version; when none is left, let this version go on: "
+        "hinged upgrade MODEL (or --all).",
+        retry_after_s=_OTHER_S,
+    )
+
+
+async def at_origin(
+    connection: Connection,
+    keys: StreamKeys,
+    entry: IndexEntry,
+    mark: Mark | None,
+    barrier: Barrier | None,
+    chunk: int,
 ) -> Replica:
-    """Return a model's replica as it was at its base: fresh, or as its checkpoint has it."""
+    """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
+
+    Parameters
+    ----------
+    connection, keys, entry
+        The worker's connection, the stream's keys, the model's index entry.
+    mark
+        What the log had taken until there, if it is known.
+    barrier
+        The model's last upgrade, if there was one.
+    chunk
+        Names to read in one command.
+
+    Raises
+    ------
+    SetAside
+        The checkpoint is gone or of no use.
+    Unavailable
+        Redis does not answer.
+
+    """
     base = Position.parse(entry.base or "")
-    loaded = models.Loaded(base, None, {}, mark)
+    loaded = models.Loaded(base, None, {}, mark, barrier)
     if entry.origin is not None:
         try:
             found = await checkpoints.read(connection, keys, entry.origin, chunk)
@@ -207,7 +256,7 @@ async def _at_origin(
                 retry_after_s=60,
             ) from error
         state = None if found.state is None else replace(found.state, marks=[])
-        loaded = models.Loaded(base, state, found.vectors, mark)
+        loaded = models.Loaded(base, state, found.vectors, mark, barrier)
     try:
         now_s = asyncio.get_running_loop().time()
         return Replica(entry.uid, entry.spec, loaded, now_s, complete=False)

@@ -56,6 +56,7 @@ CALLS = [
     ("POST", "/v1/models/spam/explain", {"x": {}}, {"root", "reader"}),
     ("PUT", "/v1/models/spam", SPEC, {"root"}),
     ("POST", "/v1/models/spam/freeze", None, {"root"}),
+    ("POST", "/v1/models/spam/upgrade", None, {"root"}),
     ("GET", "/v1/streams", None, {"root"}),
     ("PUT", "/v1/aliases/live", {"model": "spam"}, {"root"}),
     ("DELETE", "/v1/models/spam/checkpoints/none", None, {"root"}),

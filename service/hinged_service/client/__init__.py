@@ -36,6 +36,7 @@ from hinged_service.client.management_results import (
     Promoted,
     StreamInfo,
     StreamListed,
+    Upgraded,
 )
 from hinged_service.client.remote import RemoteClassifier
 from hinged_service.client.results import (
@@ -98,6 +99,7 @@ __all__ = [
     "TooLarge",
     "Unavailable",
     "Unreachable",
+    "Upgraded",
     "Weights",
     "WrongMediaType",
 ]

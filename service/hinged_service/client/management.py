@@ -13,6 +13,7 @@ from hinged_service.client.management_results import (
     Promoted,
     StreamInfo,
     StreamListed,
+    Upgraded,
 )
 from hinged_service.client.results import ModelListed
 
@@ -79,6 +80,20 @@ class Management:
 
         """
         return self._run(calls.command(name, "restore", {"checkpoint": checkpoint}, repeated=False))
+
+    def upgrade(self, name: str) -> Upgraded:
+        """Let the version of the service that answers go on with a model.
+
+        Versions whose arithmetic may differ do not fold the same model: those of the
+        version before answer 503 for it from then on.
+
+        Raises
+        ------
+        Conflict
+            If that version cannot; nothing was changed.
+
+        """
+        return self._run(calls.upgrade(name))
 
     def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, for good; sent once only.
@@ -230,6 +245,10 @@ class AsyncManagement:
         return await self._run(
             calls.command(name, "restore", {"checkpoint": checkpoint}, repeated=False)
         )
+
+    async def upgrade(self, name: str) -> Upgraded:
+        """Let the version that answers go on with a model, as `Client.upgrade`."""
+        return await self._run(calls.upgrade(name))
 
     async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, as `Client.make_checkpoint`."""

@@ -15,6 +15,7 @@ from hinged_service.client.management_results import (
     Promoted,
     StreamInfo,
     StreamListed,
+    Upgraded,
 )
 from hinged_service.client.results import ModelListed
 
@@ -32,6 +33,7 @@ __all__ = [
     "set_alias",
     "stream",
     "streams",
+    "upgrade",
 ]
 
 
@@ -48,6 +50,7 @@ _read_stream = msgspec.json.Decoder(StreamInfo).decode
 _read_alias = msgspec.json.Decoder(AliasInfo).decode
 _read_aliases = msgspec.json.Decoder(list[AliasInfo]).decode
 _read_promoted = msgspec.json.Decoder(Promoted).decode
+_read_upgraded = msgspec.json.Decoder(Upgraded).decode
 
 
 def command(
@@ -74,6 +77,11 @@ def command(
         body=None if body is None else encoded(body, what),
         repeated=repeated,
     )
+
+
+def upgrade(name: str) -> Call[Upgraded]:
+    """Return the call that hands a model over to the answering version; again, it does nothing."""
+    return Call("POST", model_path(name, "/upgrade"), _read_upgraded)
 
 
 def checkpoint(name: str, as_: str | None) -> Call[Checkpoint]:

@@ -6,7 +6,15 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["AliasInfo", "Checkpoint", "Follower", "Promoted", "StreamInfo", "StreamListed"]
+__all__ = [
+    "AliasInfo",
+    "Checkpoint",
+    "Follower",
+    "Promoted",
+    "StreamInfo",
+    "StreamListed",
+    "Upgraded",
+]
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -149,3 +157,22 @@ class Promoted(msgspec.Struct, frozen=True):
 
     became: Literal["ok", "moved", "made"]
     model: str | None
+
+
+class Upgraded(msgspec.Struct, frozen=True):
+    """A model that the version of the service which answered folds.
+
+    Parameters
+    ----------
+    position
+        Where in the log it went on.
+    fold
+        What decides the arithmetic from there on.
+    before
+        What decided it before; the same if nothing changed.
+
+    """
+
+    position: str
+    fold: str
+    before: str

@@ -10,6 +10,7 @@ from hinged_service.commands.failures import ABOUT_CODES
 from hinged_service.commands.keys import add as add_keys
 from hinged_service.commands.models import add as add_models
 from hinged_service.commands.streams import add as add_streams
+from hinged_service.commands.upgrades import add as add_upgrades
 
 __all__ = ["mount"]
 
@@ -23,6 +24,6 @@ def mount(cli: typer.Typer) -> None:
         The command line.
 
     """
-    for add in (add_models, add_events, add_checkpoints, add_streams, add_keys):
+    for add in (add_models, add_events, add_checkpoints, add_streams, add_upgrades, add_keys):
         add(cli)
     cli.info.epilog = ABOUT_CODES

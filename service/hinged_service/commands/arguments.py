@@ -18,6 +18,7 @@ __all__ = [
     "ClassName",
     "LearnerType",
     "Name",
+    "NameOrAll",
     "Settings",
     "StreamName",
 ]
@@ -69,6 +70,12 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME", help="The model, or an alias.", autocompletion=_completed(_models)
+    ),
+]
+NameOrAll = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="The model, or an alias.", autocompletion=_completed(_models)
     ),
 ]
 AliasName = Annotated[str, typer.Argument(help="The alias.", autocompletion=_completed(_aliases))]

@@ -16,11 +16,14 @@
 --        prediction; digest: 14 hex digits, then its JSON
 --      9 byte limit of the entries in the reply
 --      10 whether the ring's keys are there: 1 or 0
---      11 a source's name, 12 the offset where the batch begins, 13 that where the next one does:
+--      11 fold tag of the caller
+--      12 a source's name, 13 the offset where the batch begins, 14 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
---      14 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
+--      15 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
 --
 -- Replies: gone | stale | lost
+--        | other, fold tag: workers of another tag fold the model
+--      14 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
 --        | ring: predictions wait on this stream; send the batch again with the ring's keys
 --        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
@@ -51,7 +54,7 @@ local WHY = {
 local stored = redis.call('HGET', followers, uid)
 if not stored then return {'gone'} end
 
-local source = ARGV[11]
+local source = ARGV[12]
 local record = not source and redis.call('HGET', producers, producer)
 if record then
   local r = cmsgpack.unpack(record)
@@ -60,16 +63,17 @@ if record then
 end
 if source then
   local offset = redis.call('HGET', KEYS[7], source) or ''
-  if offset ~= ARGV[12] then return {'moved', offset} end
+  if offset ~= ARGV[13] then return {'moved', offset} end
   if source == 'inbox' then -- set back or made anew, it may not hold any more what was read
-    local at = string.match(ARGV[13], '^%d+%-%d+')
+    local at = string.match(ARGV[14], '^%d+%-%d+')
     if #redis.call('XRANGE', KEYS[#KEYS], at, at) == 0 then return {'moved', offset} end
   end
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
-  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted')
+  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid)
 local last, last_chain = m[1], m[2]
+if m[11] and m[11] ~= ARGV[11] then return {'other', m[11]} end
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
 
 local generation = tonumber(m[4])
@@ -240,8 +244,8 @@ for name, count in pairs(counts) do
 end
 
 if source then
-  redis.call('HSET', KEYS[7], source, ARGV[13])
-  local places, letters = unpack(cmsgpack.unpack(ARGV[14]))
+  redis.call('HSET', KEYS[7], source, ARGV[14])
+  local places, letters = unpack(cmsgpack.unpack(ARGV[15]))
   for i = 1, #refused, 3 do -- each event is a caller by itself
     letters[#letters + 1] = {places[refused[i] + 1] or '', WHY[refused[i + 2] + 1], ''}
   end

@@ -3,13 +3,16 @@
 --
 -- KEYS 1 meta  2 log  3 followers
 -- ARGV 1 model uid  2 position id  3 position chain  4 byte limit of the reply
+--      5 fold tag of the caller
 --
--- Replies: gone | lost | ok, snapshot position, more (0/1), entries
+-- Replies: gone | lost | other, fold tag: workers of another tag fold the model
+--        | ok, snapshot position, more (0/1), entries
 --#include common
 
 local stored = redis.call('HGET', KEYS[3], ARGV[1])
 if not stored then return {'gone'} end
-local m = redis.call('HMGET', KEYS[1], 'last', 'chain')
+local m = redis.call('HMGET', KEYS[1], 'last', 'chain', 'fold:' .. ARGV[1])
+if m[3] and m[3] ~= ARGV[5] then return {'other', m[3]} end
 if not holds(KEYS[2], m[1], m[2], ARGV[2], ARGV[3]) then return {'lost'} end
 local found, more = entries_after(KEYS[2], m[1], ARGV[2], tonumber(ARGV[4]))
 return {'ok', (words(stored)), more, found}

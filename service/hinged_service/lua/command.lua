@@ -6,10 +6,12 @@
 -- ARGV 1 uid of the model that is commanded
 --      2 producer, 3 sequence: name the command
 --      4 payload: the command as JSON  5 sha1 of the payload
---      6 uid of the checkpoint, or ''
+--      6 uid of the checkpoint, or ''  7 fold tag of the caller
 --
 -- Replies: gone | stale | missing (no such checkpoint) | replay, id, chain | ok, id, chain
+--        | other, fold tag: workers of another tag fold the model
 --#include producers
+--#include order
 
 local meta, log, producers = KEYS[1], KEYS[2], KEYS[4]
 local uid, producer, sequence, checkpoint = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
@@ -21,15 +23,11 @@ if record then
   if r[1] == sequence then return {'replay', r[2], r[3]} end
   if r[1] > sequence then return {'stale'} end
 end
+local fold = redis.call('HGET', meta, 'fold:' .. uid)
+if fold and fold ~= ARGV[7] then return {'other', fold} end
 if checkpoint ~= '' and redis.call('EXISTS', KEYS[5]) == 0 then return {'missing'} end
 
-local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'count')
-local from = producer .. ':' .. ARGV[3]
-local chain = redis.sha1hex(m[2] .. m[1] .. from .. ARGV[5] .. '[]')
-local bytes = m[3] + #ARGV[4]
-local id = redis.call('XADD', log, '*', 'command', ARGV[4], 'from', from, 'chain', chain,
-  'bytes', bytes, 'count', m[4])
-redis.call('HSET', meta, 'last', id, 'chain', chain, 'bytes', bytes)
+local id, chain = append_command(meta, log, producer .. ':' .. ARGV[3], ARGV[4], ARGV[5])
 if checkpoint ~= '' then redis.call('HSET', meta, 'pin:' .. checkpoint .. ':' .. uid, id) end
 local now = redis.call('TIME')
 note_batch(producers, producer, record,

@@ -10,6 +10,7 @@
 --      10 ms that predictions wait for labels, 11 how many, 12 default label as JSON or '',
 --         13 its digest, 14 whether labels may come first (1 or 0); 15 whether the model says so
 --         (1), or these are what a stream has of which no model says
+--      16 fold tag of the caller, whose like fold the model until it is upgraded
 --
 -- Replies: lost (the log does not hold that entry) | missing (no such checkpoint)
 --        | other (predictions wait on the stream under other rules)
@@ -67,5 +68,6 @@ if not late[2] or ARGV[15] == '1' then
   end
 end
 if checkpoint ~= '' then redis.call('HSET', meta, 'pin:' .. checkpoint .. ':' .. uid, 'base') end
+redis.call('HSET', meta, 'fold:' .. uid, ARGV[16])
 redis.call('HSET', followers, uid, last .. ' ' .. chain)
 return {'ok', last, chain}

@@ -1,17 +1,22 @@
 -- Shared by the two snapshot scripts: may (new, new_chain) become the model's snapshot?
 -- Returns nothing if it may, else the script's reply; second result: the stored position.
 -- `again`: also where the stored one is; a whole snapshot may replace a damaged one in its place.
+-- Before the model's last upgrade nothing may be stored any more: where that one began is told by
+-- its entry, and whoever comes to it must find that very snapshot or a later one.
 
 local MAX_HOLD_MS = 60000 -- a longer one was set before the server's clock went back
 
-local function refusal(meta, log, followers, uid, new, new_chain, again)
+local function refusal(meta, log, followers, uid, new, new_chain, fold, again)
   local stored = redis.call('HGET', followers, uid)
   if not stored then return {'gone'} end
   stored = words(stored)
-  local m = redis.call('HMGET', meta, 'last', 'chain', 'hold:' .. uid)
+  local m = redis.call('HMGET', meta, 'last', 'chain', 'hold:' .. uid, 'fold:' .. uid,
+    'barrier:' .. uid)
+  if m[4] and m[4] ~= fold then return {'other', m[4]} end
   if not holds(log, m[1], m[2], new, new_chain) then return {'lost'} end
   local order = compare(stored, new)
   if order > 0 or order == 0 and not again then return {'stored', stored} end
+  if m[5] and compare(new, (words(m[5]))) < 0 then return {'later'} end
   if m[3] then
     local held, till = words(m[3])
     local now = redis.call('TIME')

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.learners import Strict
-from hinged_service.routes.common import Name, body_of, document, fresh, problems_for
+from hinged_service.routes.common import Name, body_of, document, fresh, host_of, problems_for
 from hinged_service.settings import Settings
 from hinged_service.spec import CONFIGURABLE
 
@@ -20,6 +20,18 @@ class Obeyed(BaseModel):
     """A command was carried out."""
 
     position: str = Field(description="Its place in the log; events after it are learned so.")
+
+
+class Upgraded(BaseModel):
+    """The version of the service that folds the model now."""
+
+    position: str = Field(
+        description="Where in the log this version goes on; events after it are learned so."
+    )
+    fold: str = Field(description="What decides the arithmetic from there on.")
+    before: str = Field(
+        description="What decided it before; the same if this version folded it already."
+    )
 
 
 class Configure(Strict):
@@ -102,6 +114,20 @@ def router(settings: Settings) -> APIRouter:
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
             )
         return Obeyed(position=str(await appender.restore(checkpoint)))
+
+    @routes.post(
+        "/upgrade",
+        summary="Let this version of the service go on with the model",
+        responses=problems_for({409: "This version cannot; nothing was changed."}),
+    )
+    async def upgrade(request: Request, model: Name) -> Upgraded:
+        """Go on from the stored snapshot; workers of the version before then answer 503.
+
+        Versions whose arithmetic may differ do not fold the same model. The same again changes
+        nothing.
+        """
+        done = await host_of(request).upgrade(model)
+        return Upgraded(position=str(done.position), fold=done.fold, before=done.before)
 
     return routes
 

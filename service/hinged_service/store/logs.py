@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hinged_service import codec
 from hinged_service.codec import Position
 from hinged_service.keys import StreamKeys
 from hinged_service.scripts import load
@@ -168,7 +169,8 @@ class Appended(NamedTuple):
         written; `stale`: a later batch of the producer came first, nothing was
         written; `gone`: the model does not follow the stream (any more); `moved`:
         the source stands elsewhere, nothing was written; `ring`: send it again
-        with the keys of the ring, nothing was written.
+        with the keys of the ring, nothing was written; `other`: workers of another
+        fold tag fold the model, nothing was written.
     position
         Of the batch's own entry; the log's end if nothing of it counted.
     skip
@@ -190,10 +192,12 @@ class Appended(NamedTuple):
         JSON of the predictions that the batch's events were joined to, if any.
     early
         Indices in the payload of labels that now wait for their prediction.
+    fold
+        If `other`: their tag.
 
     """
 
-    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring"]
+    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring", "other"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
     refused: Mapping[int, tuple[int, int]] = MappingProxyType({})
@@ -204,16 +208,18 @@ class Appended(NamedTuple):
     offset: str = ""
     joined: bytes | None = None
     early: frozenset[int] = frozenset()
+    fold: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """The answer to a catch-up; fields as in `Appended`."""
 
-    kind: Literal["ok", "lost", "gone"]
+    kind: Literal["ok", "lost", "gone", "other"]
     stored: str | None = None
     entries: Sequence[Entry] = ()
     more: bool = False
+    fold: str = ""
 
 
 async def append(
@@ -278,12 +284,15 @@ async def append(
         _PACK.encode(callers),
         reply_bytes,
         int(ring),
+        codec.fold_tag(),
         *(() if span is None else (*span[:3], _PACK.encode(span[3:]))),
         timeout_s=timeout_s,
     )
     kind = reply[0].decode()
     if kind == "moved":
         return Appended("moved", offset=reply[1].decode())
+    if kind == "other":
+        return Appended("other", fold=reply[1].decode())
     if kind not in ("ok", "replay"):
         return Appended(kind)
     own = Position(reply[1].decode(), reply[2].decode())
@@ -324,8 +333,11 @@ async def catch_up(
         position.id,
         position.chain,
         reply_bytes,
+        codec.fold_tag(),
     )
     kind = reply[0].decode()
+    if kind == "other":
+        return CaughtUp("other", fold=reply[1].decode())
     if kind != "ok":
         return CaughtUp(kind)
     return CaughtUp("ok", reply[1].decode(), _entries(reply[3]), bool(reply[2]))
@@ -337,15 +349,18 @@ class Commanded(NamedTuple):
     Parameters
     ----------
     kind
-        `ok`, or `replay` if it had been taken before; `stale`, `gone` as in
+        `ok`, or `replay` if it had been taken before; `stale`, `gone`, `other` as in
         `Appended`; `missing`: there is no such checkpoint.
     position
         Of its entry.
+    fold
+        As in `Appended`.
 
     """
 
-    kind: Literal["ok", "replay", "stale", "gone", "missing"]
+    kind: Literal["ok", "replay", "stale", "gone", "missing", "other"]
     position: Position | None = None
+    fold: str = ""
 
 
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
@@ -397,8 +412,11 @@ async def command(
         payload,
         hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
         checkpoint or "",
+        codec.fold_tag(),
     )
     kind = reply[0].decode()
+    if kind == "other":
+        return Commanded("other", fold=reply[1].decode())
     if kind not in ("ok", "replay"):
         return Commanded(kind)
     return Commanded(kind, Position(reply[1].decode(), reply[2].decode()))

@@ -10,7 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hinged_service import codec
 from hinged_service.codec import (
+    Barrier,
     DamagedState,
     Mark,
     OtherVersion,
@@ -37,11 +39,13 @@ __all__ = [
     "Snapshot",
     "Stored",
     "Waiting",
+    "barrier",
     "delete",
     "enter",
     "find",
     "followers",
     "gather",
+    "hold",
     "index",
     "kept",
     "lag_bytes",
@@ -99,9 +103,10 @@ class Snapshot:
     wanted: str
 
 
-Saved = Literal["ok", "stored", "later", "full", "incomplete", "lost", "gone"]
+Saved = Literal["ok", "stored", "later", "full", "incomplete", "lost", "gone", "other"]
 """What became of a snapshot: stored; not needed any more (a later one is stored); held back for a
-reader; needed in full; a chunk got lost; not the log's own past; the model is gone."""
+reader or an upgrade; needed in full; a chunk got lost; not the log's own past; the model is gone;
+workers of another fold tag fold it."""
 
 
 class Kept(NamedTuple):
@@ -183,6 +188,10 @@ class Loaded:
         The values of each vector.
     mark
         What the log had taken until there; `None` if the log does not hold the entry.
+    barrier
+        The model's last upgrade, if there was one.
+    fold
+        The fold tag of those who go on from there; empty if nobody said.
 
     """
 
@@ -190,6 +199,8 @@ class Loaded:
     state: StoredState | None
     vectors: dict[str, dict[Any, float]]
     mark: Mark | None = None
+    barrier: Barrier | None = None
+    fold: str = ""
 
 
 async def enter(
@@ -350,6 +361,7 @@ async def register(
         checkpoint or "",
         *("" if n is None else n for n in keep),
         *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.said)),
+        codec.fold_tag(),
     )
     if reply[0] == b"other":
         raise Conflict("Predictions wait on that stream for their labels under other rules.")
@@ -462,6 +474,7 @@ async def save_changes(
         snapshot.position.chain,
         packed_state(snapshot),
         snapshot.wanted,
+        codec.fold_tag(),
         *changes,
     )
     return _stored(reply)
@@ -480,6 +493,7 @@ async def save_full(
         snapshot.position.chain,
         packed_state(snapshot),
         snapshot.wanted,
+        codec.fold_tag(),
         *counts,
     )
     return _stored(reply)
@@ -519,12 +533,41 @@ async def gather(
     return both, counts
 
 
+async def hold(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
+    """Ask that a model's snapshot stay as it is for a while."""
+    await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
+
+
+async def barrier(connection: Connection, keys: ModelKeys) -> Barrier | None:
+    """Return a model's last upgrade, `None` if there was none."""
+    found = await connection.hget(keys.on.meta, f"barrier:{keys.uid}")
+    return None if found is None else Barrier(*found.split(" ", 1))
+
+
 async def load_snapshot(
-    connection: Connection, keys: ModelKeys, base: str, chunk: int, hold_ms: int
+    connection: Connection,
+    keys: ModelKeys,
+    base: str,
+    chunk: int,
+    hold_ms: int,
+    fold: str | None = None,
 ) -> Loaded:
     """Read a model's snapshot, whole and of one moment.
 
     If the snapshot moves while it is read, it is held still for a while.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+    base
+        Where the model starts.
+    chunk
+        Names to read in one command.
+    hold_ms
+        How long to hold it.
+    fold
+        The fold tag that it must have; any if left out.
 
     Raises
     ------
@@ -540,7 +583,7 @@ async def load_snapshot(
     """
     for attempt in range(_LOAD_ATTEMPTS):
         if attempt:
-            await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
+            await hold(connection, keys, hold_ms)
         before = await connection.hget(keys.on.followers, keys.uid)
         if before is None:
             raise ModelGone("The model was deleted.")
@@ -549,8 +592,10 @@ async def load_snapshot(
         damage: DamagedState | OtherVersion | None = None
         state = mark = None
         try:
-            state, vectors = await load_state(connection, keys, chunk)
+            state, vectors = await load_state(connection, keys, chunk, fold)
             mark = await _mark_at(connection, keys.on, position)
+            tag = await _tag(connection, keys, state, fold)
+            last = await barrier(connection, keys)
         except (DamagedState, OtherVersion) as error:
             damage = error
         if await connection.hget(keys.on.followers, keys.uid) != before:
@@ -558,12 +603,24 @@ async def load_snapshot(
         if damage is not None:
             raise damage
         _check(position, state, base)
-        return Loaded(position, state, vectors, mark)
+        return Loaded(position, state, vectors, mark, last, tag)
     raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
 
 
+async def _tag(
+    connection: Connection, keys: ModelKeys, state: StoredState | None, wanted: str | None
+) -> str:
+    """Return the fold tag of those who go on from a snapshot, be it none yet."""
+    if state is not None:
+        return state.fold
+    tag = await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
+    if wanted is not None and tag not in ("", wanted):
+        raise OtherVersion(tag)
+    return tag
+
+
 async def load_state(
-    connection: Connection, keys: StateKeys, chunk: int
+    connection: Connection, keys: StateKeys, chunk: int, fold: str | None = None
 ) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
     """Read a stored state and its vectors; the state is `None` if nothing is stored.
 
@@ -572,13 +629,15 @@ async def load_state(
     DamagedState
         If what is stored cannot be what was written.
     OtherVersion
-        If another version of the service wrote it.
+        If it is of another schema, or of another fold tag than `fold`, if that is given.
 
     """
     fields = await connection.hgetall(keys.state)
     if not fields:
         return None, {}
     state = decode_state(fields)
+    if fold is not None and state.fold != fold:
+        raise OtherVersion(state.fold)
     vectors = await _vectors(connection, keys, state, chunk)
     sizes = {name: len(values) for name, values in vectors.items()}
     if state.sizes != sizes:

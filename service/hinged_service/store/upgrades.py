@@ -1,0 +1,96 @@
+"""Upgrades in Redis: a model's snapshot is handed over to workers of another fold tag."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from hinged_service import codec
+from hinged_service.codec import Position, StoredState, encode_state
+from hinged_service.keys import ModelKeys
+from hinged_service.scripts import load
+from hinged_service.store.connection import Connection
+
+__all__ = ["Upgrade", "Upgraded", "seen", "upgrade"]
+
+_UPGRADE = load("upgrade")
+_PACK = msgspec.msgpack.Encoder()
+
+
+class Upgrade(NamedTuple):
+    """What an upgrade is to do.
+
+    Parameters
+    ----------
+    seen
+        Where the snapshot stands, as the stream's followers have it.
+    fold
+        The fold tag that the stream knows for the model; empty for none.
+    start
+        The position from which the new fold tag goes on.
+    fresh
+        Whether that is the model's base instead of its snapshot, which is then removed.
+    state
+        The snapshot's state; `None` if nothing is stored.
+
+    """
+
+    seen: str
+    fold: str
+    start: Position
+    fresh: bool
+    state: StoredState | None
+
+
+Upgraded = Literal["ok", "moved", "lost", "gone"]
+"""What became of an upgrade: it stands in the log; the snapshot is another one by now; the log
+does not hold the position to go on from; the model is gone."""
+
+
+async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str]:
+    """Return where a model's snapshot stands as stored, and the fold tag known for the model."""
+    where = await connection.hget(keys.on.followers, keys.uid)
+    return where, await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
+
+
+async def upgrade(
+    connection: Connection, keys: ModelKeys, origin: str, wanted: Upgrade
+) -> Upgraded:
+    """Let workers of this process's fold tag go on with a model.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+    origin
+        A name for the log's entry.
+    wanted
+        What to do.
+
+    """
+    tag = codec.fold_tag()
+    command = {"do": "upgrade", "model": keys.uid, "from": wanted.start.id, "fold": tag}
+    payload = msgspec.json.encode(command)
+    fate: bytes | str = "drop" if wanted.fresh else "keep"
+    if wanted.state is not None and not wanted.fresh:
+        state = wanted.state
+        fields = encode_state(state.position, state.scalars, state.sizes, state.marks)
+        fate = _PACK.encode([word for pair in fields.items() for word in pair])
+    reply = await connection.run(
+        _UPGRADE,
+        [keys.on.meta, keys.on.log, keys.on.followers, *keys.all()],
+        keys.uid,
+        wanted.seen,
+        wanted.fold,
+        wanted.start.id,
+        wanted.start.chain,
+        tag,
+        origin,
+        payload,
+        hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
+        fate,
+    )
+    became: Upgraded = reply[0].decode()
+    return became
