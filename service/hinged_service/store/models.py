@@ -203,9 +203,7 @@ class Loaded:
     fold: str = ""
 
 
-async def enter(
-    connection: Connection, name: str, entry: IndexEntry | Alias, most: int
-) -> bool:
+async def enter(connection: Connection, name: str, entry: IndexEntry | Alias, most: int) -> bool:
     """Put a model or alias into the index; `False` if the name is taken.
 
     Parameters
