@@ -104,6 +104,7 @@ def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> No
     assert service["ports"] == [f"127.0.0.1:8000:{given['port']}"]
     known = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
     assert {n for n in service["environment"] if n.startswith("HINGED_")} <= known
-    assert service["environment"]["HINGED_KEYS_FILE"] == "/run/secrets/keys"
+    for variable in ("HINGED_KEYS_FILE", "HINGED_REDIS_PASSWORD_FILE"):
+        assert service["environment"][variable].removeprefix("/run/secrets/") in service["secrets"]
     assert [service["user"]] == every("USER")
     assert "/tmp" in service["tmpfs"]

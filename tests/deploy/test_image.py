@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 import tomllib
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import redis
 from packaging.markers import Marker
@@ -121,11 +124,45 @@ def health_checks() -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What deploy/secrets.sh makes."""
+    folder = tmp_path_factory.mktemp("deploy") / "secrets"
+    make_secrets(folder)
+    return folder
+
+
+def make_secrets(folder: Path) -> None:
+    hinged = Path(sys.executable).with_name("hinged")
+    environment = os.environ | {"HINGED": str(hinged)}
+    subprocess.run(
+        [DEPLOY / "secrets.sh", folder], env=environment, check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def test_secrets_are_made_once_and_for_nobody_else(secrets: Path) -> None:
+    mounted = {Path(one["file"]).name for one in compose()["secrets"].values()}
+    assert mounted <= {path.name for path in secrets.iterdir()}
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
+    before = {path.name: path.read_text() for path in secrets.iterdir()}
+    make_secrets(secrets)
+    assert {path.name: path.read_text() for path in secrets.iterdir()} == before
+    others = [before[name] for name in before if name.endswith(("_key", "_password"))]
+    assert len(set(others)) == len(others)
+    for secret in others:
+        assert len(secret.strip()) >= 40
+        assert secret not in before["users.acl"] + before["keys.json"]
+    ignored = subprocess.run(["git", "check-ignore", "-q", "deploy/secrets/keys.json"], cwd=ROOT)
+    assert ignored.returncode == 0 or not (ROOT / ".git").exists()
+
+
 @pytest.fixture(params=sorted(server_binaries()))
-def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that runs with deploy/redis.conf; only its address and folder are others."""
+def deployed(
+    request: pytest.FixtureRequest, tmp_path: Path, secrets: Path
+) -> Iterator[RedisServer]:
+    """A server as compose starts it; only its address, folder and secrets are elsewhere."""
     server = RedisServer(tmp_path, server_binaries()[request.param])
-    configuration = (ROOT / "deploy" / "redis.conf").read_text()
+    configuration = (DEPLOY / "redis.conf").read_text()
     for given, ours in (
         ("\ndir /data\n", f"\ndir {tmp_path}\n"),
         ("\nport 6379\n", f"\nport {server.port}\n"),
@@ -133,16 +170,27 @@ def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisSe
     ):
         assert given in configuration
         configuration = configuration.replace(given, ours)
-    with subprocess.Popen([server.binary, "-"], stdin=subprocess.PIPE, text=True) as process:
+    (tmp_path / "redis.conf").write_text(configuration)
+    composed = {
+        "valkey-server": server.binary,
+        "/etc/hinged/redis.conf": str(tmp_path / "redis.conf"),
+        "/run/secrets/redis_users": str(secrets / "users.acl"),
+    }
+    command = [composed.get(word, word) for word in COMPOSE["redis"]["command"]]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            assert process.stdin is not None
-            process.stdin.write(configuration)
-            process.stdin.close()
-            with server.client() as client:
-                wait_until(lambda: process.poll() is not None or answers(client))
+            with client(server, secrets) as one:
+                wait_until(lambda: process.poll() is not None or answers(one))
             yield server
         finally:
             process.terminate()
+
+
+def client(server: RedisServer, secrets: Path) -> redis.Redis:
+    password = (secrets / "redis_password").read_text()
+    return redis.Redis(
+        port=server.port, username="hinged", password=password, decode_responses=True
+    )
 
 
 def answers(client: redis.Redis) -> bool:
@@ -152,22 +200,39 @@ def answers(client: redis.Redis) -> bool:
         return False
 
 
-def test_the_service_runs_on_that_redis_and_its_health_is_seen(deployed: RedisServer) -> None:
-    with deployed.client() as client:
-        for name, value in {
-            "appendonly": "yes",
-            "appendfsync": "everysec",
-            "save": "",
-            "maxmemory-policy": "noeviction",
-        }.items():
-            assert client.config_get(name) == {name: value}
-    worker = Worker(deployed.url)
+def test_the_service_runs_on_that_redis_and_its_health_is_seen(
+    deployed: RedisServer, secrets: Path
+) -> None:
+    with client(deployed, secrets) as one:
+        assert one.info("persistence")["aof_enabled"] == 1
+        memory = one.info("memory")
+        assert (memory["maxmemory"], memory["maxmemory_policy"]) == (2**30, "noeviction")
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            one.flushall()
+    with deployed.client() as nobody, pytest.raises(redis.exceptions.AuthenticationError):
+        nobody.ping()
+    worker = Worker(
+        f"redis://hinged@127.0.0.1:{deployed.port}/0",
+        redis_password_file=secrets / "redis_password",
+        keys_file=secrets / "keys.json",
+    )
     worker.start()
     try:
         assert {name: healthy(check, worker.port) for name, check in health_checks().items()} == {
             "image": True,
             "compose": True,
         }
+        with httpx.Client(base_url=worker.url, timeout=30) as caller:
+            spec, event = {"learner": {"type": "perceptron"}}, {"x": {"a": 1.0}, "y": True}
+            for key, status in (("admin_key", 201), ("prometheus_key", 403)):
+                bearer = {"Authorization": f"Bearer {(secrets / key).read_text().strip()}"}
+                made = caller.put(f"/v1/models/{key}", json=spec, headers=bearer)
+                assert made.status_code == status
+                assert caller.get("/metrics", headers=bearer).status_code == 200
+            admin = {"Authorization": f"Bearer {(secrets / 'admin_key').read_text().strip()}"}
+            learned = caller.post("/v1/models/admin_key/learn", json=event, headers=admin)
+            assert learned.status_code == 200
+            assert caller.put("/v1/models/m", json=spec).status_code == 401
     finally:
         worker.stop()
     assert not any(healthy(check, free_port()) for check in health_checks().values())

@@ -120,6 +120,10 @@ def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> No
     assert environment.keys() <= known
     (mount,) = [m for m in container["volumeMounts"] if m["name"] == "secrets"]
     assert environment["HINGED_KEYS_FILE"] == f"{mount['mountPath']}/keys.json"
+    assert environment["HINGED_REDIS_PASSWORD_FILE"] == f"{mount['mountPath']}/redis_password"
+    made = next(one for one in kustomization()["secretGenerator"] if one["name"] == "hinged")
+    inside = {name.partition("=")[0] for name in made["files"]}
+    assert inside == {"keys.json", "redis_password"} == manifest("Secret")["stringData"].keys()
     user = manifest("Deployment")["spec"]["template"]["spec"]["securityContext"]
     assert [f"{user['runAsUser']}:{user['runAsGroup']}"] == every("USER")
     assert [str(port["containerPort"])] == every("EXPOSE")
