@@ -29,8 +29,6 @@ export class History {
   /** Take in how the model stands. */
   addMetrics(data, now = Date.now()) {
     this.metrics = data;
-    const last = this.samples.at(-1);
-    if (last && data.events < last.events) this.samples = []; // restored or made anew
     this.samples.push({
       t: now,
       events: data.events,
@@ -52,6 +50,7 @@ export class History {
     const last = this.samples.at(-1);
     let from = null;
     for (let i = this.samples.length - 2; i >= 0; i -= 1) {
+      if (this.samples[i].events > this.samples[i + 1].events) break; // an earlier state was restored
       from = this.samples[i];
       if (last.events - from.events >= ROLLING) break;
     }
@@ -74,8 +73,9 @@ export class History {
   /** Take in events of the past, the newest first, of which no outcome is known. */
   addPast(events) {
     const known = new Set(this.outcomes.map((one) => `${one.position}/${one.number}`));
-    const older = events.filter((one) => !known.has(`${one.position}/${one.number}`)).reverse();
-    this.outcomes = [...older.map((one) => ({ ...one, past: true })), ...this.outcomes].slice(-OUTCOMES);
+    const more = events.filter((one) => !known.has(`${one.position}/${one.number}`)).reverse();
+    const all = [...more.map((one) => ({ ...one, past: true })), ...this.outcomes];
+    this.outcomes = all.sort((a, b) => a.at_ms - b.at_ms).slice(-OUTCOMES);
   }
 
   /** Take in a drift or command. */

@@ -152,11 +152,15 @@ export class LineChart {
   }
 
   #legend() {
+    const shown = this.lines.map((line) => !line.sparse || Number.isFinite(this.#latest(line)));
     if (this.legend.childElementCount !== this.lines.length) {
       put(this.legend, this.lines.map((line, i) =>
         h("li", { class: `c${i}` }, h("span", { class: "swatch" }), line.label, " ", h("b"))));
     }
-    this.lines.forEach((line, i) => say(this.legend.children[i].querySelector("b"), this.format(this.#latest(line))));
+    this.lines.forEach((line, i) => {
+      this.legend.children[i].hidden = !shown[i];
+      say(this.legend.children[i].querySelector("b"), this.format(this.#latest(line)));
+    });
   }
 
   #latest(line) {

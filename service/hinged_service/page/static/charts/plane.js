@@ -9,6 +9,7 @@ import { linear, ticks } from "./scale.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 36, left: 52 };
 const FINE = 33;
+const FEW = 20;
 const GLIDE_MS = 450;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -157,9 +158,10 @@ export class Plane {
     const [cx, cy] = [x(point.x), y(point.y)];
     const text = `${label(point.label)}: ${this.names[0]} ${number(point.x)}, ${this.names[1]} ${number(point.y)}${point.wrong ? ", predicted wrong" : ""}`;
     const props = { class: `point k${which}${point.wrong ? " wrong" : ""}${point.newest ? " newest" : ""}` };
+    const r = this.points.length > FEW ? 5 : 9;
     const shape = which % 2
-      ? s("rect", { ...props, x: cx - 4.5, y: cy - 4.5, width: 9, height: 9, rx: 1.5 })
-      : s("circle", { ...props, cx, cy, r: 5 });
+      ? s("rect", { ...props, x: cx - r * 0.9, y: cy - r * 0.9, width: r * 1.8, height: r * 1.8, rx: 1.5 })
+      : s("circle", { ...props, cx, cy, r });
     shape.append(s("title", null, text));
     return shape;
   }

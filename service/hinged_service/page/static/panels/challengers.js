@@ -16,8 +16,7 @@ export function challengersPanel(name, signal) {
     return h(
       "tr",
       { class: one.name === name ? "here" : null },
-      h("th", { scope: "row" }, one.name === name ? one.name : h("a", { href: `#/m/${encodeURIComponent(one.name)}` }, one.name), one.aliases.map((alias) => h("span", { class: "badge" }, `alias ${alias}`))),
-      h("td", null, one.learner),
+      h("th", { scope: "row" }, one.name === name ? one.name : h("a", { href: `#/m/${encodeURIComponent(one.name)}` }, one.name), h("span", { class: "soft" }, ` ${one.learner}`), one.aliases.map((alias) => h("span", { class: "badge" }, `alias ${alias}`))),
       one.problem ? h("td", { colspan: 3, class: "wrong" }, one.problem) : [
         h("td", { class: "num" }, count(one.events)),
         h("td", { class: "num" }, percent(one.accuracy)),
@@ -34,7 +33,7 @@ export function challengersPanel(name, signal) {
       put(body, h(
         "table",
         null,
-        h("thead", null, h("tr", null, ["Model", "Learner", "Events", "Accuracy"].map((one) => h("th", { scope: "col" }, one)), h("td"))),
+        h("thead", null, h("tr", null, ["Model", "Events", "Accuracy"].map((one, i) => h("th", { scope: "col", class: i ? "num" : null }, one)), h("td"))),
         h("tbody", null, found.models.map(row)),
       ));
     } catch (error) {

@@ -3,7 +3,7 @@
 import { card, h, put } from "../dom.js";
 import { clock, cut, label, number, signed } from "../format.js";
 
-const ROWS = 12;
+const ROWS = 14;
 
 function features(x) {
   if (!x) return "";
@@ -36,7 +36,7 @@ export function eventsPanel() {
   const table = h(
     "table",
     null,
-    h("thead", null, h("tr", null, ["Time", "Features", "Label", "Predicted", "Score", "Outcome"].map((name) => h("th", { scope: "col" }, name)))),
+    h("thead", null, h("tr", null, ["Time", "Features", "Label", "Predicted", "Score", "Outcome"].map((name) => h("th", { scope: "col", class: name === "Score" ? "num" : null }, name)))),
     rows,
   );
   return {

@@ -14,6 +14,7 @@ export function marginsPanel() {
     update({ history, info }) {
       if (!info) return;
       const none = history.margins.length === 0;
+      chart.node.hidden = none;
       say(note, none
         ? "Margins show as events come in; only linear models of two classes have them."
         : `The last ${count(history.margins.length)} events shown. Below 0 the label was wrong; from 1 on the hinge loss is 0.`);

@@ -16,6 +16,7 @@ import { planePanel } from "../panels/plane.js";
 import { tryPanel } from "../panels/try.js";
 import { weightsPanel } from "../panels/weights.js";
 
+const UPDATE_MS = 200;
 const INFO_MS = 5000;
 const SAID_MS = 15_000;
 
@@ -59,7 +60,10 @@ function specPanel() {
   return {
     node: card("Spec", null, text),
     update({ info }) {
-      if (info) say(text, JSON.stringify({ ...info.spec, ...(Object.keys(info.configured).length ? { configured: info.configured } : {}) }, null, 2));
+      if (!info) return;
+      const said = Object.entries({ ...info.spec, configured: info.configured }).filter(([, value]) =>
+        value !== null && (typeof value !== "object" || Object.keys(value).length > 0));
+      say(text, JSON.stringify(Object.fromEntries(said), null, 2));
     },
   };
 }
@@ -90,7 +94,7 @@ export function modelView(name, signal) {
   let saidAt = 0;
 
   function update() {
-    waiting ??= requestAnimationFrame(() => {
+    waiting ??= setTimeout(() => {
       waiting = null;
       if (signal.aborted) return;
       for (const panel of panels) panel.update(state);
@@ -100,7 +104,7 @@ export function modelView(name, signal) {
         saidAt = Date.now();
         announce(`${count(metrics.events)} events, accuracy ${percent(metrics.accuracy)}`);
       }
-    });
+    }, UPDATE_MS);
   }
 
   async function lookUp() {
@@ -125,7 +129,7 @@ export function modelView(name, signal) {
     if (event === "model") {
       const before = state.history;
       state.history = historyOf(data.uid);
-      if (before.outcomes.length && !state.history.outcomes.length) state.history.addPast([...before.outcomes].reverse());
+      if (before !== state.history) state.history.addPast([...before.outcomes].reverse());
     }
     if (event === "metrics") state.history.addMetrics(data);
     if (event === "outcome") state.history.addOutcome(data);
