@@ -50,7 +50,8 @@ class Worker:
                     return
             except httpx.HTTPError:
                 pass
-            if time.monotonic() > deadline:
+            ended = self._process is not None and self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
                 raise RuntimeError("the worker did not start")
             time.sleep(0.02)
 

@@ -45,7 +45,6 @@ class Serving(Worker):
             ],
             env=os.environ | self._environment,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
         )
         if wait:
             self.wait_until_alive()
