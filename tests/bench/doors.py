@@ -129,13 +129,13 @@ def _compared(
 ) -> list[Row]:
     doors: dict[str, Callable[[str], tuple[float, float]]] = {
         ARRAY: lambda model: _arrays_s(service, model, made),
-        "ingest file, NDJSON": lambda model: _ingest_s(
-            models, model, made, _files(made.ndjson, FileOptions())
+        "ingest file, NDJSON": lambda model: ingest_s(
+            models, model, made, files(made.ndjson, FileOptions())
         ),
-        "ingest file, CSV": lambda model: _ingest_s(
-            models, model, made, _files(made.csv, made.options)
+        "ingest file, CSV": lambda model: ingest_s(
+            models, model, made, files(made.csv, made.options)
         ),
-        "ingest redis-stream": lambda model: _ingest_s(
+        "ingest redis-stream": lambda model: ingest_s(
             models, model, made, _stream(queue, made.stream, model)
         ),
     }
@@ -190,7 +190,7 @@ def _arrays_s(service: Server, model: str, made: Made) -> tuple[float, float]:
     return took_s, worker_s
 
 
-def _files(path: Path, options: FileOptions) -> Bring:
+def files(path: Path, options: FileOptions) -> Bring:
     return lambda feeder, reporter: bring_files([str(path)], options, False, feeder, reporter)
 
 
@@ -205,7 +205,7 @@ def _stream(queue: RedisServer, key: str, model: str) -> Bring:
     return bring
 
 
-def _ingest_s(models: RedisServer, model: str, made: Made, source: Bring) -> tuple[float, float]:
+def ingest_s(models: RedisServer, model: str, made: Made, source: Bring) -> tuple[float, float]:
     """Return the seconds that the source takes, and this process's processor time meanwhile."""
     times: list[tuple[float, float]] = []
 

@@ -12,10 +12,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
-__all__ = ["Caller", "generator", "mixed_requests_per_s", "requests_per_s"]
+__all__ = ["Caller", "Load", "generator", "loaded", "mixed_requests_per_s", "requests_per_s"]
 
 _HERE = Path(__file__).parent
+
+
+class Load(NamedTuple):
+    """What a load came to: answers in all and per second, half and 99 of 100 came within."""
+
+    answers: int
+    per_s: float
+    p50_ms: float
+    p99_ms: float
 
 
 def generator() -> str:
@@ -33,7 +43,12 @@ def requests_per_s(
 def mixed_requests_per_s(
     port: int, posts: Sequence[tuple[str, bytes]], connections: int, seconds: int
 ) -> float:
-    """Post bodies to their paths in turn, over so many connections; return answers per second.
+    """Return the answers per second, else as `loaded`."""
+    return loaded(port, posts, connections, seconds).per_s
+
+
+def loaded(port: int, posts: Sequence[tuple[str, bytes]], connections: int, seconds: int) -> Load:
+    """Post bodies to their paths in turn, over so many connections; return what that came to.
 
     Raises
     ------
@@ -50,14 +65,7 @@ def mixed_requests_per_s(
         file.flush()
         done = subprocess.run(
             [
-                *(
-                    wrk,
-                    "-t1",
-                    f"-c{connections}",
-                    f"-d{seconds}s",
-                    "--timeout",
-                    "5s",
-                ),
+                *(wrk, "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "5s", "--latency"),
                 *("-s", str(_HERE / "load.lua"), f"http://127.0.0.1:{port}", "--", file.name),
             ],
             capture_output=True,
@@ -66,32 +74,46 @@ def mixed_requests_per_s(
         ).stdout
     if "Non-2xx" in done or "Socket errors" in done:
         raise RuntimeError(f"requests like {posts[0][0]} failed:\n{done}")
-    found = re.search(r"Requests/sec:\s+([\d.]+)", done)
-    if found is None:
+    count = re.search(r"(\d+) requests in", done)
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", done)
+    times = dict(re.findall(r"(50|99)%\s+([\d.]+[mu]?s)", done))
+    if count is None or rate is None or len(times) != 2:
         raise RuntimeError(f"wrk said:\n{done}")
-    return float(found[1])
+    return Load(int(count[1]), float(rate[1]), _ms(times["50"]), _ms(times["99"]))
 
 
-async def _own_load(port: int, requests: Sequence[bytes], connections: int, seconds: int) -> float:
+def _ms(text: str) -> float:
+    """Return a time as wrk writes it in milliseconds."""
+    for unit, factor in (("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * factor
+    raise RuntimeError(f"wrk's time {text} has no unit")
+
+
+async def _own_load(port: int, requests: Sequence[bytes], connections: int, seconds: int) -> Load:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
     stride = max(1, len(requests) // connections)  # so that each one comes once if there are enough
+    times_s: list[float] = []
 
-    async def client(number: int) -> int:
+    async def client(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         count = 0
-        while loop.time() < end_s:
+        while (sent_s := loop.time()) < end_s:
             writer.write(requests[(number * stride + count) % len(requests)])
             head = await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(_length(head))
+            times_s.append(loop.time() - sent_s)
             count += 1
         writer.close()
         await writer.wait_closed()
-        return count
 
     started_s = loop.time()
-    counts = await asyncio.gather(*(client(number) for number in range(connections)))
-    return sum(counts) / (loop.time() - started_s)
+    await asyncio.gather(*(client(number) for number in range(connections)))
+    took_s = loop.time() - started_s
+    times_s.sort()
+    middle, late = (times_s[int(len(times_s) * share)] * 1e3 for share in (0.5, 0.99))
+    return Load(len(times_s), len(times_s) / took_s, middle, late)
 
 
 class Caller:

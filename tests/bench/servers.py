@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -20,10 +21,11 @@ RIVER_REDIS = "tests.bench.peers.river_redis:app"
 
 
 class Server:
-    """One uvicorn process that serves `target`; `variables` go into its environment."""
+    """One uvicorn process that serves `target`, or more; `variables` go into the environment."""
 
-    def __init__(self, target: str, **variables: str) -> None:
+    def __init__(self, target: str, workers: int = 1, **variables: str) -> None:
         self.port = free_port()
+        self._workers = workers
         self._target = target
         self._variables = variables
         self._process: subprocess.Popen[bytes] | None = None
@@ -46,9 +48,10 @@ class Server:
             [
                 *(sys.executable, "-m", "uvicorn", *factory, self._target),
                 *("--host", "127.0.0.1", "--port", str(self.port)),
-                *("--log-level", "warning", "--no-access-log"),
+                *("--log-level", "warning", "--no-access-log", "--workers", str(self._workers)),
             ],
             env=os.environ | self._variables,
+            start_new_session=True,  # to be killed with its workers
         )
 
     def wait(self) -> None:
@@ -72,7 +75,7 @@ class Server:
     def kill(self) -> None:
         """Kill it hard."""
         if self._process is not None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 

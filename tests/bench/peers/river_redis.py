@@ -1,7 +1,8 @@
 """FastAPI and River with the model kept in Redis: loaded, taught and stored back per event.
 
 Nothing keeps two requests from overwriting each other's update: the durable
-state costs this much even without being right.
+state costs this much even without being right. How many updates the stored model has
+seen is kept beside it, so that the lost ones can be counted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
     for number in range(0, WEIGHTS, 20):
         x = {f"w{number + i}": rng.gauss(0, 1) for i in range(20)}
         model.learn_one(x, not model.predict_one(x))
-    await store.set(KEY, pickle.dumps(model))
+    await store.set(KEY, pickle.dumps((model, 0)))
     yield
     await store.aclose()
 
@@ -43,8 +44,8 @@ app = FastAPI(lifespan=_lifespan)
 async def learn(event: Event) -> Outcome:
     """Load the model, predict, learn, store the model."""
     stored: Any = await store.get(KEY)
-    model = pickle.loads(stored)
+    model, updates = pickle.loads(stored)
     y_pred = bool(model.predict_one(event.x))
     model.learn_one(event.x, event.y)
-    await store.set(KEY, pickle.dumps(model))
+    await store.set(KEY, pickle.dumps((model, updates + 1)))
     return Outcome(y_pred=y_pred, mistake=y_pred != event.y)
