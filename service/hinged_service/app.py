@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from time import perf_counter
 
 from fastapi import FastAPI
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 import hinged
 from hinged_service import custom
 from hinged_service.errors import ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
+from hinged_service.observing import requests, tracing
+from hinged_service.observing.observer import Observer
 from hinged_service.overview import Overview
 from hinged_service.rates import Rates
 from hinged_service.readiness import Readiness
@@ -27,6 +32,7 @@ from hinged_service.routes import (
     hot,
     inference,
     live,
+    metrics,
     models,
     openapi,
     overview,
@@ -35,6 +41,7 @@ from hinged_service.routes import (
     recent,
     streams,
 )
+from hinged_service.scraping import Scraping
 from hinged_service.security import Keys
 from hinged_service.settings import Settings
 from hinged_service.sources.inbox import Inboxes
@@ -46,6 +53,9 @@ _ABOUT = """Online perceptrons that learn from labelled events as they arrive: e
 in one order for all workers, durable in Redis."""
 
 
+_FAILED = 500
+
+
 class _Service(FastAPI):
     """FastAPI, but for a short cut: the hot calls go straight to their endpoints.
 
@@ -54,7 +64,8 @@ class _Service(FastAPI):
     ordinary way through the router.
     """
 
-    hot: dict[str, ASGIApp]
+    hot: dict[str, Callable[[Scope, Receive, Send], Awaitable[requests.Begun]]]
+    observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
     room: Room
@@ -63,15 +74,25 @@ class _Service(FastAPI):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
+        requests.current.set(scope)
+        observer = self.observer
+        if observer is None or observer.tracing is None:
+            await self._admitted(scope, receive, send)
+        else:
+            await observer.tracing.request(self._admitted, scope, receive, send)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began_s = perf_counter()
         try:
             if self.keys is not None:
                 await self._admit(self.keys, scope)
             held = self.room.enter(scope)
         except ServiceError as error:
+            self._count(scope, error.status, perf_counter() - began_s)
             await problems.send_problem(error, send)
             return
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send, began_s)
         finally:
             held.leave()
 
@@ -89,16 +110,30 @@ class _Service(FastAPI):
         if key is not None and (limit := self.rates.limit(key)) is not None:
             await self.rates.take(key, limit)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        if self.observer is not None:
+            route = requests.template(scope)
+            self.observer.answered(scope["method"], route, status, seconds)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, began_s: float) -> None:
         if scope["method"] == "POST" and not self.user_middleware:
             parts = scope["path"].split("/")
             if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models":
                 call = self.hot.get(parts[4])
                 if call is not None:
                     scope["path_params"] = {"model": parts[3]}
-                    await call(scope, receive, send)
+                    scope["endpoint"] = call
+                    status, at_s = await call(scope, receive, send)
+                    self._count(scope, status, at_s - began_s)
                     return
-        await super().__call__(scope, receive, problems.guarded(send))
+        begun = requests.Beginning(send)
+        try:
+            await super().__call__(scope, receive, problems.guarded(begun))
+        except Exception:
+            if begun.status != _FAILED:  # else it is logged and answered
+                raise
+        finally:
+            self._count(scope, begun.status, begun.at_s - began_s)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -120,9 +155,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     predicting, learning = hot.Predicting(settings), hot.Learning(settings)
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         custom.install(settings.models)
-        async with opened(settings) as connection:
+        observer = app.observer = Observer(settings.metrics_dir, settings.metrics_models)
+        observer.tracing = tracing.configured(os.environ)
+        async with opened(settings, observer) as connection:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
             feeds = app.state.feeds = Feeds(host, settings)
@@ -133,6 +170,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             inboxes.start()
             ready = app.state.readiness = Readiness(host, settings, lambda: feeds.stopping)
             ready.start()
+            scraping = app.state.scraping = Scraping(host, lambda: feeds.open_count)
+            scraping.start()
             try:
                 yield
             finally:
@@ -140,6 +179,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await inboxes.aclose()
                 await feeds.aclose()
                 await host.aclose()
+                await scraping.aclose()
+                if observer.tracing is not None:
+                    await asyncio.to_thread(observer.tracing.close)
 
     app = _Service(
         title="hinged",
@@ -147,6 +189,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description=_ABOUT,
         lifespan=lifespan,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # it misses the hot calls
     )
     problems.install(app)
     app.keys = Keys.load(settings.keys_file, settings.keys)
@@ -156,7 +199,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
     for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
         app.include_router(part.router(settings))
-    for plain in (health.router, overview.router(), recent.router(), page.router()):
-        app.include_router(plain)
+    app.include_router(health.router)
+    for other in (metrics, overview, recent, page):
+        app.include_router(other.router())
     openapi.install(app)
     return app

@@ -91,6 +91,8 @@ class Committer:
         Whether the log was once read to its end.
     keeps
         Whether predictions are known to wait on the stream for their labels.
+    observer
+        Counts what the worker does.
     gone
         Whether this object is of no use any more: the model was deleted or set aside.
 
@@ -114,7 +116,7 @@ class Committer:
         self.caught_up = False
         self.gone = False
         self._connection = connection
-        self._observer = connection.observer
+        self.observer = connection.observer
         self._settings = settings
         self._producer = f"{producer}.{entry.uid}"
         self._sequence = sequence
@@ -259,7 +261,7 @@ class Committer:
         if not self.caught_up:
             await self.ensure_caught_up()
         if self._queue and self._queue.is_full(len(events), len(payload)):
-            self._observer.queue_refused()
+            self.observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = self._marks(events)
         loop = self._loop
@@ -454,7 +456,7 @@ class Committer:
         if self._unsettled:
             self._unsettled = False
             self.caught_up = True
-            changes = self._observer.changes
+            changes = self.observer.changes
             for trouble in ("rebuilt", "damaged"):
                 changes.good((trouble, self.entry.uid), logger)
             changes.good(
@@ -470,7 +472,7 @@ class Committer:
         return {"model": self.name, "position": str(self.replica.position)}
 
     def _tell_aside(self, why: str, exc_info: bool = False) -> None:
-        self._observer.changes.bad(
+        self.observer.changes.bad(
             ("aside", self.entry.uid),
             logger,
             "model %s is set aside: %s",
@@ -491,7 +493,7 @@ class Committer:
         )
         sent_at_s = self._loop.time()
         reply = await self._send(batch, min(w.deadline_s for w in taken))
-        self._observer.appended(self._loop.time() - sent_at_s, sum(len(w.events) for w in taken))
+        self.observer.appended(self._loop.time() - sent_at_s, sum(len(w.events) for w in taken))
         if reply.skip:
             self._count_duplicates(batch, reply)
         if reply.kind == "moved":
@@ -523,7 +525,7 @@ class Committer:
         """Count the events that are in the log already: skipped, but neither early nor refused."""
         refused = sum(batch.callers[caller].count for caller in reply.refused)
         if count := len(reply.skip) - len(reply.early) - refused:
-            self._observer.of_model(self.name, "duplicates", count)
+            self.observer.of_model(self.name, "duplicates", count)
 
     async def _send(self, batch: logs.Batch, deadline_s: float) -> logs.Appended:
         rebuilds = 0
@@ -708,7 +710,7 @@ class Committer:
                 retry_after_s=60,
             )
         self._unsettled = True
-        self._observer.changes.bad(
+        self.observer.changes.bad(
             ("rebuilt", self.entry.uid),
             logger,
             "model %s: %s; loading the snapshot",

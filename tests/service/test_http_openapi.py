@@ -43,6 +43,7 @@ CALLS = {
     },
     "/healthz": {"get"},
     "/readyz": {"get"},
+    "/metrics": {"get"},
 }
 
 

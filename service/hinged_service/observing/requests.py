@@ -5,16 +5,59 @@ from __future__ import annotations
 import re
 import secrets
 from contextvars import ContextVar
+from time import perf_counter
 
-from starlette.types import Scope
+from starlette.types import Message, Scope, Send
 
-__all__ = ["current", "request_id"]
+__all__ = ["Beginning", "Begun", "current", "request_id", "template"]
 
 current: ContextVar[Scope | None] = ContextVar("hinged_request", default=None)
 """The scope of the request, `None` outside of any."""
 
+Begun = tuple[int, float]
+"""The status of an answer, and when it began by `time.perf_counter`."""
+
 _ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _KEPT = "hinged.request_id"
+
+
+class Beginning:
+    """A `send` that notes how and when the answer begins.
+
+    Parameters
+    ----------
+    send
+        The request's.
+
+    Attributes
+    ----------
+    status, at_s
+        As in `Begun`; status 499 while there was no answer: the client hung up.
+
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 499
+        self.at_s = perf_counter()
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message."""
+        if message["type"] == "http.response.start":
+            self.status, self.at_s = message["status"], perf_counter()
+        await self._send(message)
+
+
+def template(scope: Scope) -> str:
+    """Return the template of the path of the route that a request took, `(other)` if none.
+
+    What clients make up is not in it.
+    """
+    for name in ("route", "endpoint"):
+        path = getattr(scope.get(name), "path", None)
+        if isinstance(path, str):
+            return path
+    return "(other)"
 
 
 def request_id(scope: Scope) -> str:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hinged_service.errors import StartupError
 from hinged_service.observing.pages import Page, Totals, add_counts, add_numbers, settle
 from hinged_service.observing.sheet import SIZE, Key, Sheet, read_sheet
 
@@ -65,6 +66,11 @@ class Shelf:
     sheet
         The worker's.
 
+    Raises
+    ------
+    StartupError
+        The directory cannot be used.
+
     """
 
     def __init__(self, directory: Path | None, most: int) -> None:
@@ -76,12 +82,23 @@ class Shelf:
         self._totals = Totals()
         self._file: int | None = None
         if directory is not None:
-            start = self._path("start")  # under its name it is locked already
-            self._file = os.open(start, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            os.truncate(self._file, SIZE)
-            start.rename(self._path("sheet"))
+            try:
+                self._file = self._begin()
+            except OSError as error:
+                raise StartupError(
+                    f"HINGED_METRICS_DIR {directory} cannot be used: {error.strerror}. It must be "
+                    "a directory that the workers may write to."
+                ) from error
         self.sheet = Sheet(self._file)
+
+    def _begin(self) -> int:
+        """Make the file of the sheet, locked before others can see it."""
+        start = self._path("start")
+        file = os.open(start, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.truncate(file, SIZE)
+        start.rename(self._path("sheet"))
+        return file
 
     def close(self, page: Page) -> None:
         """Leave a last page; from now on the worker counts as dead."""

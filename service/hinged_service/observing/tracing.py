@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import Message, Receive, Scope, Send
 
+from hinged_service.observing.requests import template
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
@@ -119,7 +121,6 @@ class Tracing:
     async def request(
         self,
         call: Call,
-        route: Callable[[Scope], str],
         scope: Scope,
         receive: Receive,
         send: Send,
@@ -130,8 +131,6 @@ class Tracing:
         ----------
         call
             What answers it.
-        route
-            Returns the template of its path, once it is answered.
         scope, receive, send
             The request's.
 
@@ -162,9 +161,9 @@ class Tracing:
             try:
                 await call(scope, receive, sending)
             finally:
-                template = route(scope)
-                span.update_name(f"{method} {template}")
-                span.set_attribute("http.route", template)
+                route = template(scope)
+                span.update_name(f"{method} {route}")
+                span.set_attribute("http.route", route)
                 model: Any = scope.get("path_params", {}).get("model")
                 if model is not None:
                     span.set_attribute("hinged.model", model)

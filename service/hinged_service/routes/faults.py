@@ -1,13 +1,24 @@
-"""What a model can refuse of well-formed events before anything is logged."""
+"""What a model can refuse of well-formed events before anything is logged, and its count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hinged_service.appender import Appender
 from hinged_service.events import Event
 from hinged_service.fold import Fold, Refused
 
-__all__ = ["faults_of"]
+__all__ = ["faults_of", "note_refused"]
+
+_REASONS = {
+    400: "invalid",
+    404: "unknown",
+    409: "conflict",
+    410: "expired",
+    413: "invalid",
+    422: "invalid",
+    429: "full",
+}
 
 
 def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[int, Refused]]:
@@ -31,3 +42,10 @@ def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[
         if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
             faults.append((i, fault))
     return faults
+
+
+def note_refused(appender: Appender, status: int) -> None:
+    """Count a call or line that a model refused, by the status that tells why."""
+    reason = _REASONS.get(status)
+    if reason is not None:
+        appender.observer.of_model(appender.name, reason)

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Annotated, Any
 
 import msgspec
@@ -29,8 +30,9 @@ from hinged_service.events import MAX_DETAILS, Question, parse_events, parse_que
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
+from hinged_service.observing.requests import Beginning, Begun
 from hinged_service.routes.bodies import are_lines, at_least, read_json_body
-from hinged_service.routes.faults import faults_of
+from hinged_service.routes.faults import faults_of, note_refused
 from hinged_service.routes.lines import check_query, learn_lines, predict_lines
 from hinged_service.routes.problems import GUARDS, internal_error, problem
 from hinged_service.settings import Settings
@@ -144,10 +146,13 @@ class _Call:
     ----------
     host
         The worker's models; set when the app starts.
+    path
+        The template of its path.
 
     """
 
     host: Host
+    path: str
 
     def __init__(self, settings: Settings) -> None:
         self._max_body_bytes = settings.max_body_bytes
@@ -160,12 +165,13 @@ class _Call:
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         raise NotImplementedError
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Begun:
+        """Answer one request; return how and when the answer began."""
         try:
             if are_lines(scope):
-                await self._on_lines(scope, receive, send)
-                return
+                begun = Beginning(send)
+                await self._on_lines(scope, receive, begun)
+                return begun.status, begun.at_s
             if scope["query_string"]:
                 check_query(scope)
             name: str = scope["path_params"]["model"]
@@ -174,10 +180,12 @@ class _Call:
         except ServiceError as error:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
-            status, headers, answer = problem(internal_error(scope["path"]))
+            status, headers, answer = problem(internal_error(self.path))
         length = (b"content-length", b"%d" % len(answer))
+        at_s = perf_counter()
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
         await send({"type": "http.response.body", "body": answer})
+        return status, at_s
 
     async def _on_model(self, name: str, body: bytes, scope: Scope) -> bytes:
         appender = self.host.live(name) or await self.host.open(name)
@@ -191,6 +199,8 @@ class _Call:
 
 class Predicting(_Call):
     """`POST /v1/models/{model}/predict`."""
+
+    path = "/v1/models/{model}/predict"
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await predict_lines(self.host, self._settings, scope, receive, send)
@@ -218,10 +228,20 @@ class Predicting(_Call):
 class Learning(_Call):
     """`POST /v1/models/{model}/learn`."""
 
+    path = "/v1/models/{model}/learn"
+
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await learn_lines(self.host, self._settings, scope, receive, send)
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        try:
+            return await self._learned(appender, body)
+        except ServiceError as error:
+            if not error.logged:
+                note_refused(appender, error.status)
+            raise
+
+    async def _learned(self, appender: Appender, body: bytes) -> bytes:
         spec = appender.entry.spec
         events, payload, many = parse_events(body, self._max_events, spec.takes_mixed)
         fold = appender.replica.fold

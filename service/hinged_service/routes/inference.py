@@ -19,6 +19,7 @@ from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unp
 from hinged_service.events import MAX_DETAILS
 from hinged_service.fold import Fold
 from hinged_service.labels import Prediction, label_text
+from hinged_service.observing.requests import template
 from hinged_service.readiness import Readiness
 from hinged_service.routes.bodies import POSITION_PATTERN, read_json_body
 from hinged_service.routes.common import Name, document, fresh
@@ -200,7 +201,7 @@ class _Route(APIRoute):
             except ServiceError as error:
                 return _answer_for(error)
             except Exception:  # noqa: BLE001 - logged there
-                return _answer_for(internal_error(request.url.path))
+                return _answer_for(internal_error(template(request.scope)))
 
         return handle_all
 

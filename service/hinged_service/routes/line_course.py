@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from hinged_service.appender import Appender
@@ -41,6 +41,9 @@ class Course(Generic[T]):
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
         """Do what the lines ask for and return their answers, in order."""
         raise NotImplementedError
+
+    def note(self, answers: Sequence[LineAnswer]) -> None:
+        """Count what the answers for some lines tell."""
 
     async def end(self, lines: int) -> None:
         """Check that a body of so many lines may end here."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from hinged_service.appender import Appender, Fed
 from hinged_service.errors import Conflict, Unavailable
 from hinged_service.events import Event
 from hinged_service.fold import Refused
-from hinged_service.routes.faults import faults_of
+from hinged_service.routes.faults import faults_of, note_refused
 from hinged_service.routes.line_answers import (
     DuplicateLine,
     EarlyLine,
@@ -75,6 +76,12 @@ class Learning(Course[Event]):
         if source.lines:
             await self.patiently(lambda appender: appender.read(), again=True)
             self._known_at = str((await self.appender()).replica.position)
+
+    def note(self, answers: Sequence[LineAnswer]) -> None:
+        """Count the lines that were refused."""
+        for answer in answers:
+            if type(answer) is RejectedLine and not answer.logged:
+                note_refused(self._first, answer.status)
 
     async def end(self, lines: int) -> None:
         """Check that the source did not bring more lines before."""

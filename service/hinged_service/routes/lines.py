@@ -14,6 +14,7 @@ from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unpro
 from hinged_service.events import MAX_NAME, Event, Question
 from hinged_service.fold import Refused
 from hinged_service.host import Host
+from hinged_service.observing.requests import template
 from hinged_service.routes.bodies import at_least
 from hinged_service.routes.line_answers import (
     Answer,
@@ -153,7 +154,9 @@ async def _stream(
         course, parser = await begin(asked, host.live(name) or await host.open(name))
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
         while (batch := await reader.next()) is not None:
-            await answer.add(await course.run(batch))
+            answers = await course.run(batch)
+            course.note(answers)
+            await answer.add(answers)
             line = batch.end + 1
         if reader.hung_up:
             return
@@ -162,7 +165,7 @@ async def _stream(
     except ServiceError as error:
         await answer.give_up(error, line)
     except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
-        await answer.give_up(internal_error(scope["path"]), line)
+        await answer.give_up(internal_error(template(scope)), line)
     finally:
         if reader is not None:
             reader.close()

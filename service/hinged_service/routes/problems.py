@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from typing import Any
 
 import msgspec
@@ -18,6 +19,9 @@ from starlette.types import Message, Send
 from hinged_service.codec import DamagedState
 from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
 from hinged_service.events import MAX_DETAILS, shown
+from hinged_service.observing import requests
+from hinged_service.observing.changes import Changes
+from hinged_service.observing.requests import template
 
 __all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
 
@@ -28,7 +32,11 @@ MEDIA_TYPE = "application/problem+json"
 GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 """Headers of every answer: it is what its type says, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
+_TELL_S = 60.0
 _PART_CHARS = 40
+
+
+_faults = Changes()
 
 
 class Fault(BaseModel):
@@ -49,6 +57,9 @@ class Problem(BaseModel):
         False, description="Whether the events are in the log all the same, their ids used up."
     )
     errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
+    request_id: str | None = Field(
+        None, description="That of x-request-id, or one made: the service's log has it too."
+    )
 
 
 class _Internal(ServiceError):
@@ -68,6 +79,10 @@ def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]
     if error.logged:
         document["logged"] = True
     headers = [(b"content-type", MEDIA_TYPE.encode())]
+    scope = requests.current.get()
+    if scope is not None:
+        document["request_id"] = requests.request_id(scope)
+        headers.append((b"x-request-id", document["request_id"].encode()))
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
     if error.status == 401:
@@ -90,15 +105,35 @@ def guarded(send: Send) -> Send:
         if message["type"] == "http.response.start":
             known = {name.lower() for name, _ in message["headers"]}
             more = [pair for pair in GUARDS if pair[0] not in known]
+            scope = requests.current.get()
+            if scope is not None and b"x-request-id" not in known:
+                more.append((b"x-request-id", requests.request_id(scope).encode()))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 
     return sending
 
 
-def internal_error(path: str) -> ServiceError:
-    """Log the exception being handled and return what the client may know of it."""
-    logger.exception("unexpected error at %s", path)
+def internal_error(route: str) -> ServiceError:
+    """Log the exception being handled and return what the client may know of it.
+
+    Parameters
+    ----------
+    route
+        What was called, without what its caller can make up.
+
+    """
+    error = sys.exception()
+    _faults.bad(
+        (route, type(error)),
+        logger,
+        "unexpected error at %s: %s",
+        route,
+        type(error).__name__,
+        level=logging.ERROR,
+        exc_info=True,
+        every_s=_TELL_S,
+    )
     return _Internal("The service failed; its log says why.")
 
 
@@ -195,7 +230,7 @@ def install(app: FastAPI) -> None:
         return response
 
     async def on_anything(request: Request, _: Exception) -> Response:
-        return _response(internal_error(request.url.path))
+        return _response(internal_error(template(request.scope)))
 
     app.add_exception_handler(ServiceError, on_service_error)
     app.add_exception_handler(DamagedState, on_damage)
