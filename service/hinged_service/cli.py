@@ -166,7 +166,9 @@ def serve(
     _allow_many_connections()
     with _bind(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
-        typer.echo(f"hinged starts on http://{shown}:{listener.getsockname()[1]} (docs: /docs)")
+        typer.echo(
+            f"hinged starts on http://{shown}:{listener.getsockname()[1]} (its page; docs: /docs)"
+        )
         if not _has_keys(settings):
             typer.echo("No API keys: whoever reaches it may do anything (`hinged key` makes one).")
         typer.echo(f"Models are kept by {_whereabouts(settings)}. Ctrl-C stops.")
@@ -195,7 +197,7 @@ def serve(
 def demo(
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Leave the service and its docs page up until Ctrl-C."),
+        typer.Option("--keep", help="Leave the service and its page up until Ctrl-C."),
     ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port of the service; 0 takes a free one.")
@@ -208,15 +210,24 @@ def demo(
             "model again, and every event counts once.",
         ),
     ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option(
+            "--browser/--no-browser",
+            help="Open the page in a browser, if there is a screen and this is a terminal, and "
+            "stay up until Ctrl-C.",
+        ),
+    ] = True,
 ) -> None:
     """Watch a perceptron learn to tell phishing pages, over HTTP, event by event.
 
     Starts a service of its own on an embedded Valkey, streams the 1,250 events of River's
-    Phishing data through it and shows what it learned. Nothing is left behind.
+    Phishing data through it and shows what it learned, here and on the service's page. Nothing
+    is left behind.
     """
     from hinged_service.demo import run_demo
 
-    raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port))
+    raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port, browser=browser))
 
 
 mount(cli)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,9 @@ from hinged_service.store.embedded import EmbeddedServer
 __all__ = ["run_demo"]
 
 _MODEL: Final = "phishing"
+_CHALLENGER: Final = "phishing-averaged"
+_WATCHABLE_S: Final = 0.02
+"""Between two events when somebody watches them on the page."""
 _START_TIMEOUT_S: Final = 150.0
 _STOP_TIMEOUT_S: Final = 90.0
 _POLL_S: Final = 0.05
@@ -71,7 +75,7 @@ class _Tally:
         return row
 
 
-def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
+def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = False) -> int:
     """Run the demonstration on a service of its own, which ends with it.
 
     Parameters
@@ -82,6 +86,9 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
         Whether the service stays up until Ctrl-C when the stream has been learned.
     port
         The port of the service; 0 takes a free one.
+    browser
+        Whether to open the page in a browser if somebody sits at a screen here. Events
+        then come at a pace that one can watch, and the service stays up until Ctrl-C.
 
     Returns
     -------
@@ -90,6 +97,7 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
 
     """
     console = Console(highlight=False)
+    browser = browser and console.is_terminal and _has_screen()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_signals_as_exits())
         try:
@@ -104,9 +112,13 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int) -> int:
 
             _await_ready(process, url, log)
             with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
-                _stream(console, client, list(Phishing()))
+                _create(console, client)
+                _print(console, f"Watch it learn: {url}/#/m/{_MODEL}\n")
+                if browser:
+                    webbrowser.open(f"{url}/#/m/{_MODEL}")
+                _stream(console, client, list(Phishing()), _WATCHABLE_S if browser else 0.0)
                 _show_model(console, client)
-            if not keep:
+            if not (keep or browser):
                 _print(console, _next_steps("http://127.0.0.1:8000", running=False))
                 return 0
             _print(console, _next_steps(url, running=True))
@@ -211,12 +223,26 @@ def _read_tail(log: Path) -> str:
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
 
 
+def _has_screen() -> bool:
+    """Tell whether a browser that is opened here can be seen."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _create(console: Console, client: httpx.Client) -> None:
+    challenger = {"learner": {"type": "averaged_perceptron"}, "stream": _MODEL}
+    for name, spec in ((_MODEL, {"learner": {"type": "perceptron"}}), (_CHALLENGER, challenger)):
+        _checked(client.put(f"/v1/models/{name}", json=spec))
+        _print(console, f"PUT /v1/models/{name}  {json.dumps(spec)}")
+
+
 def _stream(
-    console: Console, client: httpx.Client, data: list[tuple[dict[str, float], bool]]
+    console: Console,
+    client: httpx.Client,
+    data: list[tuple[dict[str, float], bool]],
+    pause_s: float,
 ) -> None:
-    spec = {"learner": {"type": "perceptron"}}
-    _checked(client.put(f"/v1/models/{_MODEL}", json=spec))
-    _print(console, f"PUT /v1/models/{_MODEL}  {json.dumps(spec)}")
     _print(
         console,
         f"POST /v1/models/{_MODEL}/learn, one web page at a time: predicted, scored, then learned.",
@@ -227,6 +253,7 @@ def _stream(
             event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
             tally.add(_checked(client.post(f"/v1/models/{_MODEL}/learn", json=event)))
             advance(tally)
+            time.sleep(pause_s)
     if tally.duplicates:
         console.print(
             f"{tally.duplicates:,} events were in the log already: each counts once.",
@@ -300,6 +327,7 @@ def _next_steps(url: str, *, running: bool) -> str:
         f'  curl -X PUT --json \'{{"learner": {{"type": "perceptron"}}}}\' {model}',
         f'  curl --json \'{{"x": {{"heat": 1.5}}, "y": true, "id": "1"}}\' {model}/learn',
         f'  curl --json \'{{"x": {{"heat": 2.0}}}}\' {model}/predict',
+        f"  see it: {url}/",
         f"  the whole interface: {url}/docs",
     ]
     if running:

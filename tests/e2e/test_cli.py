@@ -85,7 +85,8 @@ def relatives(environment: dict[str, str]) -> list[int]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    left_out = ("HINGED_", "DISPLAY", "WAYLAND_DISPLAY")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     (tmp_path / "tmp").mkdir()
     return kept | {
         "HINGED_DATA_DIR": str(tmp_path / "data"),
