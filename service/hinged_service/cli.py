@@ -40,6 +40,9 @@ __all__ = ["ShortStartupErrors", "main", "worker_app"]
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
+_STARTING_S: Final = 60
+"""A worker that does not answer its parent for so long is replaced; on a busy machine the
+imports of one that starts take many seconds."""
 _OPEN_FILES: Final = 65_536
 
 cli = typer.Typer(
@@ -188,6 +191,7 @@ def serve(
                 proxy_headers=False,
                 server_header=False,
                 timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
+                timeout_worker_healthcheck=_STARTING_S,
             ),
             listener,
         )
