@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import redis
 
 import hinged
 from tests.e2e.drills.load import Load
+from tests.support.aof import read_past
 from tests.support.plain_fold import Folded, fold_log, model_uid
 from tests.support.served import bits, served, wait_for_snapshot
 from tests.support.worker import Worker
@@ -72,6 +74,25 @@ def weigh(
         frozenset(twice),
         folded,
     )
+
+
+def tail_of(directory: Path, stream: str, folded: Folded) -> set[str]:
+    """Return the ids of the events that a dead server's log has beyond what is left of it.
+
+    Parameters
+    ----------
+    directory
+        The dead server's.
+    stream
+        Its name.
+    folded
+        The log that is left.
+
+    """
+    past = read_past(directory, f"hinged:{{{stream}}}:log")
+    places = [f"{entry_id}.{fields['chain']}" for entry_id, fields in past.entries]
+    common = next(place for place in reversed(places) if folded.reached(place))
+    return set(past.fold(common).counted_ids)
 
 
 def agree(

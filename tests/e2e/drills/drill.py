@@ -6,11 +6,12 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import httpx
 import redis
 
-from tests.e2e.drills.balance import Balance, weigh
+from tests.e2e.drills.balance import Balance, tail_of, weigh
 from tests.e2e.drills.load import GIVE_UP_S, Load
 from tests.support.drill_table import PROPERTY, Row
 from tests.support.worker import Worker
@@ -63,6 +64,18 @@ class Drill:
         assert balance.sent == balance.acknowledged == balance.learned
         strayed = [p for p in load.acknowledged.values() if not balance.folded.reached(p)]
         assert strayed == [], "an answer named a place that the log never had"
+        return balance
+
+    def judge_loss(self, name: str, done: str, load: Load, recover_s: float, dead: Path) -> Balance:
+        """Expect that no more is lost than what the server that kept `dead` had alone."""
+        balance = self.weigh(load)
+        tail = tail_of(dead, self.model, balance.folded)
+        self.report(name, done.format(len(tail)), balance, recover_s)
+        assert balance.lost <= tail
+        for event in tail - balance.lost:
+            assert balance.folded.reached(load.acknowledged[event]), "it was not sent again"
+        assert balance.doubled == frozenset()
+        assert balance.acknowledged == balance.sent == balance.learned + len(balance.lost)
         return balance
 
     def report(self, name: str, done: str, balance: Balance, recover_s: float) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hinged_service.settings import Settings
 from tests.support.patience import PATIENT
@@ -14,6 +15,7 @@ from tests.support.processes import PROC
 from tests.support.worker import Worker
 
 _BUSY = {"snapshot_every_events": 100, "snapshot_every_ms": 200, "housekeeping_ms": 100}
+_WORKERS = 2
 _KEEP_ALL = {"retention_bytes": 2**40}
 
 
@@ -73,3 +75,18 @@ def _command(pid: int) -> str:
         return (PROC / str(pid) / "cmdline").read_text()
     except OSError:
         return ""
+
+
+@contextlib.contextmanager
+def workers_on(redis_url: str, *variables: dict[str, str]) -> Iterator[list[Serving]]:
+    """Have two workers run, or one for each set of variables of its own."""
+    workers = [Serving(redis_url, variables=one) for one in variables or ({},) * _WORKERS]
+    try:
+        for worker in workers:
+            worker.start(wait=False)
+        for worker in workers:
+            worker.wait_until_alive()
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()

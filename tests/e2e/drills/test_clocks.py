@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.e2e.drills.drill import Drill
-from tests.e2e.drills.serving import Serving
+from tests.e2e.drills.serving import Serving, workers_on
 from tests.support.redis_server import RedisServer, valkey_binary
 
 _LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
@@ -74,16 +74,10 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
     script.chmod(0o755)
     server = RedisServer(folder / "redis", str(script))
     server.start()
-    workers = [Serving(server.url, variables=one.variables) for one in clocks]
     try:
-        for worker in workers:
-            worker.start(wait=False)
-        for worker in workers:
-            worker.wait_until_alive()
-        yield Timed(server, workers, clock, clocks)
+        with workers_on(server.url, *(one.variables for one in clocks)) as workers:
+            yield Timed(server, workers, clock, clocks)
     finally:
-        for worker in workers:
-            worker.kill()
         server.kill()
 
 
