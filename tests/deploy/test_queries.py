@@ -1,0 +1,139 @@
+"""Alerts and dashboard ask for what the service tells, and each alert says what to do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.deploy.files import DEPLOY, documents
+from tests.deploy.load import everything_happens
+from tests.deploy.queries import ALERTS, DASHBOARD, OF_PROMETHEUS, PANELS, drawn, spoken_of
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service
+
+SUFFIXES = {
+    "counter": ("_total",),
+    "gauge": ("",),
+    "histogram": ("_bucket", "_sum", "_count"),
+    "summary": ("_sum", "_count"),
+}
+ASKED = {rule["alert"]: [rule["expr"]] for rule in ALERTS} | {
+    panel["title"]: drawn(panel) for panel in PANELS
+}
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+    """By name of a series the labels that a real service gives it when much has happened."""
+    redis = RedisServer(tmp_path_factory.mktemp("redis"))
+    redis.start()
+    try:
+        with Service(redis.url, append_timeout_ms=2_000) as service, service.client() as client:
+            everything_happens(client, redis)
+            yield {
+                family.name + suffix: labels_of(family)
+                for family in text_string_to_metric_families(client.get("/metrics").text)
+                for suffix in SUFFIXES[family.type]
+            }
+    finally:
+        redis.kill()
+
+
+def labels_of(family: Metric) -> set[str]:
+    assert family.samples, f"{family.name} is not told although everything happened"
+    return {label for sample in family.samples for label in sample.labels}
+
+
+@pytest.mark.parametrize("title", ASKED)
+def test_what_is_asked_for_is_told(title: str, told: dict[str, set[str]]) -> None:
+    for expression in ASKED[title]:
+        spoken = spoken_of(expression)
+        known: set[str] = set(OF_PROMETHEUS)
+        for name, matched in spoken.series.items():
+            if name == "up":  # Prometheus's own
+                continue
+            assert name in told, f"{expression} asks for {name}"
+            labels = told[name] | OF_PROMETHEUS
+            assert matched <= labels, expression
+            known |= labels
+        assert spoken.groups <= known, expression
+
+
+def test_everything_that_is_told_is_asked_for(told: dict[str, set[str]]) -> None:
+    asked = {
+        name
+        for expressions in ASKED.values()
+        for expression in expressions
+        for name in spoken_of(expression).series
+    }
+    families = {re.sub("_(total|bucket|sum|count)$", "", name) for name in told}
+    missing = {family for family in families if not any(name.startswith(family) for name in asked)}
+    assert missing == set()
+
+
+def test_the_dashboard_chooses_among_models_that_are_told(told: dict[str, set[str]]) -> None:
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            found = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
+            assert found is not None
+            assert found[2] in told[found[1]]
+
+
+def test_panels_have_names_of_their_own_and_do_not_overlap() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not taken & cells, panel["title"]
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+
+
+def test_the_dashboard_is_provisioned_where_it_is_mounted() -> None:
+    (providers,) = documents(DEPLOY / "grafana/provisioning/dashboards/hinged.yml")
+    compose: Any = documents(DEPLOY.parent / "docker-compose.yml")[0]["services"]["grafana"]
+    mounted = [volume.split(":")[1] for volume in compose["volumes"]]
+    assert providers["providers"][0]["options"]["path"] in mounted
+    (sources,) = documents(DEPLOY / "grafana/provisioning/datasources/prometheus.yml")
+    assert sources["datasources"][0]["url"] == "http://prometheus:9090"
+
+
+def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
+    text = (DEPLOY / "README.md").read_text()
+    _, _, runbooks = text.partition("\n## Runbooks\n")
+    runbooks = runbooks.partition("\n## ")[0]
+    assert re.findall(r"^### (.+)$", runbooks, re.MULTILINE) == [rule["alert"] for rule in ALERTS]
+    for rule in ALERTS:
+        anchor = f"deploy/README.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == anchor
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool on this machine")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "config", "--syntax-only", DEPLOY / "prometheus/prometheus.yml"],
+        ["check", "rules", DEPLOY / "prometheus/alerts.yml"],
+        ["test", "rules", Path(__file__).with_name("alerts_test.yml")],
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments[:2])),
+)
+def test_promtool_agrees(arguments: list[Any]) -> None:
+    done = subprocess.run([str(PROMTOOL), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
