@@ -1,10 +1,12 @@
-"""From the start of a worker to its first prediction, a million events after the model's birth."""
+"""From the start of a worker to its first prediction, and how fast a replica catches up."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -18,6 +20,7 @@ from tests.support.redis_server import RedisServer
 ARRAY = 1_000
 TAIL = 20
 TARGET_S = 2.0
+BEHIND = (2_000, 20_000)
 
 
 def measure(folder: Path, rounds: int, events: int) -> list[Row]:
@@ -58,6 +61,54 @@ def measure(folder: Path, rounds: int, events: int) -> list[Row]:
     ]
 
 
+def measure_growth(folder: Path, rounds: int, lengths: Sequence[int]) -> list[Row]:
+    """Return the rows: a worker's start after so many events, a replica so many behind.
+
+    Parameters
+    ----------
+    folder
+        For Redis's files.
+    rounds
+        How often each is measured.
+    lengths
+        Events in the past, ascending.
+
+    """
+    redis = RedisServer(folder / "growth")
+    redis.start()
+    learning = Server(SERVICE, HINGED_REDIS_URL=redis.url)
+    other = Server(SERVICE, HINGED_REDIS_URL=redis.url, HINGED_AT_LEAST_TIMEOUT_MS="60000")
+    question = bodies(made_events(1, POOL), labelled=False)[0]
+    arrays, done = _arrays(), 0
+    rows: list[Row] = []
+    try:
+        learning.start()
+        learning.wait()
+        create_model(learning)
+        for length in lengths:
+            _learn(learning, arrays, (length - done) // ARRAY)
+            done = length
+            first = []
+            for _ in range(rounds):
+                other.kill()
+                first.append(_first_prediction_s(other, question))
+            rows.append(
+                Row(f"first prediction of a worker, {length:,} events in the past", first, "s")
+            )
+        for behind in BEHIND:
+            rates = []
+            for _ in range(rounds):
+                position = _learn(learning, arrays, behind // ARRAY)
+                with Caller(other.port, f"{MODEL}/predict?at_least={position}") as caller:
+                    rates.append(behind / caller.timed_post(question)[0])
+            rows.append(Row(f"a replica catches up, {behind:,} events behind", rates, "events/s"))
+    finally:
+        learning.kill()
+        other.kill()
+        redis.kill()
+    return rows
+
+
 def _arrays() -> Iterator[bytes]:
     made = made_events(20 * ARRAY, POOL)
     pieces = [orjson.dumps(made[i : i + ARRAY]) for i in range(0, len(made), ARRAY)]
@@ -65,10 +116,14 @@ def _arrays() -> Iterator[bytes]:
         yield from pieces
 
 
-def _learn(service: Server, arrays: Iterator[bytes], count: int) -> None:
+def _learn(service: Server, arrays: Iterator[bytes], count: int) -> str:
+    """Learn so many arrays; return the position after them, quoted."""
+    answer = b"[]"
     with Caller(service.port, f"{MODEL}/learn") as caller:
         for _ in range(count):
-            caller.post(next(arrays))
+            answer = caller.post(next(arrays))
+    last: dict[str, Any] = (orjson.loads(answer) or [{}])[-1]
+    return urllib.parse.quote(str(last.get("position", "")))
 
 
 def _unsaved(redis: RedisServer) -> int:
