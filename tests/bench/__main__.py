@@ -13,15 +13,22 @@ from pathlib import Path
 from tests.bench import (
     arrays,
     cluster,
+    compare,
     doors,
+    family,
     http_calls,
     learners,
     lines,
     live,
+    matrix,
+    profile,
+    quality,
     replay,
     restart,
     scale,
     sizes,
+    tables,
+    text,
 )
 from tests.bench.load import generator
 from tests.bench.table import Row, table
@@ -29,7 +36,17 @@ from tests.support.redis_server import server_binaries
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PACKAGES = (
-    *("hinged", "river", "fastapi", "starlette", "uvicorn", "uvloop", "httptools"),
+    *(
+        "hinged",
+        "river",
+        "scikit-learn",
+        "vowpalwabbit",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "uvloop",
+        "httptools",
+    ),
     *("pydantic", "msgspec", "orjson", "redis", "hiredis"),
 )
 
@@ -43,30 +60,58 @@ def main() -> None:
         "doors": ("Files and streams against arrays of 500", _doors),
         "live": ("Learning while 50 watch, 16 connections", _live),
         "learners": ("In process, 30 random features of 20,000", _learners),
+        "family": ("Every learner in process, beside River's nearest relative", _family),
+        "tables": ("Whole tables", _tables),
+        "text": ("From text to weights", _text),
+        "matrix": ("The service over connections and workers", _matrix),
         "replay": ("A log folded in again, in process, entries of 500", _replay),
         "restart": ("Restart", _restart),
+        "growth": ("Growth with the log", _growth),
         "sizes": ("What things weigh", _sizes),
         "scale": ("Growth with models, features and workers", _scale),
         "cluster": ("A million models on a cluster, simulated", _cluster),
+        "quality": ("Accuracy, predicted before learning", _quality),
+        "profile": ("Where a worker's time goes", _profile),
     }
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
+    parser.add_argument(
+        "--json", type=Path, help="keep every value there; a whole run keeps RESULTS.json anyway"
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="OLD.json", help="tell what became slower since that run"
+    )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all")
     given = parser.parse_args()
     if unknown := set(given.parts) - parts.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    sections = ["# Measured by `python -m tests.bench`", _machine()]
+    old = None
+    if given.compare is not None:
+        try:
+            old = compare.read(given.compare)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
+    sections, found = ["# Measured by `python -m tests.bench`", _machine()], {}
     for name, (title, measure) in parts.items():
         if given.parts and name not in given.parts:
             continue
         print(f"… {title}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            text = table(measure(Path(folder), given.quick))
-        print(text, flush=True)
-        sections.append(f"## {title}\n\n{text}")
-    print(_machine())
+            found[title] = measure(Path(folder), given.quick)
+        shown = quality.grid if name == "quality" else table
+        shown_rows = shown(found[title])
+        print(shown_rows, flush=True)
+        sections.append(f"## {title}\n\n{shown_rows}")
+    machine = _machine()
+    print(machine)
     if not given.quick and not given.parts:
         RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+        compare.write(RESULTS.with_suffix(".json"), machine, found)
+    if given.json is not None:
+        compare.write(given.json, machine, found)
+    if old is not None:
+        slower = compare.changes(old, found)
+        print("\n".join(slower) or "Nothing became worse beyond what rounds differ by.")
 
 
 def _http(folder: Path, quick: bool) -> list[Row]:
@@ -111,6 +156,35 @@ def _scale(folder: Path, quick: bool) -> list[Row]:
 
 def _cluster(_: Path, quick: bool) -> list[Row]:
     return cluster.measure(1, 100_000) if quick else cluster.measure(3, 1_000_000)
+
+
+def _family(_: Path, quick: bool) -> list[Row]:
+    return family.measure(1, 500) if quick else family.measure(5, 2_000)
+
+
+def _tables(_: Path, quick: bool) -> list[Row]:
+    return tables.measure(1, 5_000) if quick else tables.measure(5, 50_000)
+
+
+def _text(folder: Path, quick: bool) -> list[Row]:
+    return text.measure(folder, 1, 5_000) if quick else text.measure(folder, 5, 50_000)
+
+
+def _matrix(folder: Path, quick: bool) -> list[Row]:
+    return matrix.measure(folder, 1, 1) if quick else matrix.measure(folder, 3, 2)
+
+
+def _growth(folder: Path, quick: bool) -> list[Row]:
+    lengths = (1_000, 10_000) if quick else (1_000, 10_000, 100_000, 1_000_000)
+    return restart.measure_growth(folder, 1 if quick else 3, lengths)
+
+
+def _quality(_: Path, quick: bool) -> list[Row]:
+    return quality.measure(quick)
+
+
+def _profile(folder: Path, quick: bool) -> list[Row]:
+    return profile.measure(folder, 2 if quick else 8)
 
 
 def _machine() -> str:

@@ -1,8 +1,7 @@
 """Accuracy of every learner beside fixed peers: predict, then learn, on identical input.
 
-Run `python -m tests.bench.quality`. Phishing and Bananas ship with River; elec.csv
-and sms_spam.tsv are read from the folder HINGED_DATA, where it is set. Vowpal
-Wabbit takes part if `vowpalwabbit` is installed.
+Phishing and Bananas ship with River; elec.csv and sms_spam.tsv are read from the folder
+HINGED_DATA, where it is set. Vowpal Wabbit takes part if `vowpalwabbit` is installed.
 """
 
 from __future__ import annotations
@@ -12,15 +11,18 @@ import functools
 import importlib
 import importlib.util
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from river import datasets, linear_model, optim, preprocessing
 
 import hinged
+from tests.bench.table import Row, table
 
+RIGHT = "% right"
+RANK = "average rank"
 Rows = list[tuple[dict[str, float], bool]]
 
 OURS: dict[str, Callable[[], Any]] = {
@@ -113,15 +115,15 @@ def accuracy(model: Any, rows: Rows) -> float:
     return right / len(rows)
 
 
-def table(streams: dict[str, Rows], models: dict[str, Callable[[], Any]]) -> Iterable[str]:
-    yield "| learner | " + " | ".join(streams) + " |"
-    yield "|---|" + "---|" * len(streams)
-    for name, make in models.items():
-        cells = [f"{accuracy(make(), rows):.4f}" for rows in streams.values()]
-        yield f"| {name} | " + " | ".join(cells) + " |"
+def measure(quick: bool) -> list[Row]:
+    """Return the rows: accuracies, how far the best is from the best peer, average ranks.
 
+    Parameters
+    ----------
+    quick
+        Whether the first thousand events of each stream are enough.
 
-def main() -> None:
+    """
     streams = {"Phishing": scaled(phishing()), "Bananas": scaled(bananas())}
     if os.environ.get("HINGED_DATA"):
         streams |= {"elec": scaled(elec()), "sms_spam": sms()}
@@ -129,10 +131,46 @@ def main() -> None:
     if importlib.util.find_spec("vowpalwabbit") is not None:
         for loss in ("logistic", "hinge"):
             peers[f"Vowpal Wabbit {loss}"] = functools.partial(VowpalWabbit, loss)
-    for line in table(streams, OURS | peers):
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+    found = {
+        stream: {
+            name: 100 * accuracy(make(), rows[:1_000] if quick else rows)
+            for name, make in (OURS | peers).items()
+        }
+        for stream, rows in streams.items()
+    }
+    rows: list[Row] = []
+    for stream, of in found.items():
+        best = max(of[name] for name in OURS)
+        ahead = max(of[name] for name in peers) - best
+        rows += [Row(f"{stream}: {name}", [value], RIGHT) for name, value in of.items()]
+        rows.append(_distance(f"{stream}: the best peer ahead of our best", ahead, 0.2))
+        rows.append(_distance(f"{stream}: our best ahead of Hedge", best - of["Hedge"], 0.5))
+    ranks = {name: [_rank(of, name) for of in found.values()] for name in OURS | peers}
+    return [*rows, *(Row(f"{RANK}: {name}", [fmean(of)], RANK) for name, of in ranks.items())]
 
 
-if __name__ == "__main__":
-    main()
+def grid(rows: list[Row]) -> str:
+    """Return the accuracies as one line per learner, and the distances below."""
+    cells: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.unit in (RIGHT, RANK):
+            column, _, name = row.name.partition(": ")
+            cells.setdefault(name, {})[column] = row
+    columns = list(next(iter(cells.values())))
+    lines = [f"| learner | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, of in sorted(cells.items(), key=lambda item: item[1][RANK].values[0]):
+        shown = (f"{of[c].values[0]:.{1 if c == RANK else 2}f}" for c in columns)
+        lines.append(f"| {name} | {' | '.join(shown)} |")
+    rest = [row for row in rows if row.unit not in (RIGHT, RANK)]
+    return "\n".join(lines) + "\n\n" + table(rest)
+
+
+def _distance(name: str, value: float, target: float) -> Row:
+    return Row(name, [value], "points of per cent", target=target, at_most=True)
+
+
+def _rank(of: dict[str, float], name: str) -> float:
+    """Return the place from 1; those that are equal share the mean of their places."""
+    better = sum(value > of[name] for value in of.values())
+    equal = sum(value == of[name] for value in of.values())
+    return better + (equal + 1) / 2
