@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from time import perf_counter
 
 from fastapi import FastAPI
@@ -64,7 +64,7 @@ class _Service(FastAPI):
     ordinary way through the router.
     """
 
-    hot: dict[str, Callable[[Scope, Receive, Send], Awaitable[requests.Begun]]]
+    hot: dict[str, hot.Call]
     observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
@@ -124,7 +124,8 @@ class _Service(FastAPI):
                     scope["path_params"] = {"model": parts[3]}
                     scope["endpoint"] = call
                     status, at_s = await call(scope, receive, send)
-                    self._count(scope, status, at_s - began_s)
+                    if self.observer is not None:
+                        self.observer.answered("POST", call.path, status, at_s - began_s)
                     return
         begun = requests.Beginning(send)
         try:

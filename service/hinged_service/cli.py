@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import ipaddress
-import logging
-import logging.config
 import multiprocessing
 import os
 import platform
@@ -14,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from urllib.parse import urlsplit
@@ -21,13 +19,14 @@ from urllib.parse import urlsplit
 import typer
 import uvicorn
 from pydantic import ValidationError
-from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from hinged import __version__
 from hinged_service.commands import mount
-from hinged_service.errors import StartupError
 from hinged_service.http_protocol import BoundedProtocol
+from hinged_service.observing.logs import log_config
+from hinged_service.observing.together import shared_directory
 from hinged_service.settings import Settings
 from hinged_service.sources.commands import ingest
 from hinged_service.sources.kafka_command import kafka
@@ -35,7 +34,7 @@ from hinged_service.sources.kafka_command import kafka
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["ShortStartupErrors", "main", "worker_app"]
+__all__ = ["main", "worker_app"]
 
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
@@ -167,7 +166,7 @@ def serve(
         )
         raise typer.Exit(_CANNOT_START)
     _allow_many_connections()
-    with _bind(host, port) as listener:
+    with _bind(host, port) as listener, _counting_together(settings, workers):
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
             f"hinged starts on http://{shown}:{listener.getsockname()[1]} (its page; docs: /docs)"
@@ -184,7 +183,7 @@ def serve(
                 factory=True,
                 workers=workers,
                 http=BoundedProtocol,
-                log_config=_log_config(),
+                log_config=log_config(settings),
                 access_log=False,
                 lifespan="on",
                 ws="none",
@@ -255,23 +254,22 @@ def worker_app() -> FastAPI:
     return create_app()
 
 
-class ShortStartupErrors(logging.Filter):
-    """Shortens the traceback of a `StartupError` to its message, which says what to do."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, such tracebacks shortened."""
-        text = record.getMessage()
-        _, name, message = text.rpartition(f"{StartupError.__module__}.{StartupError.__name__}: ")
-        if name and text.startswith("Traceback"):
-            record.msg, record.args = message.strip(), None
-        return True
-
-
 class _Supervisor(Multiprocess):
     """The parent of several workers; a closed terminal ends it instead of restarting them."""
 
     def handle_hup(self) -> None:
         self.handle_term()
+
+
+@contextlib.contextmanager
+def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
+    """Give several workers a directory for what they count, until the end."""
+    if workers == 1 or settings.metrics_dir is not None:
+        yield
+        return
+    with shared_directory() as made:
+        os.environ["HINGED_METRICS_DIR"] = str(made)
+        yield
 
 
 def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
@@ -366,15 +364,6 @@ def _whereabouts(settings: Settings) -> str:
         return f"an embedded Valkey in {settings.data_dir}"
     address = urlsplit(settings.redis_url)
     return f"the Redis at {address.hostname or address.path}"  # without its password
-
-
-def _log_config() -> dict[str, Any]:
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["filters"] = {"short": {"()": "hinged_service.cli.ShortStartupErrors"}}
-    config["handlers"]["default"]["filters"] = ["short"]
-    for name in ("hinged", "hinged_service"):
-        config["loggers"][name] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config
 
 
 if __name__ == "__main__":

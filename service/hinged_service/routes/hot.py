@@ -37,7 +37,7 @@ from hinged_service.routes.lines import check_query, learn_lines, predict_lines
 from hinged_service.routes.problems import GUARDS, internal_error, problem
 from hinged_service.settings import Settings
 
-__all__ = ["Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]
+__all__ = ["Call", "Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]
 
 
 class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
@@ -134,7 +134,7 @@ _encode = msgspec.json.Encoder().encode
 _JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
-class _Call:
+class Call:
     """The common course of a hot call, errors included.
 
     Parameters
@@ -197,7 +197,7 @@ class _Call:
         return await self._answer(appender, body, scope)
 
 
-class Predicting(_Call):
+class Predicting(Call):
     """`POST /v1/models/{model}/predict`."""
 
     path = "/v1/models/{model}/predict"
@@ -225,7 +225,7 @@ class Predicting(_Call):
         return _encode(answers if many else answers[0])
 
 
-class Learning(_Call):
+class Learning(Call):
     """`POST /v1/models/{model}/learn`."""
 
     path = "/v1/models/{model}/learn"
