@@ -1,0 +1,149 @@
+"""Connections of `hinged serve`: heads have a limit, and who only waits is sent away."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hinged_service.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS, BoundedProtocol
+from tests.service.live.reading import Watcher
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service, post_bytes, read_answer, send_raw
+
+PREDICT = "/v1/models/m/predict"
+BODY = b'{"x":{"a":1}}'
+READ = 2**18
+"""What one read of the server may bring at most."""
+
+
+class Quick(BoundedProtocol):
+    """Waits for a fraction of a second only."""
+
+    idle_s = 0.4
+
+
+def served(url: str, protocol: type[BoundedProtocol]) -> Service:
+    service = Service(url)
+    service._server.config.http = protocol
+    return service
+
+
+@pytest.fixture(scope="module")
+def served_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Service]]:
+    """One worker as `hinged serve` runs it, and one that waits less."""
+    server = RedisServer(tmp_path_factory.mktemp("connections"))
+    server.start()
+    with served(server.url, BoundedProtocol) as plain, served(server.url, Quick) as quick:
+        with plain.client() as client:
+            client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
+        yield {"plain": plain, "quick": quick}
+    server.kill()
+
+
+def test_a_head_below_the_limits_is_taken(served_by: dict[str, Service]) -> None:
+    port = served_by["plain"].port
+    long = f"x-long: {'x' * (MAX_HEAD_BYTES - 500)}"
+    many = [f"x-{n}: {n}" for n in range(MAX_HEADERS - 5)]
+    for headers in ([long], many):
+        assert send_raw(port, post_bytes(PREDICT, BODY, *headers)).status == 200
+
+
+@pytest.mark.parametrize(
+    "begin", [b"GET /", b"GET / HTTP/1.1\r\nx-endless: ", b"GET / HTTP/1.1\r\nHost: t\r\nx"]
+)
+def test_a_head_without_end_is_cut_off(served_by: dict[str, Service], begin: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served_by["plain"].port), timeout=30) as to:
+        to.sendall(begin)
+        sent = 0
+        with contextlib.suppress(OSError):  # closed while we send
+            while sent < 64 * READ:
+                to.sendall(b"x" * 4096)
+                sent += 4096
+        assert sent < 64 * READ
+        with contextlib.suppress(ConnectionError):  # the answer may be lost with the connection
+            assert to.recv(100).startswith((b"HTTP/1.1 431 ", b""))
+
+
+def test_headers_without_end_are_cut_off_also_after_the_body(
+    served_by: dict[str, Service],
+) -> None:
+    head = f"POST {PREDICT} HTTP/1.1\r\nHost: t\r\n"
+    body = f"Transfer-Encoding: chunked\r\n\r\n{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n"
+    for begin in (head.encode(), head.encode() + body):
+        with socket.create_connection(("127.0.0.1", served_by["plain"].port), timeout=30) as to:
+            to.sendall(begin)
+            sent = 0
+            with contextlib.suppress(OSError):
+                while sent < 64 * READ:
+                    to.sendall(b"a: b\r\n" * 500)
+                    sent += 3_000
+            assert sent < 64 * READ
+
+
+def test_a_head_that_comes_with_the_end_of_a_big_body_is_none_of_its_length(
+    served_by: dict[str, Service],
+) -> None:
+    big = post_bytes(PREDICT, BODY + b" " * (2 * READ))
+    small = post_bytes(PREDICT, BODY)
+    with socket.create_connection(("127.0.0.1", served_by["plain"].port), timeout=30) as to:
+        to.sendall(big + small[:30])
+        assert read_answer(to).status == 200
+        to.sendall(small[30:])
+        assert read_answer(to).status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST ",
+        b"POST " + PREDICT.encode() + b" HTTP/1.1\r\nHost: t\r\n",
+        post_bytes(PREDICT, BODY)[: -len(BODY)],
+        post_bytes(PREDICT, BODY)[:-1],
+    ],
+    ids=["nothing", "a word", "half a head", "a head", "half a body"],
+)
+def test_a_connection_on_which_nothing_comes_is_closed(
+    served_by: dict[str, Service], sent: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", served_by["quick"].port), timeout=30) as to:
+        to.sendall(sent)
+        assert to.recv(100) == b""
+
+
+def test_a_head_that_dribbles_is_cut_off(served_by: dict[str, Service]) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nx-slow: " + b"x" * 2_000
+    with socket.create_connection(("127.0.0.1", served_by["quick"].port), timeout=0.02) as to:
+        closed = False
+        for n in range(len(head)):
+            try:
+                to.sendall(head[n : n + 1])
+                closed = to.recv(100) == b""
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                closed = True
+            if closed:
+                break
+        assert closed
+
+
+def test_whoever_waits_for_the_service_may_wait(served_by: dict[str, Service]) -> None:
+    with Watcher(served_by["quick"].url, "/v1/models/m") as watcher:
+        began = time.monotonic()
+        watcher.wait_for(lambda w: len(w.of("metrics")) >= 4)
+        assert time.monotonic() - began > 3 * Quick.idle_s
+        assert not watcher.done
+
+
+@pytest.mark.alone
+def test_a_connection_that_is_used_stays(served_by: dict[str, Service]) -> None:
+    with socket.create_connection(("127.0.0.1", served_by["quick"].port), timeout=30) as to:
+        began = time.monotonic()
+        while time.monotonic() - began < 4 * Quick.idle_s:
+            to.sendall(post_bytes(PREDICT, BODY))
+            assert read_answer(to).status == 200
