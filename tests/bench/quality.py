@@ -19,9 +19,8 @@ from typing import Any
 from river import datasets, linear_model, optim, preprocessing
 
 import hinged
-from tests.bench.table import Row, table
+from tests.bench.table import RIGHT, Row, table
 
-RIGHT = "% right"
 RANK = "average rank"
 Rows = list[tuple[dict[str, float], bool]]
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+RIGHT = "% right"
+"""The unit of an accuracy."""
+
 
 @dataclass
 class Row:
@@ -38,7 +41,7 @@ class Row:
     @property
     def less_is_better(self) -> bool:
         """Whether a smaller value is better; rates, ratios and shares grow for the better."""
-        if self.unit.endswith("/s") or self.unit in ("×", "% right"):
+        if self.unit.endswith("/s") or self.unit in ("×", RIGHT):
             return self.at_most
         return True
 
