@@ -1,0 +1,202 @@
+"""A model's page: it moves as the model learns, and what can be done there is done."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+
+from tests.e2e.page.conftest import Open
+from tests.e2e.page.visiting import Visit
+
+SPEC: dict[str, Any] = {"learner": {"type": "perceptron"}, "labels": ["down", "up"]}
+
+
+def put(client: httpx.Client, name: str, **spec: Any) -> str:
+    path = f"/v1/models/{name}"
+    client.put(path, json={**SPEC, **spec}).raise_for_status()
+    return path
+
+
+def events(n: int, first: int = 0) -> list[dict[str, Any]]:
+    """Points of a grid, up where a + b is more than 4."""
+    points = [(k % 5, k // 5 % 5) for k in range(first, first + n)]
+    return [{"x": {"a": a, "b": b}, "y": "up" if a + b > 4 else "down"} for a, b in points]
+
+
+def watching(visit: Open, name: str) -> Visit:
+    here = visit(f"#/m/{name}")
+    here.page.locator(".status.live").wait_for()
+    return here
+
+
+def test_numbers_and_charts_move_as_it_learns(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "moving")
+    here = watching(visit, "moving")
+    learned = client.post(f"{path}/learn", json=events(50)).json()
+    here.until(lambda: here.number("events") == 50)
+    mistakes = sum(one["mistake"] for one in learned)
+    assert here.number("mistakes") == mistakes
+    assert here.number("updates") == sum(one["updated"] for one in learned)
+    assert here.number("accuracy") == 100 - 2 * mistakes
+    weights = client.get(f"{path}/weights").json()
+    bars = here.card("Largest weights").locator("li")
+    here.until(lambda: bars.count() == 2)
+    shown = {b.locator(".name").inner_text(): b.locator(".value").inner_text() for b in bars.all()}
+    for name, weight in weights["weights"].items():
+        assert float(shown[name].replace("−", "-")) == weight
+    rows = here.card("Latest events").locator("tbody tr")
+    here.until(lambda: rows.count() > 5)
+    verdicts = rows.locator(".badge").all_inner_texts()
+    assert "right" in verdicts
+    cells = here.card("Confusion").locator("tbody td").all_inner_texts()
+    assert sum(map(int, cells)) == 20, "as many outcomes as a tick shows"
+    here.until(lambda: here.card("Margins").locator("rect.bin").count() > 1)
+    client.post(f"{path}/learn", json=events(10)).raise_for_status()
+    here.until(lambda: here.number("events") == 60)
+    for title in ("Accuracy", "Mistakes and updates", "Throughput"):
+        line = here.card(title).locator("path.line").first
+        here.until(lambda line=line: len(re.findall("[ML]", line.get_attribute("d") or "")) >= 2)
+
+
+def test_what_was_learned_before_one_looked_is_there(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "past")
+    client.post(f"{path}/learn", json=events(60)).raise_for_status()
+    here = watching(visit, "past")
+    here.until(lambda: here.number("events") == 60)
+    here.until(lambda: here.card("Latest events").locator("tbody tr").count() == 14)
+    here.until(lambda: here.card("Two features").locator(".point").count() == 60)
+    assert here.card("Latest events").get_by_text(re.compile("now (right|wrong)")).count() == 14
+
+
+def test_the_boundary_lies_where_the_weights_say_and_moves(
+    visit: Open, client: httpx.Client
+) -> None:
+    path = put(client, "plane")
+    client.post(f"{path}/learn", json=events(75)).raise_for_status()
+    here = watching(visit, "plane")
+    line = here.card("Two features").locator("path.boundary").last
+    here.until(lambda: line.count() and line.get_attribute("d"))
+    scales = """node => {
+      const box = node.closest("svg").querySelector("rect.box").getBBox();
+      return [box.x, box.y, box.width, box.height];
+    }"""
+    x0, y0, width, height = line.evaluate(scales)
+    weights = client.get(f"{path}/weights").json()
+    w, b = weights["weights"], weights["intercept"]
+
+    def scores() -> list[float]:
+        """The score at each end of the pieces, read back from the pixels."""
+        numbers = [float(v) for v in re.findall(r"-?[\d.]+", line.get_attribute("d") or "")]
+        low, size = -0.6, 5.2  # 0 to 4 and 15 % more on either side
+        return [
+            w["a"] * (low + size * (px - x0) / width)
+            + w["b"] * (low + size * (1 - (py - y0) / height))
+            + b
+            for px, py in zip(numbers[::2], numbers[1::2], strict=True)
+        ]
+
+    assert max(map(abs, scores())) < 0.05 * max(abs(w["a"]), abs(w["b"]))
+    before = line.get_attribute("d")
+    client.post(f"{path}/learn", json=[{"x": {"a": 0, "b": 4}, "y": "up"}] * 9).raise_for_status()
+    here.until(lambda: line.get_attribute("d") != before)
+
+
+def test_more_than_two_classes_have_regions(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "regions", learner={"type": "multiclass_perceptron"}, labels=None)
+    sent = [
+        {"x": {"a": a, "b": b}, "y": "<i>left</i>" if a < 2 else "low" if b < 2 else "high"}
+        for a in range(5)
+        for b in range(5)
+    ]
+    client.post(f"{path}/learn", json=sent * 4).raise_for_status()
+    here = watching(visit, "regions")
+    canvas = here.card("Two features").locator("canvas")
+    colors = """node => {
+      const data = node.getContext("2d").getImageData(0, 0, node.width, node.height).data;
+      const seen = new Set();
+      for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 4).join());
+      return seen.size;
+    }"""
+    here.until(lambda: canvas.is_visible() and canvas.evaluate(colors) == 3)
+    assert here.card("Two features").get_by_text("<i>left</i>", exact=True).count() == 1
+    here.card("Largest weights").get_by_role("combobox").select_option("low")
+
+
+def test_a_state_is_kept_and_restored(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "kept")
+    client.post(f"{path}/learn", json=events(30)).raise_for_status()
+    before = client.get(f"{path}/weights").json()["weights"]
+    here = watching(visit, "kept")
+    here.page.get_by_label("Name of the new checkpoint").fill("good")
+    here.button("Keep the present state").click()
+    here.sees("The present state is kept.")
+    wrong = [{"x": {"a": 4, "b": 4}, "y": "down"}] * 5
+    client.post(f"{path}/learn", json=wrong).raise_for_status()
+    here.until(lambda: here.number("events") == 35)
+    assert client.get(f"{path}/weights").json()["weights"] != before
+    here.button("Restore good").click()
+    here.sees("It is as it was at good.")
+    here.until(lambda: here.number("events") == 30)
+    assert client.get(f"{path}/weights").json()["weights"] == before
+    here.until(lambda: here.card("Accuracy").locator(".mark.command title").count() == 1)
+    assert "restore" in here.card("Accuracy").locator(".mark.command title").inner_html()
+    here.button("Delete good").click()
+    here.until(lambda: client.get(f"{path}/checkpoints").json() == [])
+
+
+def test_freezing_and_forgetting(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "frozen")
+    client.post(f"{path}/learn", json=events(10)).raise_for_status()
+    here = watching(visit, "frozen")
+    here.button("Freeze").click()
+    here.button("Unfreeze").wait_for()
+    assert client.get(path).json()["frozen"]
+    here.button("Unfreeze").click()
+    here.button("Freeze").wait_for()
+    here.button("Reset").click()
+    assert client.get(path).json()["features"] == 2, "one press only asks"
+    here.button("Really forget what it learned?").click()
+    here.until(lambda: client.get(path).json()["features"] == 0)
+
+
+def test_drifts_are_marked_and_challengers_compared(visit: Open, client: httpx.Client) -> None:
+    detector = {"detector": {"type": "DDM", "warm_start": 30}, "action": "mark"}
+    path = put(client, "drifting", drift=detector)
+    put(client, "steady", learner={"type": "averaged_perceptron"}, stream="drifting")
+    here = watching(visit, "drifting")
+    client.post(f"{path}/learn", json=events(300)).raise_for_status()
+    turned = [{**one, "y": "down" if one["y"] == "up" else "up"} for one in events(40)]
+    client.post(f"{path}/learn", json=turned).raise_for_status()
+    here.until(lambda: client.get(path).json()["drifts"] > 0)
+    here.until(lambda: here.card("Accuracy").locator(".mark.drift").count() > 0)
+    rows = here.card("Challengers").locator("tbody tr")
+    here.until(lambda: rows.count() == 2 and "340" in rows.nth(1).inner_text())
+    assert "averaged_perceptron" in here.card("Challengers").inner_text()
+
+
+def test_mistakes_are_held_against_the_theorem(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "bounded")
+    client.post(f"{path}/learn", json=events(100)).raise_for_status()
+    here = watching(visit, "bounded")
+    here.button("Hold it against the theorem").click()
+    here.sees("It holds.")
+    bound = client.get(f"{path}/bound").json()
+    least = min(one["value"] for one in bound["bounds"].values())
+    text = here.card("Mistakes and updates").inner_text()
+    assert f"{bound['updates']} updates" in text
+    assert f"allows {float(f'{least:.4g}'):g} " in text
+
+
+def test_labels_that_come_later_are_accounted(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "late")
+    for n in range(4):
+        question = {"x": {"a": n}, "id": f"p{n}"}
+        client.post(f"{path}/predict", json=question).raise_for_status()
+    for n in range(3):
+        client.post(f"{path}/learn", json={"id": f"p{n}", "y": "up"}).raise_for_status()
+    here = watching(visit, "late")
+    facts = here.card("Labels that come later")
+    here.until(lambda: "100.0%" in facts.inner_text())
+    assert re.search(r"Waiting\s+1\b", facts.inner_text())
