@@ -55,6 +55,7 @@ class Versioned:
         self._context = contextvars.copy_context()
         self._context.run(_version.set, version)
         self.worker: Worker = self._context.run(lambda: Worker(url, **changes))
+        self._calls: set[asyncio.Task[Any]] = set()
 
     async def do(self, call: Callable[[Worker], Awaitable[T]]) -> T:
         """Return what a call of the worker returns."""
@@ -62,7 +63,10 @@ class Versioned:
         async def run() -> T:
             return await call(self.worker)
 
-        return await asyncio.get_running_loop().create_task(run(), context=self._context)
+        task = asyncio.get_running_loop().create_task(run(), context=self._context)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return await task
 
     async def create(self, name: str, **parts: Any) -> None:
         """Create a model."""
@@ -89,8 +93,11 @@ class Versioned:
         return await self.do(lambda one: one.host.upgrade(name))
 
     async def kill(self) -> None:
-        """Stop where it stands."""
+        """Stop where it stands; whoever waits for an answer gets none."""
+        calls = list(self._calls)
         await self.do(lambda one: one.kill())
+        for call in calls:
+            call.cancel()
 
 
 class Plain:
