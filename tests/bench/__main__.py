@@ -21,6 +21,7 @@ from tests.bench import (
     lines,
     live,
     matrix,
+    mixed,
     profile,
     quality,
     replay,
@@ -64,6 +65,7 @@ def main() -> None:
         "tables": ("Whole tables", _tables),
         "text": ("From text to weights", _text),
         "matrix": ("The service over connections and workers", _matrix),
+        "mixed": ("Predictions while others learn, 64 connections, 2 workers", _mixed),
         "replay": ("A log folded in again, in process, entries of 500", _replay),
         "restart": ("Restart", _restart),
         "growth": ("Growth with the log", _growth),
@@ -136,6 +138,10 @@ def _live(folder: Path, quick: bool) -> list[Row]:
 
 def _learners(_: Path, quick: bool) -> list[Row]:
     return learners.measure(3, 10_000) if quick else learners.measure(9, 20_000)
+
+
+def _mixed(folder: Path, quick: bool) -> list[Row]:
+    return mixed.measure(folder, 3, 2) if quick else mixed.measure(folder, 9, 5)
 
 
 def _replay(_: Path, quick: bool) -> list[Row]:
