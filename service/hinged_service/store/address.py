@@ -115,6 +115,8 @@ def parse(url: str, password_file: Path | None = None) -> Address:
     sentinel_login = {
         name.removeprefix("sentinel_"): options.pop(name) for name in _SENTINEL if name in options
     }
+    if scheme == "unix" and (hosts or not path):
+        raise StartupError("The Redis URL is wrong: a unix socket is unix:///its/whole/path.")
     return Address(
         shape,
         tls,

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pytest
 import redis
@@ -59,26 +59,63 @@ def _served_by(server: RedisServer) -> Iterator[Shaped]:
 
 
 def _sentinel(directory: Path, binary: str) -> Iterator[Shaped]:
-    trio = SentinelTrio(directory, binary)
-    try:
-        trio.start()
-        first = trio.servers[0]
-        yield Shaped(trio.url, lambda _: first.client(), lambda: [first.client()])
-    finally:
-        trio.stop()
+    with running(SentinelTrio(directory, binary)) as trio:
+        yield _of_trio(trio)
+
+
+def _of_trio(trio: SentinelTrio) -> Shaped:
+    first = trio.servers[0]
+    return Shaped(trio.url, lambda _: first.client(), lambda: [first.client()])
 
 
 def _cluster(directory: Path, binary: str) -> Iterator[Shaped]:
-    cluster = Cluster(directory, binary)
+    with running(Cluster(directory, binary)) as cluster:
+        yield _of_cluster(cluster)
+
+
+def _of_cluster(cluster: Cluster) -> Shaped:
+    return Shaped(
+        cluster.url,
+        lambda key: cluster.primary_of(key).client(),
+        lambda: [node.client() for node in cluster.nodes],
+    )
+
+
+class Startable(Protocol):
+    """Something of several servers."""
+
+    def start(self) -> None:
+        """Start all."""
+
+    def stop(self) -> None:
+        """Kill all."""
+
+
+S = TypeVar("S", bound=Startable)
+
+
+@contextmanager
+def running(servers: S) -> Iterator[S]:
+    """Start servers, and kill them in the end, however far they came."""
     try:
-        cluster.start()
-        yield Shaped(
-            cluster.url,
-            lambda key: cluster.primary_of(key).client(),
-            lambda: [node.client() for node in cluster.nodes],
-        )
+        servers.start()
+        yield servers
     finally:
-        cluster.stop()
+        servers.stop()
+
+
+@pytest.fixture(scope="session")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelTrio]:
+    """Sentinels of Valkey, for tests that leave them as they were."""
+    with running(SentinelTrio(tmp_path_factory.mktemp("trio"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of Valkey, for tests that leave it as it was."""
+    with running(Cluster(tmp_path_factory.mktemp("cluster"))) as made:
+        yield made
 
 
 _SHAPES: dict[str, Make] = {"one": _one, "tls": _tls, "sentinel": _sentinel, "cluster": _cluster}
@@ -99,6 +136,12 @@ def shaped(
     binary = server_binaries().get(kind)
     if binary is None:
         pytest.skip("HINGED_TEST_REDIS_SERVER names no redis-server")
+    if request.param == "sentinel-valkey":
+        yield _of_trio(request.getfixturevalue("trio"))
+        return
+    if request.param == "cluster-valkey":
+        yield _of_cluster(request.getfixturevalue("cluster"))
+        return
     with contextmanager(_SHAPES[shape])(tmp_path_factory.mktemp(shape), binary) as made:
         yield made
 
