@@ -187,6 +187,6 @@ def exposed(gathered: Gathered, version: str, fold_tag: str, accept: str) -> tup
     registry.register(_Told(gathered, version, fold_tag))
     try:
         encode, media_type = choose_encoder(accept)
-    except ValueError:  # it asks for a version that is no version
+    except (ValueError, TypeError):  # it asks for a version that is no version
         encode, media_type = choose_encoder("")
     return encode(registry), media_type

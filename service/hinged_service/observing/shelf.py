@@ -104,6 +104,7 @@ class Shelf:
         """Leave a last page; from now on the worker counts as dead."""
         self.write(page)
         if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # the sheet holds the file open
             os.close(self._file)
             self._file = None
 

@@ -1,0 +1,192 @@
+"""How what workers tell is put together: added up, believed or forgotten, and never taken back."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from hinged_service.errors import StartupError
+from hinged_service.observing.exposition import exposed
+from hinged_service.observing.observer import Observer
+from hinged_service.observing.pages import Labels, Row
+from hinged_service.observing.sheet import Sheet, read_sheet
+from hinged_service.observing.shelf import Gathered
+from hinged_service.observing.together import shared_directory
+
+ROUTE = "/v1/models/{model}/learn"
+
+
+def row(uid: str, name: str, at: int, events: int, queued: int = 0) -> Row:
+    return Row(uid, name, name, (at, 0), events, 0, 0, 0.0, 0, 0, 0, events, 0.0, 0.0, queued)
+
+
+def gather(observer: Observer, *rows: Row) -> Gathered:
+    return observer.gather(observer.page(len(rows), 0, list(rows), {}))
+
+
+def learned(gathered: Gathered) -> float:
+    return gathered.numbers.get(("http_requests", "POST", ROUTE, "200"), [0.0])[0]
+
+
+def events(gathered: Gathered) -> dict[str, int]:
+    return {row.name: row.events for row in gathered.totals.models.values()}
+
+
+def die(observer: Observer) -> None:
+    """Let a worker's lock go as the end of its process does, and nothing else."""
+    file = observer._shelf._file
+    assert file is not None
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def test_facts_are_believed_and_work_is_added(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    for _ in range(3):
+        one.answered("POST", ROUTE, 200, 0.001)
+    two.answered("POST", ROUTE, 200, 0.001)
+    one.of_model("m", "duplicates", 2)
+    gather(one, row("u", "m", at=10, events=100, queued=5))
+    told = gather(two, row("u", "m", at=9, events=90, queued=7))
+    assert learned(told) == 4
+    assert events(told) == {"m": 100}
+    two.of_model("m", "duplicates")
+    text, _ = exposed(gather(two), "1", "t", "")
+    assert b'hinged_duplicates_total{model="m"} 3.0' in text
+    assert b'hinged_queue_events{model="m"} 5.0' in text
+
+
+def test_a_replica_that_is_behind_takes_nothing_back(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    assert events(gather(one, row("u", "m", at=10, events=100))) == {"m": 100}
+    gather(one)  # the model is not in memory any more
+    assert events(gather(two, row("u", "m", at=9, events=90))) == {"m": 100}
+    assert events(gather(two, row("u", "m", at=11, events=110))) == {"m": 110}
+
+
+def test_a_restored_model_goes_back(tmp_path: Path) -> None:
+    one = Observer(tmp_path)
+    gather(one, row("u", "m", at=10, events=100))
+    assert events(gather(one, row("u", "m", at=11, events=50))) == {"m": 50}
+
+
+def test_the_dead_count_once_whoever_gathers(tmp_path: Path) -> None:
+    one, two, three = Observer(tmp_path), Observer(tmp_path), Observer(tmp_path)
+    one.answered("POST", ROUTE, 200, 0.001)
+    one.of_model("m", "invalid")
+    gather(one, row("u", "m", at=10, events=100, queued=3))
+    one.answered("POST", ROUTE, 200, 0.001)  # after its last page
+    die(one)
+    for observer in (two, three, two):
+        told = gather(observer)
+        assert learned(told) == 2
+        assert events(told) == {"m": 100}
+        assert len(told.pages) == 2
+        text, _ = exposed(told, "1", "t", "")
+        assert b'hinged_rejected_total{model="m",reason="invalid"} 1.0' in text
+        assert b"hinged_queue_events{" not in text
+    assert len(list(tmp_path.glob("*.sheet"))) == 2
+    four = Observer(tmp_path)
+    four.answered("POST", ROUTE, 200, 0.001)
+    assert learned(gather(four)) == 3
+
+
+def test_the_dead_count_once_also_if_the_one_who_adds_them_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    one.answered("POST", ROUTE, 200, 0.001)
+    gather(one)
+    die(one)
+    with monkeypatch.context() as patched:
+
+        def fail(*_: object, **__: object) -> None:
+            raise SystemExit
+
+        patched.setattr(Path, "unlink", fail)
+        with pytest.raises(SystemExit):
+            gather(two)
+    assert learned(gather(two)) == 1
+    assert len(list(tmp_path.glob("*.sheet"))) == 1
+
+
+def test_an_older_page_does_not_replace_a_later_one(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    old = one.page(1, 0, [row("u", "m", at=10, events=100)], {})
+    one.of_model("m", "duplicates", 5)
+    one.publish(one.page(1, 0, [row("u", "m", at=11, events=110)], {}))
+    one.publish(old)
+    text, _ = exposed(gather(two), "1", "t", "")
+    assert b'hinged_duplicates_total{model="m"} 5.0' in text
+    assert b'hinged_events_total{model="m"} 110.0' in text
+
+
+def test_a_place_is_kept_until_the_model_is_gone(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
+    assert set(events(gather(one, row("b", "b", 1, 1), row("c", "c", 1, 1)))) == {"b", "c"}
+    told = gather(two, row("a", "a", 1, 1), row("d", "d", 1, 1))
+    assert set(events(told)) == {"b", "c"}
+    assert told.left_out == 2
+    two.note_index(two.known(), {"c", "a", "d"}, {"c", "a", "d"})
+    assert set(events(gather(two, row("a", "a", 1, 1)))) == {"a", "c"}
+
+
+def test_a_model_made_anew_takes_the_place_of_its_name(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    gather(one, row("old", "m", at=10, events=100))
+    told = gather(two, row("new", "m", at=20, events=1))
+    assert events(told) == {"m": 1}
+
+
+def test_the_latest_count_of_labels(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    rows = [row("u", "m", at=10, events=100)]
+    one.publish(one.page(1, 0, rows, {"m": Labels(20.0, 5, 7, 0, 0)}))
+    told = two.gather(two.page(1, 0, rows, {"m": Labels(10.0, 9, 3, 0, 0)}))
+    assert told.totals.labels["m"].joined == 7
+
+
+def test_names_of_all_kinds_come_back_as_they_are() -> None:
+    names = ['a "quoted" name', "a\nline", "back\\slash", "{}=,", "naïve ☃"]
+    observer = Observer()
+    rows = [row(f"u{i}", name, 1, i) for i, name in enumerate(names)]
+    text, _ = exposed(gather(observer, *rows), '1"', "t\n", "")
+    found = {
+        sample.labels["model"]: sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if sample.name == "hinged_events_total"
+    }
+    assert found == {name: i for i, name in enumerate(names)}
+
+
+def test_a_full_sheet_keeps_what_it_has() -> None:
+    sheet = Sheet()
+    first = sheet.add(("first",))
+    sheet.values[first] = 5.0
+    for i in range(10_000):
+        sheet.values[sheet.add(("more", str(i)), 3) + 2] += 1.0
+    found = sheet.read()
+    assert found[("first",)][0] == 5.0
+    assert 1_000 < len(found) < 10_000
+    assert all(numbers[2] == 1.0 for key, numbers in found.items() if key[0] == "more")
+    assert read_sheet(b"") == {}
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"HINGED_METRICS_DIR .* cannot be used"):
+        Observer(tmp_path / "none")
+
+
+def test_the_directory_of_a_service_goes_with_it_or_with_the_next_one() -> None:
+    with shared_directory() as killed:
+        shutil.copytree(killed, left := killed.with_name(f"{killed.name}-left"))
+        with shared_directory() as made:
+            assert made.stat().st_mode & 0o777 == 0o700
+            assert killed.exists()
+            assert not left.exists()
+        assert not made.exists()
+    assert not killed.exists()
