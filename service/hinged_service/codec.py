@@ -176,9 +176,13 @@ def decode_name(field: str) -> Hashable:
     if not field.startswith(_MARKER):
         return field
     try:
-        return _untagged(json.loads(field[len(_MARKER) :]))
+        name = _untagged(json.loads(field[len(_MARKER) :]))
+        whole = encode_name(name) == field
     except (ValueError, TypeError, RecursionError) as error:
         raise DamagedState("a stored feature name is damaged") from error
+    if not whole:  # it could not be stored again under the same field
+        raise DamagedState("a stored feature name is damaged")
+    return name
 
 
 def _untagged(value: Any) -> Hashable:
