@@ -35,12 +35,17 @@ class Aliases:
         How long a meaning is taken for true without looking again, in seconds.
     max_models
         How many models and aliases there may be.
+    max_known
+        How many are remembered; the one looked up longest ago is forgotten first.
 
     """
 
-    def __init__(self, connection: Connection, staleness_s: float, max_models: int) -> None:
+    def __init__(
+        self, connection: Connection, staleness_s: float, max_models: int, max_known: int
+    ) -> None:
         self._connection = connection
         self._max_models = max_models
+        self._max_known = max_known
         self._staleness_s = staleness_s
         self._known: dict[str, _Known] = {}
         self._loop = asyncio.get_running_loop()
@@ -77,7 +82,10 @@ class Aliases:
 
     def _know(self, alias: str, model: str, entry: IndexEntry) -> None:
         until_s = self._loop.time() + self._staleness_s
+        self._known.pop(alias, None)
         self._known[alias] = _Known(model, entry.uid, entry.stream, until_s)
+        if len(self._known) > self._max_known:
+            del self._known[next(iter(self._known))]
 
     async def look_up(self, alias: str, entry: Alias) -> str:
         """Return the name of the model that an alias means.

@@ -311,6 +311,10 @@ class Committer:
         """Return where a source stands, empty if nothing of it was ever taken."""
         return await logs.offset(self._connection, self.keys.on, source)
 
+    async def sources(self) -> int:
+        """Return how many sources the stream keeps the offset of."""
+        return await logs.sources(self._connection, self.keys.on)
+
     async def read(self) -> None:
         """Bring the replica up to the log's present end.
 

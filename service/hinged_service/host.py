@@ -69,7 +69,12 @@ class Host:
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, Appender] = OrderedDict()
-        self.aliases = Aliases(connection, settings.max_staleness_ms / 1000, settings.max_models)
+        self.aliases = Aliases(
+            connection,
+            settings.max_staleness_ms / 1000,
+            settings.max_models,
+            settings.max_replicas,
+        )
         self._opening: dict[str, asyncio.Task[Appender]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()

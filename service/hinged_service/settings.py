@@ -88,6 +88,11 @@ class Settings(BaseSettings):
     max_models: int = Field(
         20_000, ge=1, description="Models and aliases that there may be; then PUT answers 409."
     )
+    max_sources: int = Field(
+        10_000,
+        ge=1,
+        description="Sources a stream may have when a body of lines names a new one; then 409.",
+    )
     max_replicas: int = Field(
         1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
     )

@@ -35,6 +35,7 @@ class Course(Generic[T]):
 
     def __init__(self, host: Host, settings: Settings, first: Appender) -> None:
         self._host = host
+        self._settings = settings
         self._first = first
         self._patience_s = settings.lines_patience_ms / 1000
 

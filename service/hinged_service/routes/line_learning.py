@@ -67,8 +67,22 @@ class Learning(Course[Event]):
     _known_at = ""
 
     async def begin(self, source: str) -> None:
-        """Take the body as the source of that name."""
+        """Take the body as the source of that name.
+
+        Raises
+        ------
+        Conflict
+            It is a new one, and the stream has as many as it may.
+
+        """
         offset = await self.patiently(lambda a: a.offset(f"ndjson:{source}"), again=True)
+        most = self._settings.max_sources
+        if not offset and await self.patiently(lambda a: a.sources(), again=True) >= most:
+            raise Conflict(
+                f"The stream has {most} sources, as many as max_sources allows; nothing was "
+                "taken. Send the lines without ?source= and with an id each, or as a source that "
+                "it has."
+            )
         await self._stand_at(_Source(source, offset))
 
     async def _stand_at(self, source: _Source) -> None:

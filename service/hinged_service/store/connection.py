@@ -125,6 +125,10 @@ class Connection:
         found = await self._ask(key, "HGET", key, field)
         return None if found is None else _text(found)
 
+    async def hlen(self, key: str) -> int:
+        """Return how many fields a hash has."""
+        return int(await self._ask(key, "HLEN", key))
+
     async def hdel(self, key: str, field: str) -> None:
         """Remove one field of a hash."""
         await self._ask(key, "HDEL", key, field)

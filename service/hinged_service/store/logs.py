@@ -31,6 +31,7 @@ __all__ = [
     "command",
     "entry_of",
     "offset",
+    "sources",
 ]
 
 INBOX = "inbox"
@@ -366,6 +367,11 @@ class Commanded(NamedTuple):
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
     """Return where a source stands, empty if nothing of it was ever taken."""
     return await connection.hget(keys.offsets, source) or ""
+
+
+async def sources(connection: Connection, keys: StreamKeys) -> int:
+    """Return how many sources the stream keeps the offset of."""
+    return await connection.hlen(keys.offsets)
 
 
 async def command(
