@@ -36,13 +36,13 @@ def test_every_learner_and_step_of_the_schema_has_a_form(visit: Open, client: ht
     here = visit("#/new")
     schema = client.get("/openapi.json").json()["components"]["schemas"]["ModelSpec"]
     wanted = schema["properties"]["learner"]["discriminator"]["mapping"]
-    choice = here.page.get_by_label("learner", exact=True)
+    choice = here.page.locator("[data-path='learner.type']")
     choice.wait_for()
     for kind in wanted:
         choice.select_option(kind)
         here.sees(f'"type": "{kind}"')
     here.page.get_by_role("group", name="pipeline").get_by_role("button", name="Add one").click()
-    step = here.page.get_by_label("pipeline 1", exact=True)
+    step = here.page.locator("[data-path='pipeline.0.type']")
     for kind in schema["properties"]["pipeline"]["items"]["discriminator"]["mapping"]:
         step.select_option(kind)
         here.sees(f'"type": "{kind}"')

@@ -10,7 +10,7 @@ SPEC = {"learner": {"type": "perceptron"}}
 
 
 def row(name: str) -> str:
-    return f"tr:has(th:text-is('{name}'))"
+    return f"tr:has(a:text-is('{name}'))"
 
 
 def test_models_are_listed_with_numbers_that_move(visit: Open, client: httpx.Client) -> None:
