@@ -83,7 +83,7 @@ def same_event(event: Any, other: Any) -> bool:
     features = other.get("x", {})
     return (
         (type(other["y"]), other["y"]) == (type(event.y), event.y)
-        and (other.get("w", 1.0), other.get("id")) == (event.w, event.id)
+        and (float(other.get("w", 1.0)), other.get("id")) == (event.w, event.id)
         and list(features) == list(x)
         and all(
             repr(float(features[name]) if type(value) is float else features[name]) == repr(value)
@@ -105,6 +105,7 @@ def plain(text: bytes) -> Any:
 @example(body=b'{"x":{"\\ud800":1},"y":true}', mixed=False)
 @example(body=b'\xef\xbb\xbf{"x":{},"y":true}', mixed=False)
 @example(body=b'{"x":{},"y":' + b"9" * 5000 + b"}", mixed=False)
+@example(body=b'{"x":{},"y":true,"w":1000000000000000000000000000000}', mixed=False)
 @example(body=b"[" * 100_000, mixed=False)
 @example(body=b'{"x":{"a":1,"a":2},"y":true,"y":false}', mixed=False)
 @tries(1_000)
