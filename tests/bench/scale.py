@@ -24,10 +24,12 @@ from tests.bench.sizes import rss_bytes
 from tests.bench.table import Row
 from tests.support.redis_server import RedisServer
 
-FEATURES = (10, 100, 1_000)
+FEATURES = (10, 30, 100, 1_000)
 WORKERS = (1, 2, 3, 4)
 MODELS_OF_WORKERS = 64
 ARRAY = 100
+FEW_CONNECTIONS = 4
+"""For arrays of megabytes, or the service turns some away."""
 DEFAULT_REPLICAS = 1_000
 
 Post = tuple[str, bytes]
@@ -109,7 +111,7 @@ def _features(folder: Path, width: int, rounds: int, seconds: int) -> list[Row]:
         with running(worker):
             _create(worker, ["m"])
             posts = [("/v1/models/m/learn", body) for body in arrays]
-            load = _loaded(redis, [worker], [posts], rounds, seconds, per_post=ARRAY)
+            load = _loaded(redis, [worker], [posts], rounds, seconds, FEW_CONNECTIONS, ARRAY)
     finally:
         redis.kill()
     return load.rows(f"{width:,} features, arrays of {ARRAY}", "event")
@@ -141,6 +143,7 @@ def _loaded(
     shares: Sequence[Sequence[Post]],
     rounds: int,
     seconds: int,
+    connections: int = CONNECTIONS,
     per_post: int = 1,
 ) -> _Load:
     """Load every worker with its share at once; the first round warms up."""
@@ -148,7 +151,7 @@ def _loaded(
     for number in range(rounds + 1):
         worker_s = sum(worker.cpu_s() for worker in workers)
         redis_s = cpu_s(redis.pid)
-        rate = _rate(workers, shares, seconds) * per_post
+        rate = _rate(workers, shares, seconds, connections) * per_post
         worker_s = sum(worker.cpu_s() for worker in workers) - worker_s
         redis_s = cpu_s(redis.pid) - redis_s
         if number > 0:
@@ -158,14 +161,15 @@ def _loaded(
     return load
 
 
-def _rate(workers: Sequence[Server], shares: Sequence[Sequence[Post]], seconds: int) -> float:
+def _rate(
+    workers: Sequence[Server], shares: Sequence[Sequence[Post]], seconds: int, connections: int
+) -> float:
     """Return the requests per second of all workers together."""
     found = [0.0] * len(workers)
 
     def drive(number: int) -> None:
-        connections = max(1, CONNECTIONS // len(workers))
-        port = workers[number].port
-        found[number] = mixed_requests_per_s(port, shares[number], connections, seconds)
+        each = max(1, connections // len(workers))
+        found[number] = mixed_requests_per_s(workers[number].port, shares[number], each, seconds)
 
     threads = [threading.Thread(target=drive, args=(n,)) for n in range(len(workers))]
     for thread in threads:
