@@ -21,7 +21,7 @@ from tests.deploy.files import (
 )
 from tests.deploy.test_compose import parse
 
-VERSIONS = ("1.32", kubernetes_validate.latest_version())
+VERSIONS = ("1.30", kubernetes_validate.latest_version())
 OF_THE_OPERATOR = {"ServiceMonitor"}
 PODS = sorted(containers())
 
