@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) 
     """Return the rows of one worker whose models get single calls in turn."""
     redis = RedisServer(folder)
     redis.start()
-    worker = Server(SERVICE, HINGED_REDIS_URL=redis.url, HINGED_MAX_REPLICAS=str(replicas))
+    worker = _worker(redis, HINGED_MAX_REPLICAS=str(replicas))
     names = [f"m{n}" for n in range(count)]
     rows: list[Row] = []
     title = f"{count:,} model{'s' if count > 1 else ''}"
@@ -96,7 +96,7 @@ def _features(folder: Path, width: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of one model that learns arrays of events so wide."""
     redis = RedisServer(folder)
     redis.start()
-    worker = Server(SERVICE, HINGED_REDIS_URL=redis.url)
+    worker = _worker(redis)
     rng = random.Random(1)
     arrays = [
         orjson.dumps(
@@ -121,7 +121,7 @@ def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of so many workers, each model with one of them as a balancer sees to it."""
     redis = RedisServer(folder)
     redis.start()
-    workers = [Server(SERVICE, HINGED_REDIS_URL=redis.url) for _ in range(count)]
+    workers = [_worker(redis) for _ in range(count)]
     names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
     rows: list[Row] = []
     try:
@@ -135,6 +135,12 @@ def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     finally:
         redis.kill()
     return rows
+
+
+def _worker(redis: RedisServer, **variables: str) -> Server:
+    """Return a worker that waits for Redis rather than turn calls away: it is meant to be full."""
+    patient = {f"HINGED_{name}_TIMEOUT_MS": "20000" for name in ("REDIS", "APPEND")}
+    return Server(SERVICE, HINGED_REDIS_URL=redis.url, **patient, **variables)
 
 
 def _loaded(
@@ -165,20 +171,13 @@ def _rate(
     workers: Sequence[Server], shares: Sequence[Sequence[Post]], seconds: int, connections: int
 ) -> float:
     """Return the requests per second of all workers together."""
-    found = [0.0] * len(workers)
+    each = max(1, connections // len(workers))
 
-    def drive(number: int) -> None:
-        each = max(1, connections // len(workers))
-        found[number] = mixed_requests_per_s(workers[number].port, shares[number], each, seconds)
+    def drive(worker: Server, share: Sequence[Post]) -> float:
+        return mixed_requests_per_s(worker.port, share, each, seconds)
 
-    threads = [threading.Thread(target=drive, args=(n,)) for n in range(len(workers))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if not all(found):
-        raise RuntimeError("a load failed")
-    return sum(found)
+    with ThreadPoolExecutor(len(workers)) as threads:
+        return sum(threads.map(drive, workers, shares))
 
 
 def _create(worker: Server, names: Sequence[str]) -> None:
