@@ -71,7 +71,7 @@ def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) 
     """Return the rows of one worker whose models get single calls in turn."""
     redis = RedisServer(folder)
     redis.start()
-    worker = _worker(redis, HINGED_MAX_REPLICAS=str(replicas))
+    worker = _worker(redis, replicas)
     names = [f"m{n}" for n in range(count)]
     rows: list[Row] = []
     title = f"{count:,} model{'s' if count > 1 else ''}"
@@ -137,10 +137,15 @@ def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     return rows
 
 
-def _worker(redis: RedisServer, **variables: str) -> Server:
+def _worker(redis: RedisServer, replicas: int = DEFAULT_REPLICAS) -> Server:
     """Return a worker that waits for Redis rather than turn calls away: it is meant to be full."""
-    patient = {f"HINGED_{name}_TIMEOUT_MS": "20000" for name in ("REDIS", "APPEND")}
-    return Server(SERVICE, HINGED_REDIS_URL=redis.url, **patient, **variables)
+    return Server(
+        SERVICE,
+        HINGED_REDIS_URL=redis.url,
+        HINGED_REDIS_TIMEOUT_MS="20000",
+        HINGED_APPEND_TIMEOUT_MS="20000",
+        HINGED_MAX_REPLICAS=str(replicas),
+    )
 
 
 def _loaded(
