@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,11 +170,27 @@ class Cluster:
 
     def move(self, key: str, to: Node, at_once: int = 10, pause_s: float = 0.0) -> None:
         """Move the slot of a key to another primary, key by key, while clients use it."""
+        slot, source = self._begin_move(key, to)
+        self.move_keys(slot, source, to, at_once, pause_s)
+        self.settle(slot, source, to)
+
+    def begin_move(self, key: str, to: Node) -> Callable[[], None]:
+        """Move the first of the keys of a slot; return what moves the others and settles it."""
+        slot, source = self._begin_move(key, to)
+        (first,) = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 1)
+        source.ask("MIGRATE", "127.0.0.1", to.port, "", 0, 10_000, "KEYS", first)
+
+        def end() -> None:
+            self.move_keys(slot, source, to)
+            self.settle(slot, source, to)
+
+        return end
+
+    def _begin_move(self, key: str, to: Node) -> tuple[int, Node]:
         slot, source = key_slot(key.encode()), self.primary_of(key)
         to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
         source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(to))
-        self.move_keys(slot, source, to, at_once, pause_s)
-        self.settle(slot, source, to)
+        return slot, source
 
     def move_keys(
         self, slot: int, source: Node, to: Node, at_once: int = 10, pause_s: float = 0.0

@@ -139,7 +139,7 @@ class Cluster:
             self._looking.cancel()
             await asyncio.wait([self._looking])
         for pool in self._pools.values():
-            await pool.aclose()
+            await pool.cut()
 
     async def _ask_there(self, place: Place, command: Command) -> Any:
         """Ask a node for a key of a slot that is on its way to it."""
@@ -203,7 +203,7 @@ class Cluster:
         for place, pool in list(self._pools.items()):
             if place not in kept and not pool.busy:
                 del self._pools[place]
-                await pool.aclose()
+                await pool.cut()
 
 
 def _owners(ranges: Sequence[Any], asked: Place) -> list[Place | None]:

@@ -81,7 +81,7 @@ class Pool:
                 await connection.send_packed_command(hiredis.pack_command(words))
                 return await connection.read_response()
             except _NOT_PRIMARY:
-                await self._cut(connection, *self._idle)
+                await self._drop(connection, *self._idle)
                 raise
             finally:
                 self._give_back(connection)
@@ -103,8 +103,8 @@ class Pool:
             finally:
                 self._give_back(connection)
 
-    async def aclose(self) -> None:
-        """Cut every connection, also those in use."""
+    async def cut(self) -> None:
+        """Close every connection, also those in use; what is asked later opens new ones."""
         await asyncio.gather(*(one.disconnect() for one in (*self._idle, *self._used)))
         self._idle.clear()
 
@@ -117,7 +117,7 @@ class Pool:
                     break
             except (OSError, exceptions.ConnectionError):
                 pass
-            await self._cut(connection)
+            await self._drop(connection)
         else:
             connection = await self._opened()
         self._used.add(connection)
@@ -128,6 +128,6 @@ class Pool:
         if connection.is_connected:
             self._idle.append(connection)
 
-    async def _cut(self, *connections: AbstractConnection) -> None:
+    async def _drop(self, *connections: AbstractConnection) -> None:
         for one in connections:
             await one.disconnect(nowait=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,15 +20,18 @@ __all__ = ["Sentinels"]
 
 _AT_A_SENTINEL = 2
 """Connections to each."""
+_LOOK_S = 1.0
 
 
 class Sentinels:
     """The server that Sentinels call the primary, looked up for each new connection.
 
     A failover cuts connections, or the old primary answers READONLY, which cuts them
-    here; so the next command finds the new one. All Sentinels are asked at once, since
-    one that hangs would use up the time of those behind it, and what most of them say
-    is tried first. A server counts only if it calls itself a primary.
+    here; so the next command finds the new one. An old primary that is cut off from the
+    Sentinels, or not yet told, goes on and forgets it all later: so they are asked every
+    second too, while commands are sent. All are asked at once, since one that hangs would
+    use up the time of those behind it, and what most of them say is tried first. A server
+    counts only if it calls itself a primary.
 
     Parameters
     ----------
@@ -50,11 +54,16 @@ class Sentinels:
         ]
         self._make = Maker(address, timeout_s)
         self._primary = Pool(self._opened, most)
+        self._at: Place | None = None
+        self._look_at_s = 0.0
         self._looking: asyncio.Task[list[Place]] | None = None
+        self._asking: set[asyncio.Task[Place | None]] = set()
         self._refusal: Exception | None = None
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
+        if time.monotonic() >= self._look_at_s:
+            self._look()
         return await self._primary.ask(*command)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
@@ -67,15 +76,16 @@ class Sentinels:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        tasks = [*self._asking, *([] if self._looking is None else [self._looking])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for pool in (self._primary, *self._sentinels):
-            await pool.aclose()
+            await pool.cut()
 
     async def _opened(self) -> AbstractConnection:
         """Return a connection to the primary of this moment."""
-        places = await self._named()
+        places = await asyncio.shield(self._look())
         failure = self._refusal
         for place in places:
             try:
@@ -86,35 +96,41 @@ class Sentinels:
                 failure = error
                 continue
             if role[0] == b"master":
+                self._at = place
                 return connection
             await connection.disconnect(nowait=True)
         if failure is not None:
             raise failure
         raise NoPrimary(f"No Sentinel names a primary {self._service!r} that is one.")
 
-    async def _named(self) -> list[Place]:
-        """Return what the Sentinels call the primary; who asks meanwhile gets the same answer."""
+    def _look(self) -> asyncio.Task[list[Place]]:
+        """Ask the Sentinels; who wants to know meanwhile gets the same answer."""
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+            self._look_at_s = time.monotonic() + _LOOK_S
+            self._looking = asyncio.create_task(self._named())
             self._looking.add_done_callback(self._looked)
-        return await asyncio.shield(self._looking)
+        return self._looking
 
     def _looked(self, _: asyncio.Task[list[Place]]) -> None:
         self._looking = None
 
-    async def _look(self) -> list[Place]:
+    async def _named(self) -> list[Place]:
+        """Return what the Sentinels call the primary; leave one that most call no longer so."""
         votes: Counter[Place] = Counter()
         asked = [asyncio.create_task(self._say(one)) for one in self._sentinels]
-        try:
-            for answer in asyncio.as_completed(asked):
-                place = await answer
-                if place is not None:
-                    votes[place] += 1
-                    if votes[place] * 2 > len(asked):
-                        break
-        finally:
-            for task in asked:
-                task.cancel()
+        for task in asked:  # one that is slow ends by itself
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        for answer in asyncio.as_completed(asked):
+            place = await answer
+            if place is None:
+                continue
+            votes[place] += 1
+            if votes[place] * 2 > len(asked):
+                if self._at not in {None, place}:
+                    self._at = None
+                    await self._primary.cut()
+                break
         return [place for place, _ in votes.most_common()]
 
     async def _say(self, sentinel: Pool) -> Place | None:

@@ -64,4 +64,4 @@ class One:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._pool.aclose()
+        await self._pool.cut()
