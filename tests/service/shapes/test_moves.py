@@ -1,0 +1,224 @@
+"""Learning goes on while keys move to another server, or their server is gone for good."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+import pytest
+
+import hinged
+from hinged_service.store.connection import Connection
+from tests.service.shapes.conftest import running
+from tests.support.cluster import Cluster, Node
+from tests.support.engine import connected, event, until
+from tests.support.plain_fold import fold_log
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.sentinel import SERVICE, SentinelTrio
+from tests.support.served import bits
+from tests.support.service import Service
+
+PATIENCE_S = 60.0
+USUAL: dict[str, Any] = {"redis_timeout_ms": 800, "append_timeout_ms": 900, "read_wait_ms": 250}
+
+
+class Learning:
+    """Two workers that learn and predict without a pause, until the block ends.
+
+    Every event is sent until it is acknowledged, each time with the same id.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self._name = name
+        self._stack = ExitStack()
+        self._url = url
+        self._ended = threading.Event()
+        self._counts = [0, 0]
+        self.statuses: set[int] = set()
+        self.clients: list[httpx.Client] = []
+        self._done: list[Future[None]] = []
+
+    def __enter__(self) -> Learning:
+        for _ in range(2):
+            service = self._stack.enter_context(Service(self._url, **USUAL))
+            self.clients.append(self._stack.enter_context(service.client()))
+        spec = {"learner": {"type": "perceptron"}}
+        assert self.clients[0].put(f"/v1/models/{self._name}", json=spec).status_code == 201
+        pool = self._stack.enter_context(ThreadPoolExecutor(2))
+        self._done = [pool.submit(self._learn, worker) for worker in range(2)]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._stack.close()
+
+    def until_more(self, events: int = 20) -> None:
+        """Wait until each worker has acknowledged so many events more."""
+        goals = [count + events for count in self._counts]
+
+        def reached() -> bool:
+            for task in self._done:
+                if task.done():
+                    task.result()
+            return all(c >= goal for c, goal in zip(self._counts, goals, strict=True))
+
+        wait_until(reached, PATIENCE_S)
+
+    def finish(self) -> list[str]:
+        """Send no more; return the ids that were acknowledged."""
+        self._ended.set()
+        for task in self._done:
+            task.result()
+        return [f"e{2 * n + worker}" for worker in range(2) for n in range(self._counts[worker])]
+
+    def _learn(self, worker: int) -> None:
+        client, path = self.clients[worker], f"/v1/models/{self._name}"
+        while not self._ended.is_set():
+            one = event(2 * self._counts[worker] + worker)
+            deadline_s = time.monotonic() + PATIENCE_S
+            while not self._taken(client.post(f"{path}/learn", json=one)):
+                assert time.monotonic() < deadline_s, "it does not recover"
+            self._counts[worker] += 1
+            self._taken(client.post(f"{path}/predict", json={"x": one["x"]}))
+
+    def _taken(self, answer: httpx.Response) -> bool:
+        self.statuses.add(answer.status_code)
+        if answer.status_code == 503:
+            assert answer.headers["retry-after"]
+            return False
+        assert answer.status_code == 200, answer.text
+        return True
+
+    def judge(self, holder: Node, resend: bool = False) -> None:
+        """Compare what is in the log, what was acknowledged and what both workers have."""
+        acknowledged = self.finish()
+        assert len(acknowledged) >= 40
+        if resend:  # a failover may lose what no replica had yet; its id is lost with it
+            for name in acknowledged:
+                again = event(int(name.removeprefix("e")))
+                answer = self.clients[0].post(f"/v1/models/{self._name}/learn", json=again)
+                assert answer.status_code == 200, answer.text
+        with holder.client() as client:
+            log = fold_log(client, self._name, hinged.Perceptron())
+        assert sorted(log.counted_ids) == sorted(acknowledged), "an event is lost, or twice there"
+        for client_of_worker in self.clients:
+            answer = client_of_worker.get(
+                f"/v1/models/{self._name}/weights",
+                params={"at_least": f"{log.position}.{log.chain}"},
+            )
+            assert answer.status_code == 200, answer.text
+            assert bits(answer.json()["weights"]) == bits(log.weights)
+
+
+@pytest.fixture(params=sorted(server_binaries()))
+def binary(request: pytest.FixtureRequest) -> str:
+    """A server to test with."""
+    return server_binaries()[request.param]
+
+
+Fail = Callable[[SentinelTrio], Any]
+
+
+def _killed(trio: SentinelTrio) -> Node:
+    new = trio.replica
+    trio.primary.kill()
+    trio.until_primary(new)
+    return new
+
+
+def _in_order(trio: SentinelTrio) -> Node:
+    old, new = trio.primary, trio.failover()
+    wait_until(lambda: old.info("replication")["role"] == "slave", PATIENCE_S)
+    return new
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fail", [_killed, _in_order], ids=["killed", "in order"])
+def test_a_sentinel_failover_under_learning(binary: str, tmp_path: Path, fail: Fail) -> None:
+    with (
+        running(SentinelTrio(tmp_path, binary, down_after_ms=1_000)) as trio,
+        Learning(trio.url, "m") as learning,
+    ):
+        learning.until_more()
+        new = fail(trio)
+        learning.until_more()
+        learning.judge(new, resend=True)
+        assert learning.statuses <= {200, 503}
+
+
+def test_a_primary_that_is_none_to_the_sentinels_is_left(
+    tmp_path: Path, own_server: RedisServer
+) -> None:
+    """It answers, and takes writes: so it is when it was not told yet, or cannot be."""
+
+    async def course(trio: SentinelTrio) -> None:
+        async with connected(trio.url) as connection:
+            await connection.check_writable()
+            for sentinel in trio.sentinels:
+                sentinel.ask("SENTINEL", "REMOVE", SERVICE)
+                sentinel.ask("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", own_server.port, 2)
+            with own_server.client() as client:
+                client.hset("hinged:models", "here", "yes")
+            await until(lambda: _is_there(connection))
+
+    with running(SentinelTrio(tmp_path)) as trio:
+        asyncio.run(course(trio))
+
+
+async def _is_there(connection: Connection) -> bool:
+    return await connection.hget("hinged:models", "here") == "yes"
+
+
+def test_a_slot_moves_under_learning(binary: str, tmp_path: Path) -> None:
+    with running(Cluster(tmp_path, binary)) as cluster:
+        holder = cluster.primary_of("{m}")
+        other, third = (node for node in cluster.nodes if node is not holder)
+        with Learning(cluster.url, "m") as learning:
+            learning.until_more()
+            cluster.move("{m}", other)
+            learning.until_more()
+            cluster.move("{m}", third)
+            learning.until_more()
+            learning.judge(third)
+            assert learning.statuses <= {200, 503}
+
+
+def test_a_slot_half_moved_is_waited_for(tmp_path: Path) -> None:
+    with running(Cluster(tmp_path)) as cluster:
+        holder = cluster.primary_of("{m}")
+        other = next(node for node in cluster.nodes if node is not holder)
+        with Learning(cluster.url, "m") as learning:
+            learning.until_more()
+            settle = cluster.begin_move("{m}", other)
+            wait_until(lambda: 503 in learning.statuses, PATIENCE_S)
+            settle()
+            learning.until_more()
+            learning.judge(other)
+
+
+@pytest.mark.slow
+def test_a_node_is_lost_under_learning(binary: str, tmp_path: Path) -> None:
+    with running(Cluster(tmp_path, binary, replicas=True, node_timeout_ms=1_500)) as cluster:
+        holder = cluster.primary_of("{m}")
+        heir = cluster.replica_of(holder)
+        with Learning(cluster.url, "m") as learning:
+            learning.until_more()
+            holder.kill()
+            wait_until(lambda: cluster.primary_of("{m}") is heir, PATIENCE_S)
+            learning.until_more()
+            learning.judge(heir, resend=True)
+            assert learning.statuses <= {200, 503}
