@@ -44,7 +44,7 @@ class Sentinel:
         # Short pauses instead of those for a network; a machine that stands still is no tilt.
         # A promotion that the others do not hear of within four publishings, they take back.
         self.ask("SENTINEL", "DEBUG", "PUBLISH-PERIOD", 500, "INFO-PERIOD", 200)
-        self.ask("SENTINEL", "DEBUG", "PING-PERIOD", 100, "ASK-PERIOD", 100)
+        self.ask("SENTINEL", "DEBUG", "ASK-PERIOD", 100)
         self.ask("SENTINEL", "DEBUG", "TILT-TRIGGER", 60_000)
 
     def _answers(self) -> bool:
