@@ -16,7 +16,7 @@ from hinged_service.store.tail import backwards
 
 __all__ = ["Recent", "recent"]
 
-_MAX_BYTES = 2**23
+_MAX_BYTES = 2**20
 _EVENTS_AT_A_TIME = 50
 
 
@@ -48,7 +48,7 @@ class Recent(NamedTuple):
 async def recent(connection: Connection, appender: Appender, most: int) -> list[Recent]:
     """Return the newest events of the stream that the model can take, the newest first.
 
-    What the log no longer holds is not told, nor what lies behind 8 MB of newer events.
+    What the log no longer holds is not told, nor what lies behind a MB of newer events.
 
     Parameters
     ----------

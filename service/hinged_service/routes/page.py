@@ -24,11 +24,12 @@ def router() -> APIRouter:
     """Return the routes."""
     routes = APIRouter(include_in_schema=False)
     files = assets()
+    start = files["index.html"]
 
     @routes.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
         """Return the page."""
-        return _answer(request, files["index.html"])
+        return _answer(request, start)
 
     @routes.api_route("/page/{path:path}", methods=["GET", "HEAD"])
     async def file(request: Request, path: str) -> Response:

@@ -44,7 +44,7 @@ def router() -> APIRouter:
     ) -> list[RecentEvent]:
         """Return the newest events of the model's stream that it can take, the newest first.
 
-        They are read from the log: what was trimmed is not told, nor what lies behind 8 MB
+        They are read from the log: what was trimmed is not told, nor what lies behind a MB
         of newer events.
         """
         appender = await fresh(request, model, at_least)

@@ -13,6 +13,7 @@ export class Problem extends Error {
 
 let askForKey = async () => false;
 let asking = null;
+let declined = false;
 
 /** Say who asks the user for a key: a function that stores one, and returns whether it did. */
 export function onKeyWanted(ask) {
@@ -22,6 +23,15 @@ export function onKeyWanted(ask) {
 export function storeKey(key) {
   if (key) sessionStorage.setItem(KEY, key);
   else sessionStorage.removeItem(KEY);
+}
+
+/** Whether the user did not want to give a key; then nobody is asked until `askAgain`. */
+export function keyDeclined() {
+  return declined;
+}
+
+export function askAgain() {
+  declined = false;
 }
 
 export function hasKey() {
@@ -54,9 +64,13 @@ async function fetched(path, options) {
     }
     if (answer.ok) return answer;
     const problem = await problemOf(answer);
-    if (answer.status !== 401) throw problem;
+    if (answer.status !== 401 || declined) throw problem;
     if (sessionStorage.getItem(KEY) === used) {
-      asking ??= askForKey(used === null ? "" : problem.message).finally(() => { asking = null; });
+      asking ??= askForKey(used === null ? "" : problem.message).then((given) => {
+        asking = null;
+        declined = !given;
+        return given;
+      });
       if (!(await asking)) throw problem;
     }
   }

@@ -1,6 +1,6 @@
 // Which view is shown, by the part of the address after the #, and the question for an API key.
 
-import { hasKey, onKeyWanted, storeKey } from "./api.js";
+import { askAgain, hasKey, onKeyWanted, storeKey } from "./api.js";
 import { put } from "./dom.js";
 import { createView } from "./views/create.js";
 import { modelView } from "./views/model.js";
@@ -27,6 +27,7 @@ function viewOf(path) {
 }
 
 function show(first = false) {
+  askAgain();
   leaving.abort();
   leaving = new AbortController();
   const path = location.hash.slice(1) || "/";
@@ -48,7 +49,7 @@ function show(first = false) {
 }
 
 const dialog = document.getElementById("ask");
-const forget = document.getElementById("key");
+const key = document.getElementById("key");
 
 function ask(why) {
   const field = document.getElementById("ask-key");
@@ -62,7 +63,7 @@ function ask(why) {
       const used = dialog.returnValue === "use" && field.value.trim() !== "";
       if (used) storeKey(field.value.trim());
       field.value = "";
-      forget.hidden = !hasKey();
+      showKey(!used);
       resolve(used);
     }, { once: true });
   });
@@ -72,11 +73,17 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address says which view is shown
   main.focus();
 });
+/** Let the button say what it does: take a key in, or forget the one that is there. */
+function showKey(wanted) {
+  key.hidden = !hasKey() && !wanted;
+  key.textContent = hasKey() ? "Forget the API key" : "Enter an API key";
+}
+
 onKeyWanted(ask);
-forget.hidden = !hasKey();
-forget.addEventListener("click", () => {
+showKey(false);
+key.addEventListener("click", () => {
   storeKey(null);
-  forget.hidden = true;
+  showKey(false);
   show();
 });
 window.addEventListener("hashchange", () => show());
