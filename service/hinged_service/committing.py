@@ -8,6 +8,7 @@ cancels its waiting, never the append.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -123,7 +124,7 @@ class Committer:
         self._queue = Queue(settings)
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._saver = Saver(connection, settings, self.keys, self._read_soon)
+        self._saver = Saver(connection, settings, name, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
         self._unsettled = True
@@ -269,6 +270,8 @@ class Committer:
         waiting = Waiting(events, payload, marks, deadline_s, loop.create_future(), each=each)
         self._queue.put(waiting)
         self._wake()
+        if self.observer.tracing is not None:
+            return await self._traced("append", waiting.answer, events=len(events))
         return await waiting.answer
 
     def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
@@ -304,7 +307,7 @@ class Committer:
         )
         self._queue.put(waiting)
         self._wake()
-        fed: Fed = await waiting.answer
+        fed: Fed = await self._traced("append", waiting.answer, events=len(events))
         return fed
 
     async def offset(self, source: str) -> str:
@@ -327,7 +330,18 @@ class Committer:
         reader: asyncio.Future[None] = self._loop.create_future()
         self._readers.append(reader)
         self._wake()
-        await reader
+        await self._traced("catch up", reader)
+
+    async def _traced(self, name: str, done: asyncio.Future[Any], events: int | None = None) -> Any:
+        """Wait for something, under a span if there are any."""
+        tracing = self.observer.tracing
+        if tracing is None:
+            return await done
+        with tracing.span(name, self.name, events) as span:
+            try:
+                return await done
+            finally:
+                span.set_attribute("hinged.position", str(self.replica.position))
 
     async def freshen(self) -> None:
         """Read the log if the replica is older than allowed; if Redis is slow or away, go on.
@@ -397,7 +411,8 @@ class Committer:
 
     def _wake(self) -> None:
         if self._task is None:
-            self._task = self._loop.create_task(self._work())
+            nobodys = contextvars.Context()  # the work is for all callers, not for who woke it
+            self._task = self._loop.create_task(self._work(), context=nobodys)
 
     async def _work(self) -> None:
         while self._queue or self._readers:

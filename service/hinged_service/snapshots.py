@@ -35,7 +35,7 @@ class Saver:
     ----------
     connection, settings
         The worker's.
-    keys
+    name, keys
         The model's.
     on_lost
         Called with a replica that is not of the log's past (any more), or that workers of
@@ -52,11 +52,13 @@ class Saver:
         self,
         connection: Connection,
         settings: Settings,
+        name: str,
         keys: ModelKeys,
         on_lost: Callable[[Replica], None],
     ) -> None:
         self._connection = connection
         self._settings = settings
+        self._name = name
         self._keys = keys
         self._on_lost = on_lost
         self._task: asyncio.Task[None] | None = None
@@ -112,7 +114,7 @@ class Saver:
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved in ("lost", "other"):
                 self._on_lost(replica)
-            changes.good(key, logger, "model %s: snapshots are saved again", self._keys.uid)
+            changes.good(key, logger, "model %s: snapshots are saved again", self._name)
         except ServiceError:  # the names stay marked; the next append or read tells the log
             self._not_before_s = self._loop.time() + _PAUSE_S
         except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
@@ -121,15 +123,24 @@ class Saver:
                 key,
                 logger,
                 "model %s: no snapshot can be saved: %s",
-                self._keys.uid,
+                self._name,
                 type(error).__name__,
                 level=logging.ERROR,
                 exc_info=True,
+                extra={"model": self._name, "position": str(replica.position)},
             )
         finally:
             self._task = None
 
     async def _save_once(self, replica: Replica, full: bool) -> models.Saved:
+        tracing = self._connection.observer.tracing
+        if tracing is None:
+            return await self._saved(replica, full)
+        with tracing.span("snapshot", self._name, root=True) as span:
+            span.set_attribute("hinged.position", str(replica.position))
+            return await self._saved(replica, full)
+
+    async def _saved(self, replica: Replica, full: bool) -> models.Saved:
         while replica.between:
             if self._stopped:
                 raise ModelGone("The model failed in the middle of an entry.")

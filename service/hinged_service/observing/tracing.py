@@ -91,24 +91,28 @@ class Tracing:
         self._provider.shutdown()
 
     @contextlib.contextmanager
-    def span(self, name: str, model: str, root: bool = False, **attributes: int) -> Iterator[Span]:
+    def span(
+        self, name: str, model: str, events: int | None = None, root: bool = False
+    ) -> Iterator[Span]:
         """Make a span of work on a model.
 
         Parameters
         ----------
         name, model
             What is done, with which model.
+        events
+            With how many events.
         root
             Whether it is done for no request.
-        attributes
-            More of it, without their prefix.
 
         """
-        known = {f"hinged.{key}": value for key, value in attributes.items()}
+        attributes: dict[str, str | int] = {"hinged.model": model}
+        if events is not None:
+            attributes["hinged.events"] = events
         with self._tracer.start_as_current_span(
             name,
             self._root if root else None,
-            attributes={"hinged.model": model, **known},
+            attributes=attributes,
             record_exception=False,  # its message may quote an event
             set_status_on_exception=False,
         ) as span:

@@ -173,27 +173,27 @@ def test_a_deleted_model_goes_and_another_takes_its_place(redis_url: str) -> Non
 def test_redis_errors_by_kind_and_the_age_of_what_is_served(own_server: RedisServer) -> None:
     proxy = Proxy(own_server.port)
     proxy.start()
-    with Service(proxy.url, max_staleness_ms=0, read_wait_ms=50) as service:
-        with service.client() as client:
-            client.put("/v1/models/m", json=SPEC)
-            learn(client, "m", {"x": {"a": 1}, "y": True})
-            assert scrape(client).labels("hinged_redis_errors_total") == []
-            proxy.refuse = True
-            proxy.cut()
+    service = Service(proxy.url, max_staleness_ms=0, read_wait_ms=50)
+    with service, service.client() as client:
+        client.put("/v1/models/m", json=SPEC)
+        learn(client, "m", {"x": {"a": 1}, "y": True})
+        assert scrape(client).labels("hinged_redis_errors_total") == []
+        proxy.refuse = True
+        proxy.cut()
 
-            def stale() -> bool:
-                answer = client.post("/v1/models/m/predict", json={"x": {"a": 1}})
-                assert answer.status_code == 200
-                told = scrape(client)
-                return told.value("hinged_replica_staleness_seconds", model="m") > 0
-
-            wait_until(stale, 30)
+        def stale() -> bool:
+            answer = client.post("/v1/models/m/predict", json={"x": {"a": 1}})
+            assert answer.status_code == 200
             told = scrape(client)
-            kinds = {labels["kind"] for labels in told.labels("hinged_redis_errors_total")}
-            assert "connection" in kinds
-            assert told.value("hinged_events_total", model="m") == 1
-            proxy.refuse = False
-            wait_until(lambda: not stale(), 30)
+            return told.value("hinged_replica_staleness_seconds", model="m") > 0
+
+        wait_until(stale, 30)
+        told = scrape(client)
+        kinds = {labels["kind"] for labels in told.labels("hinged_redis_errors_total")}
+        assert "connection" in kinds
+        assert told.value("hinged_events_total", model="m") == 1
+        proxy.refuse = False
+        wait_until(lambda: not stale(), 30)
     proxy.stop()
 
 
