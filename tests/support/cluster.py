@@ -162,10 +162,9 @@ class Cluster:
 
     def replica_of(self, primary: Node) -> Node:
         """Return the living replica of a primary."""
-        wanted = self.id_of(primary)
-        for port, about in self._known_by(primary).items():
-            if about.primary == wanted and "fail" not in about.flags:
-                return next(node for node in self.nodes if node.port == port)
+        for node in self.nodes:
+            if node.alive and node.info("replication").get("master_port") == primary.port:
+                return node
         raise LookupError("that node has no replica")
 
     def move(self, key: str, to: Node, at_once: int = 10, pause_s: float = 0.0) -> None:

@@ -218,7 +218,7 @@ def test_a_node_is_lost_under_learning(binary: str, tmp_path: Path) -> None:
         with Learning(cluster.url, "m") as learning:
             learning.until_more()
             holder.kill()
-            wait_until(lambda: cluster.primary_of("{m}") is heir, PATIENCE_S)
+            wait_until(lambda: heir.info("replication")["role"] == "master", PATIENCE_S)
             learning.until_more()
             learning.judge(heir, resend=True)
             assert learning.statuses <= {200, 503}
