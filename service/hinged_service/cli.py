@@ -260,6 +260,13 @@ class _Supervisor(Multiprocess):
     def handle_hup(self) -> None:
         self.handle_term()
 
+    def keep_subprocess_alive(self) -> None:
+        # While this process, too, has the workers' end of their pipes open, it does not see that
+        # one has died whose answer it is waiting for.
+        for process in self.processes:
+            process.child_conn.close()
+        super().keep_subprocess_alive()
+
 
 @contextlib.contextmanager
 def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
