@@ -164,18 +164,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             host = Host(connection, settings)
             predicting.host = learning.host = app.state.host = host
             feeds = app.state.feeds = Feeds(host, settings)
-            feeds.listen_for_stop()
+            stopping = host.stopping
+            stopping.listen()
             host.start()
             app.state.overview = Overview(host)
             inboxes = Inboxes(host, settings)
             inboxes.start()
-            ready = app.state.readiness = Readiness(host, settings, lambda: feeds.stopping)
+            ready = app.state.readiness = Readiness(host, settings, lambda: stopping.begun)
             ready.start()
             scraping = app.state.scraping = Scraping(host, lambda: feeds.open_count)
             scraping.start()
             try:
-                yield
+                with stopping.ending(feeds.end):
+                    yield
             finally:
+                stopping.begin()
+                stopping.listen_no_more()
                 await ready.aclose()
                 await inboxes.aclose()
                 await feeds.aclose()

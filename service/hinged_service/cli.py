@@ -11,8 +11,10 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
@@ -21,6 +23,7 @@ import uvicorn
 from pydantic import ValidationError
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from hinged import __version__
 from hinged_service.commands import mount
@@ -39,6 +42,8 @@ __all__ = ["main", "worker_app"]
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
+_LONGEST_STOP_S: Final = 25.0
+_LOOK_S: Final = 0.05
 _STARTING_S: Final = 60
 """A worker that does not answer its parent for so long is replaced; on a busy machine the
 imports of one that starts take many seconds."""
@@ -267,6 +272,36 @@ class _Supervisor(Multiprocess):
             process.child_conn.close()
         super().keep_subprocess_alive()
 
+    def join_all(self) -> None:
+        """Wait for the workers; a second signal hurries them, and none may take for ever."""
+        for listener in self.sockets:
+            listener.close()  # as the workers do: else new connections would wait for nobody
+        deadline_s = time.monotonic() + _LONGEST_STOP_S
+        self.signal_queue.clear()
+        while any(process.process.is_alive() for process in self.processes):
+            if self.signal_queue:
+                self.signal_queue.clear()
+                for process in self.processes:
+                    _signal(process, signal.SIGINT)
+            if time.monotonic() > deadline_s:
+                for process in self.processes:
+                    _signal(process, signal.SIGKILL)
+            for process in self.processes:
+                process.process.join(_LOOK_S)
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    if process.process.is_alive() and process.pid is not None:
+        os.kill(process.pid, number)
+
+
+class _Server(uvicorn.Server):
+    """A server that any second signal hurries, not only Ctrl-C."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)
+
 
 @contextlib.contextmanager
 def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
@@ -285,7 +320,7 @@ def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
         supervisor.run()
         failed = any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes)
         raise typer.Exit(_CANNOT_START if failed else 0)
-    server = uvicorn.Server(config)
+    server = _Server(config)
     # Having stopped for a signal, uvicorn raises it again: but a clean stop is no failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _on_hangup(lambda number, frame: server.handle_exit(signal.SIGTERM, frame))

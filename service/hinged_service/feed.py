@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import signal
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -54,7 +52,6 @@ _CLASSES = 20
 _MANY_FEATURES = 10_000
 _WEIGHING_SHARE = 0.02
 """Of the time at most, so that a model of a million weights does not slow its worker down."""
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def _message(event: str, data: Any, position: str | None = None) -> bytes:
@@ -453,28 +450,6 @@ class Feeds:
         self._most = settings.max_live_feeds
         self._hubs: dict[str, _Hub] = {}
         self._stopping = False
-        self._loop = asyncio.get_running_loop()
-        self._handlers: dict[int, Any] = {}
-
-    def listen_for_stop(self) -> None:
-        """End the feeds when a signal tells the server to stop, for it waits for them.
-
-        The server's own handlers are called as before. Where there is none, or the
-        loop is not in the main thread, `aclose` has to do.
-        """
-        for number in _STOPPING:
-            handler = signal.getsignal(number)
-            if not callable(handler):
-                continue
-            try:
-                signal.signal(number, self._on_signal)
-            except ValueError:  # not the main thread
-                return
-            self._handlers[number] = handler
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._loop.call_soon_threadsafe(self.end)
-        self._handlers[number](number, frame)
 
     def end(self) -> None:
         """End all feeds, and take no further reader."""
@@ -485,9 +460,6 @@ class Feeds:
     async def aclose(self) -> None:
         """End all feeds."""
         self._stopping = True
-        for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._on_signal:
-                signal.signal(number, handler)
         await asyncio.gather(*(hub.stop() for hub in tuple(self._hubs.values())))
 
     def watch(self, appender: Appender, name: str, features: bool, weights: bool = False) -> Reader:
@@ -529,11 +501,6 @@ class Feeds:
     def open_count(self) -> int:
         """How many readers there are."""
         return sum(len(hub) for hub in self._hubs.values())
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the worker was told to stop."""
-        return self._stopping
 
     def forget(self, name: str, hub: _Hub) -> None:
         """Drop a hub that has ended."""

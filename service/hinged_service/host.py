@@ -35,6 +35,7 @@ from hinged_service.origin import Exclude, StartFrom
 from hinged_service.portable import Document
 from hinged_service.settings import Settings
 from hinged_service.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
+from hinged_service.stopping import Stopping
 from hinged_service.store import aliases, checkpoints, late, models
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
@@ -49,6 +50,8 @@ _SWEEP_EVERY = 20
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _CREATE_ATTEMPTS = 50
 _ASIDE_S = 5.0
+_SAVING_S = 10.0
+"""What a worker that stops has saved by then is saved: who stops it waits no longer."""
 _NAMES_TOLD = 20
 
 
@@ -59,6 +62,11 @@ class Host:
     ----------
     connection, settings
         The worker's.
+
+    Attributes
+    ----------
+    stopping
+        Whether the worker was told to stop.
 
     """
 
@@ -81,6 +89,7 @@ class Host:
         self._switching = Switching(self.aliases, self.entries, self.open)
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self.stopping = Stopping()
 
     def start(self) -> None:
         """Start the background task."""
@@ -93,8 +102,18 @@ class Host:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._switching.aclose()
-        live = list(self._live.values())
-        await asyncio.gather(*(appender.aclose() for appender in live))
+        saving = {asyncio.create_task(appender.aclose()) for appender in self._live.values()}
+        if not saving:
+            return
+        done, late = await asyncio.wait(saving, timeout=_SAVING_S)
+        if late:
+            logger.warning("%d models are not saved; their logs have everything", len(late))
+        while late:  # an answer that comes in the same moment may swallow a cancel
+            for task in late:
+                task.cancel()
+            _, late = await asyncio.wait(late, timeout=0.1)
+        for task in done:
+            task.result()
 
     def live(self, name: str) -> Appender | None:
         """Return the model if it is open here; the fast way of the hot calls."""

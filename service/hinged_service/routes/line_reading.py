@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from starlette.types import Receive
 
-from hinged_service.errors import Malformed, ServiceError, TooLarge
+from hinged_service.errors import Malformed, ServiceError, TooLarge, Unavailable
 from hinged_service.events import (
     Event,
     MixedEvent,
@@ -30,6 +30,7 @@ __all__ = ["Batch", "LineReader", "Parser", "event_parser", "question_parser"]
 MAX_LINES = 500
 _MAX_BYTES = 2**20
 _TURNS = 4
+_REST_S = 1.0
 _SPACE = b" \t\r\n"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -201,11 +202,13 @@ class LineReader(Generic[T]):
     ----------
     hung_up
         Whether the client hung up before the body's end.
+    stopped
+        Whether it was told to stop before the body's end.
 
     """
 
     def __init__(self, receive: Receive, parser: Parser[T], max_line_bytes: int) -> None:
-        self.hung_up = False
+        self.hung_up = self.stopped = False
         self._receive = receive
         self._parser: Parser[T] = parser
         self._max_line_bytes = max_line_bytes
@@ -243,6 +246,30 @@ class LineReader(Generic[T]):
         self._room.set()
         return batch
 
+    def stop(self) -> None:
+        """Take no further line: what has come is still handed out, the rest is thrown away."""
+        if not self._ended:
+            self.stopped = self._ended = True
+            self._come.set()
+            self._room.set()
+
+    async def end(self) -> None:
+        """Return if nothing told it to stop before the body's end.
+
+        Raises
+        ------
+        Unavailable
+            Something did. A client that sends on had a moment to come to its end before, as
+            many read answers only then.
+
+        """
+        if self.stopped:
+            await asyncio.wait([self._task], timeout=_REST_S)
+            raise Unavailable(
+                "The worker is stopping, and took no line from this one on. Send them again.",
+                retry_after_s=1,
+            )
+
     def close(self) -> None:
         """Stop reading."""
         self._task.cancel()
@@ -260,8 +287,11 @@ class LineReader(Generic[T]):
                     self.hung_up = True
                     return
                 more = message.get("more_body", False)
+                if self.stopped:
+                    continue
                 await self._add(splitter.feed(message.get("body", b"")))
-            await self._add(splitter.end())
+            if not self.stopped:
+                await self._add(splitter.end())
         finally:
             self._ended = True
             self._come.set()
@@ -269,9 +299,11 @@ class LineReader(Generic[T]):
     async def _add(self, lines: list[bytes | None]) -> None:
         at = 0
         while at < len(lines):
-            while self._is_full():
+            while self._is_full() and not self.stopped:
                 self._room.clear()
                 await self._room.wait()
+            if self.stopped:
+                return
             at += self._fill(lines[at : at + MAX_LINES - (self._batch.end - self._batch.start)])
             self._come.set()
 

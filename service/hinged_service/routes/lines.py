@@ -10,7 +10,13 @@ from starlette.types import Receive, Scope, Send
 
 import hinged
 from hinged_service.appender import Appender
-from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
+from hinged_service.errors import (
+    Conflict,
+    Detail,
+    Expired,
+    ServiceError,
+    Unprocessable,
+)
 from hinged_service.events import MAX_NAME, Event, Question
 from hinged_service.fold import Refused
 from hinged_service.host import Host
@@ -153,11 +159,13 @@ async def _stream(
         name = scope["path_params"]["model"]
         course, parser = await begin(asked, host.live(name) or await host.open(name))
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
-        while (batch := await reader.next()) is not None:
-            answers = await course.run(batch)
-            course.note(answers)
-            await answer.add(answers)
-            line = batch.end + 1
+        with host.stopping.ending(reader.stop):
+            while (batch := await reader.next()) is not None:
+                answers = await course.run(batch)
+                course.note(answers)
+                await answer.add(answers)
+                line = batch.end + 1
+        await reader.end()
         if reader.hung_up:
             return
         await course.end(line - 1)

@@ -457,3 +457,39 @@ def test_a_state_that_cannot_be_read_is_folded_anew_if_the_log_reaches_back(
                     assert everything(client) == before
 
     asyncio.run(run())
+
+
+def test_an_upgrade_that_the_log_does_not_hold_is_not_taken_on_trust(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with workers(redis_url, OLD, NEW) as (old, new):
+            await old.create("m")
+            await _learn(old, 0, 5)
+            await old.save("m")
+            await new.upgrade("m")
+            with shared_server.client() as client:
+                field = f"barrier:{model_uid(client, 'm')}"
+                position = stored_position(client)
+                client.hset("hinged:{m}:meta", field, f"9999999999999-0 {position}")
+                third = Versioned(NEW, redis_url)
+                with pytest.raises(SetAside, match="lost an upgrade"):
+                    await third.read("m")
+                await third.kill()
+
+    asyncio.run(run())
+
+
+def test_of_a_deleted_model_nothing_is_left(redis_url: str, shared_server: RedisServer) -> None:
+    async def run() -> None:
+        async with workers(redis_url, OLD, NEW) as (old, new):
+            await old.create("m")
+            await old.create("other", stream="m")
+            await new.upgrade("other")
+            with shared_server.client() as client:
+                uid = model_uid(client, "other")
+                await new.do(lambda one: one.host.delete("other"))
+                fields: Any = client.hkeys("hinged:{m}:meta")
+                assert not [field for field in fields if uid in field]
+
+    asyncio.run(run())
