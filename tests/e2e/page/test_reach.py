@@ -110,7 +110,15 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
     spec = {"learner": {"type": "perceptron"}, "labels": ["<b>no</b>", HOSTILE]}
     client.put(path, json=spec).raise_for_status()
     sent = [
-        {"x": {HOSTILE: k % 5, "<script>alert(2)</script>": k % 3}, "y": spec["labels"][k % 2]}
+        {
+            "x": {
+                HOSTILE: k % 5,
+                "<script>alert(2)</script>": k % 3,
+                "__proto__": 1,
+                "toString": 2,
+            },
+            "y": spec["labels"][k % 2],
+        }
         for k in range(30)
     ]
     client.post(f"{path}/learn", json=sent).raise_for_status()
@@ -125,5 +133,8 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
     for title in ("Largest weights", "Latest events", "Confusion", "Two features", "Try it"):
         card = here.card(title)
         here.until(lambda card=card: card.get_by_text(HOSTILE).count() > 0)
+    assert here.card("Try it").get_by_label("Value of __proto__").input_value() == "1"
+    told = client.post(f"{path}/explain", json={"x": sent[0]["x"]}).json()
+    assert len(told["features"]) == here.card("Try it").locator(".bars li").count() - 1
     assert here.page.locator("main img, main b b, main script").count() == 0
     assert dialogs == []

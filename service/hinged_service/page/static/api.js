@@ -25,11 +25,7 @@ export function storeKey(key) {
   else sessionStorage.removeItem(KEY);
 }
 
-/** Whether the user did not want to give a key; then nobody is asked until `askAgain`. */
-export function keyDeclined() {
-  return declined;
-}
-
+/** Ask for a key again though the user did not want to give one. */
 export function askAgain() {
   declined = false;
 }

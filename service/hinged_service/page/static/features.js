@@ -1,43 +1,52 @@
-// What can be told of features from events that have them.
+// What can be told of features from events that have them. Names may be anything, also those of
+// JavaScript's own properties, so nothing is looked up by them in a plain object.
+
+const MOST_VALUES = 20_000;
+
+/** Names and values of events, the newest first, until it gets too much to look at. */
+function* named(events) {
+  let seen = 0;
+  for (let i = events.length - 1; i >= 0 && seen < MOST_VALUES; i -= 1) {
+    for (const pair of Object.entries(events[i].x ?? {})) {
+      seen += 1;
+      yield pair;
+    }
+  }
+}
 
 /** Names of numeric features with how often and how widely they occur, the most frequent first. */
 export function numericFeatures(events) {
   const found = new Map();
-  for (const { x } of events) {
-    for (const [name, value] of Object.entries(x ?? {})) {
-      if (typeof value !== "number") continue;
-      const one = found.get(name) ?? { name, n: 0, low: Infinity, high: -Infinity, sum: 0 };
-      one.n += 1;
-      one.low = Math.min(one.low, value);
-      one.high = Math.max(one.high, value);
-      one.sum += value;
-      found.set(name, one);
-    }
+  for (const [name, value] of named(events)) {
+    if (typeof value !== "number") continue;
+    const one = found.get(name) ?? { name, n: 0, low: Infinity, high: -Infinity };
+    one.n += 1;
+    one.low = Math.min(one.low, value);
+    one.high = Math.max(one.high, value);
+    found.set(name, one);
   }
   return [...found.values()].sort((a, b) => b.n - a.n);
 }
 
 /** The two features with the most influence: their weight times how far their values spread. */
 export function strongest(features, weights) {
-  const strength = (one) => Math.abs(weights?.[one.name] ?? 0) * (one.high - one.low || 1e-9) * one.n;
+  const known = new Map(Object.entries(weights ?? {}));
+  const strength = (one) => Math.abs(known.get(one.name) ?? 0) * (one.high - one.low || 1e-9) * one.n;
   return [...features].sort((a, b) => strength(b) - strength(a)).slice(0, 2).map((one) => one.name);
 }
 
 /** An event between all others: the mean of numbers, else the most frequent value. */
 export function typical(events) {
-  const values = new Map();
-  for (const { x } of events) {
-    for (const [name, value] of Object.entries(x ?? {})) {
-      if (!values.has(name)) values.set(name, []);
-      values.get(name).push(value);
-    }
+  const found = new Map();
+  for (const [name, value] of named(events)) {
+    if (!found.has(name)) found.set(name, []);
+    found.get(name).push(value);
   }
-  const found = {};
-  for (const [name, all] of values) {
-    if (all.every((one) => typeof one === "number")) found[name] = all.reduce((a, b) => a + b, 0) / events.length;
-    else if (all.length * 2 >= events.length) found[name] = mode(all);
-  }
-  return found;
+  const numbers = (all) => all.every((one) => typeof one === "number");
+  const middle = (all) => (numbers(all) ? all.reduce((a, b) => a + b, 0) / events.length : mode(all));
+  const frequent = [...found].filter(([, all]) => numbers(all) || all.length * 2 >= events.length);
+  frequent.sort((a, b) => b[1].length - a[1].length);
+  return Object.fromEntries(frequent.map(([name, all]) => [name, middle(all)]));
 }
 
 function mode(values) {

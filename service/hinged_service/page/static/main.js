@@ -73,6 +73,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address says which view is shown
   main.focus();
 });
+
 /** Let the button say what it does: take a key in, or forget the one that is there. */
 function showKey(wanted) {
   key.hidden = !hasKey() && !wanted;

@@ -9,14 +9,15 @@ export function challengersPanel(name, signal) {
   const body = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models of the stream" });
   const note = h("p", { class: "soft" });
   let stream = null;
+  let own = name;
 
   function row(one) {
     const bar = h("span", { class: "share" });
     bar.style.width = percent(one.accuracy ?? 0);
     return h(
       "tr",
-      { class: one.name === name ? "here" : null },
-      h("th", { scope: "row" }, one.name === name ? one.name : h("a", { href: `#/m/${encodeURIComponent(one.name)}` }, one.name), h("span", { class: "soft" }, ` ${one.learner}`), one.aliases.map((alias) => h("span", { class: "badge" }, `alias ${alias}`))),
+      { class: one.name === own ? "here" : null },
+      h("th", { scope: "row" }, one.name === own ? one.name : h("a", { href: `#/m/${encodeURIComponent(one.name)}` }, one.name), h("span", { class: "soft" }, ` ${one.learner}`), one.aliases.map((alias) => h("span", { class: "badge" }, `alias ${alias}`))),
       one.problem ? h("td", { colspan: 3, class: "wrong" }, one.problem) : [
         h("td", { class: "num" }, count(one.events)),
         h("td", { class: "num" }, percent(one.accuracy)),
@@ -48,6 +49,7 @@ export function challengersPanel(name, signal) {
     update({ info }) {
       if (!info || stream === (info.spec.stream ?? info.name)) return;
       stream = info.spec.stream ?? info.name;
+      own = info.name;
       refresh();
     },
   };

@@ -4,10 +4,11 @@ import { card, h, put } from "../dom.js";
 import { clock, cut, label, number, signed } from "../format.js";
 
 const ROWS = 14;
+const SHOWN = 20;
 
 function features(x) {
   if (!x) return "";
-  return cut(Object.entries(x).map(([name, value]) => `${name} ${typeof value === "number" ? number(value) : JSON.stringify(value)}`).join(", "), 160);
+  return cut(Object.entries(x).slice(0, SHOWN).map(([name, value]) => `${name} ${typeof value === "number" ? number(value) : JSON.stringify(value)}`).join(", "), 160);
 }
 
 function verdict(one) {

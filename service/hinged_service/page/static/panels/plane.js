@@ -44,7 +44,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
     const names = features.slice(0, 300).map((one) => one.name).sort();
     if (names.join("\0") !== listed) {
       listed = names.join("\0");
-      for (const select of selects) put(select, names.map((one) => h("option", { value: one }, one)));
+      for (const select of selects.filter((one) => one !== document.activeElement)) put(select, names.map((one) => h("option", { value: one }, one)));
     }
     selects.forEach((select, i) => { if (document.activeElement !== select) select.value = chosen[i]; });
   }

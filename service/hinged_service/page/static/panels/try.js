@@ -55,14 +55,12 @@ export function tryPanel(name) {
   function read() {
     if (asJson.checked) {
       const parsed = JSON.parse(text.value);
-      return parsed.x && typeof parsed.x === "object" ? parsed.x : parsed;
+      return typeof parsed?.x === "object" && parsed.x !== null ? parsed.x : parsed;
     }
-    const x = {};
-    for (const row of fields.querySelectorAll(".field")) {
-      const [feature, value] = row.querySelectorAll("input");
-      if (feature.value !== "" && value.value !== "") x[feature.value] = valueOf(value.value);
-    }
-    return x;
+    const rows = [...fields.querySelectorAll(".field")];
+    const pairs = rows.map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
+    const given = pairs.filter(([feature, value]) => feature !== "" && value !== "");
+    return Object.fromEntries(given.map(([feature, value]) => [feature, valueOf(value)]));
   }
 
   function addField(feature = "", value = "") {

@@ -37,7 +37,7 @@ export function weightsPanel() {
     node: card("Largest weights", null, choice, sides, bars.node, intercept),
     update({ weights, info }) {
       if (info && info.classes.length === 2 && !sides.childElementCount) {
-        put(sides, h("span", { class: "k0" }, `← ${label(info.classes[0])}`), h("span", { class: "k1" }, `${label(info.classes[1])} →`));
+        put(sides, h("span", { class: "k0" }, `${label(info.classes[0])} to the left`), h("span", { class: "k1" }, `${label(info.classes[1])} to the right`));
       }
       if (!weights || weights === shown) return;
       shown = weights;

@@ -115,7 +115,8 @@ export function modelView(name, signal) {
       throw error;
     }
     const { spec, frozen, detections } = state.info;
-    put(badges, h("span", { class: "badge" }, spec.learner.type), (spec.pipeline ?? []).map((step) => h("span", { class: "badge" }, step.type)), frozen ? h("span", { class: "badge cold" }, "frozen") : null);
+    const alias = state.info.name === name ? null : h("span", { class: "badge" }, `alias of ${state.info.name}`);
+    put(badges, alias, h("span", { class: "badge" }, spec.learner.type), (spec.pipeline ?? []).map((step) => h("span", { class: "badge" }, step.type)), frozen ? h("span", { class: "badge cold" }, "frozen") : null);
     for (const one of detections) state.history.addMark("drift", "drift", Number(one.entry.split("-")[0]));
     update();
   }
@@ -154,7 +155,12 @@ export function modelView(name, signal) {
     update();
   }
 
-  every(INFO_MS, async () => { await lookUp(); await Promise.all([challengers.refresh(), checkpoints.refresh()]); }, signal);
+  let turn = 0;
+  every(INFO_MS, async () => {
+    await lookUp();
+    turn += 1;
+    if (turn % 2 === 1) await Promise.all([challengers.refresh(), checkpoints.refresh()]);
+  }, signal);
   past().catch(() => undefined).finally(() => watch(name, told, stands, signal));
   return h(
     "div",

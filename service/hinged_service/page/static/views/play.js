@@ -37,6 +37,7 @@ function player(example, signal) {
 
   async function create() {
     await call("PUT", modelPath(name), example.spec, signal);
+    tally.step = (await get(modelPath(name), signal)).events; // it may have been played before
     await look();
   }
 
