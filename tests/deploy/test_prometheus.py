@@ -52,7 +52,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     keys = json.dumps([one.model_dump(mode="json") for one in (record, scraping)])
     port = free_port()
     with (
-        Service(redis.url, keys=keys, append_timeout_ms=2_000) as service,
+        Service(redis.url, keys=keys) as service,
         service.client() as client,
     ):
         client.headers["Authorization"] = f"Bearer {admin}"

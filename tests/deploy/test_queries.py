@@ -37,7 +37,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str
     redis = RedisServer(tmp_path_factory.mktemp("redis"))
     redis.start()
     try:
-        with Service(redis.url, append_timeout_ms=2_000) as service, service.client() as client:
+        with Service(redis.url) as service, service.client() as client:
             everything_happens(client, redis)
             yield {
                 family.name + suffix: labels_of(family)
