@@ -18,7 +18,7 @@ def step(here: Visit, times: int) -> None:
     for _ in range(times):
         before = facts.inner_text()
         button.click()
-        here.until(lambda before=before: facts.inner_text() != before and button.is_enabled())
+        here.until(lambda old: facts.inner_text() != old and button.is_enabled(), before)
 
 
 def shown(here: Visit) -> dict[str, float]:

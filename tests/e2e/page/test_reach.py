@@ -107,7 +107,8 @@ def test_in_the_dark(visit: Open, reached: str) -> None:
 
 def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> None:
     path = "/v1/models/hostile"
-    spec = {"learner": {"type": "perceptron"}, "labels": ["<b>no</b>", HOSTILE]}
+    labels = ["<b>no</b>", HOSTILE]
+    spec = {"learner": {"type": "perceptron"}, "labels": labels}
     client.put(path, json=spec).raise_for_status()
     sent = [
         {
@@ -117,7 +118,7 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
                 "__proto__": 1,
                 "toString": 2,
             },
-            "y": spec["labels"][k % 2],
+            "y": labels[k % 2],
         }
         for k in range(30)
     ]
@@ -131,8 +132,7 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
     here.button("Predict and explain").click()
     here.sees("It says")
     for title in ("Largest weights", "Latest events", "Confusion", "Two features", "Try it"):
-        card = here.card(title)
-        here.until(lambda card=card: card.get_by_text(HOSTILE).count() > 0)
+        here.until(lambda card: card.get_by_text(HOSTILE).count() > 0, here.card(title))
     assert here.card("Try it").get_by_label("Value of __proto__").input_value() == "1"
     told = client.post(f"{path}/explain", json={"x": sent[0]["x"]}).json()
     assert len(told["features"]) == here.card("Try it").locator(".bars li").count() - 1

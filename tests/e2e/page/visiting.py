@@ -64,10 +64,10 @@ class Visit:
         found = re.search(r"[\d.,]+", text)
         return float(found[0].replace(",", "")) if found else float("nan")
 
-    def until(self, condition: Callable[[], object]) -> None:
-        """Return once the condition holds."""
+    def until(self, condition: Callable[..., object], *given: Any) -> None:
+        """Return once the condition holds of what is given."""
         waited_ms = 0
-        while not condition():
+        while not condition(*given):
             assert waited_ms < PATIENCE_MS, "it did not happen in time"
             self.page.wait_for_timeout(50)
             waited_ms += 50
