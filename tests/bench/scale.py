@@ -80,6 +80,7 @@ def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) 
     try:
         with running(worker):
             _create(worker, names)
+            _touch(worker, names)
             for call in ("learn", "predict"):
                 load = _loaded(redis, [worker], [_posts(call, names)], rounds, seconds)
                 rows += load.rows(f"{title}, {call}", "request")
@@ -189,6 +190,13 @@ def _create(worker: Server, names: Sequence[str]) -> None:
     for name in names:
         with Caller(worker.port, f"/v1/models/{name}") as caller:
             caller.put(SPEC)
+
+
+def _touch(worker: Server, names: Sequence[str]) -> None:
+    """Have each model in memory, or as many as may be: the warm-up need not reach all."""
+    for path, body in _posts("predict", names)[: len(names)]:
+        with Caller(worker.port, path) as caller:
+            caller.post(body)
 
 
 def _posts(call: str, names: Sequence[str]) -> list[Post]:
