@@ -47,6 +47,8 @@ __all__ = ["Host"]
 logger = logging.getLogger(__name__)
 
 _SWEEP_EVERY = 20
+_SWEEPING_SHARE = 0.1
+"""The share of the time that sweeps may take, of many streams above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _CREATE_ATTEMPTS = 50
 _ASIDE_S = 5.0
@@ -538,6 +540,7 @@ class Host:
 
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
+        loop, due_s = asyncio.get_running_loop(), 0.0
         for turn in itertools.count(1):
             if self._closing:
                 return
@@ -545,9 +548,11 @@ class Host:
             for appender in list(self._live.values()):
                 appender.save_if_due()
                 appender.retire_soon()
-            if turn % _SWEEP_EVERY == 0:
+            began_s = loop.time()
+            if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
                     await self._sweep()
+                    due_s = began_s + (loop.time() - began_s) / _SWEEPING_SHARE
                 except ServiceError:
                     continue  # Redis is away; the next sweep finds the same
                 except Exception as error:  # noqa: BLE001 - logged there; the next may go well

@@ -32,7 +32,7 @@ from hinged_service.codec import DamagedState
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
 from hinged_service.fold import Fold
 from hinged_service.host import Host
-from hinged_service.keys import INDEX, StreamKeys
+from hinged_service.keys import StreamKeys
 from hinged_service.settings import Settings
 from hinged_service.sources.records import MAX_RECORD_BYTES, Fault, Raw, gather
 from hinged_service.spec import IndexEntry
@@ -70,7 +70,7 @@ class Inboxes:
         self._host = host
         self._changes = host.connection.observer.changes
         self._poll_s = settings.inbox_poll_ms / 1000
-        self._index: dict[str, str] = {}
+        self._index: dict[str, IndexEntry] = {}
         self._index_s = -1e9
         self._models: dict[str, dict[str, IndexEntry]] = {}
         self._draining: dict[str, asyncio.Task[None]] = {}
@@ -127,11 +127,11 @@ class Inboxes:
         del self._draining[stream]
 
     async def _read_index(self) -> None:
-        index = await self._host.connection.hgetall(INDEX)
-        if index == self._index:  # to read the entries takes longer than all the rest
+        index = await self._host.entries()
+        if index == self._index:
             return
         models: dict[str, dict[str, IndexEntry]] = {}
-        for name, entry in (await self._host.entries()).items():
+        for name, entry in index.items():
             models.setdefault(entry.stream, {})[name] = entry
         self._models, self._index = models, index
 

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -72,6 +73,8 @@ _PACK = msgspec.msgpack.Encoder()
 
 _GATHER_MS = 60_000
 _LOAD_ATTEMPTS = 20
+_PIECE = 200
+"""Index entries read in one go; others who wait for Redis or this worker come in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +292,32 @@ class Index(NamedTuple):
     unreadable: list[str]
 
 
+_decoded: WeakKeyDictionary[Connection, dict[str, tuple[str, IndexEntry | Alias]]] = (
+    WeakKeyDictionary()
+)
+"""By connection, what the index held when it was last read, and what that means: to decode an
+entry takes longer than all the rest, and few change between two reads."""
+
+
 async def index(connection: Connection) -> Index:
-    """Return the index."""
+    """Return the index, read in pieces: an entry that changes meanwhile may be as before or after.
+
+    One that is only just made or deleted may be there or not, all others are.
+    """
     found = Index({}, {}, [])
-    for name, text in (await connection.hgetall(INDEX)).items():
-        try:
-            entry = _entry(text)
-        except ValueError:
-            found.unreadable.append(name)
-            continue
+    known = _decoded.get(connection, {})
+    seen: dict[str, tuple[str, IndexEntry | Alias]] = {}
+    unreadable = set()
+    async for piece in connection.hscan(INDEX, _PIECE):
+        for name, text in piece:
+            before = known.get(name)
+            try:
+                seen[name] = before if before and before[0] == text else (text, _entry(text))
+            except ValueError:
+                unreadable.add(name)
+    _decoded[connection] = seen
+    found.unreadable.extend(unreadable)
+    for name, (_, entry) in seen.items():
         if isinstance(entry, Alias):
             found.aliases[name] = entry.alias_on
         else:
