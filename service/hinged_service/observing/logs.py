@@ -14,9 +14,11 @@ from hinged_service.errors import StartupError
 from hinged_service.observing.requests import current, request_id
 from hinged_service.settings import Settings
 
-__all__ = ["JsonLines", "ShortStartupErrors", "log_config"]
+__all__ = ["JsonLines", "Rarely", "ShortStartupErrors", "log_config"]
 
 _MODEL_CHARS = 256
+_RARELY_S = 60.0
+_KINDS = 100
 
 
 class JsonLines(logging.Formatter):
@@ -62,16 +64,39 @@ class ShortStartupErrors(logging.Filter):
         return True
 
 
+class Rarely(logging.Filter):
+    """Lets records of one kind pass once a minute: an exporter that fails says so without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed_s: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let a record pass unless one like it did within the last minute."""
+        kind = record.name, str(record.msg)
+        if record.created - self._passed_s.get(kind, -1e9) < _RARELY_S:
+            return False
+        if len(self._passed_s) >= _KINDS:
+            self._passed_s.clear()
+        self._passed_s[kind] = record.created
+        return True
+
+
 def log_config(settings: Settings) -> dict[str, Any]:
     """Return the set-up of logging, as `logging.config.dictConfig` takes it."""
     config: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
-    config["filters"] = {"short": {"()": f"{__name__}.{ShortStartupErrors.__name__}"}}
+    config["filters"] = {
+        "short": {"()": f"{__name__}.{ShortStartupErrors.__name__}"},
+        "rarely": {"()": f"{__name__}.{Rarely.__name__}"},
+    }
     config["handlers"]["default"]["filters"] = ["short"]
+    config["handlers"]["traces"] = {**config["handlers"]["default"], "filters": ["rarely"]}
     if settings.log_format == "json":
         config["formatters"]["default"] = {"()": f"{__name__}.{JsonLines.__name__}"}
     level = settings.log_level.upper()
     for name in ("uvicorn", "uvicorn.error"):
         config["loggers"][name]["level"] = level
     for name in ("hinged", "hinged_service", "opentelemetry"):
-        config["loggers"][name] = {"handlers": ["default"], "level": level, "propagate": False}
+        handler = "traces" if name == "opentelemetry" else "default"
+        config["loggers"][name] = {"handlers": [handler], "level": level, "propagate": False}
     return config

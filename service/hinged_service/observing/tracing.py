@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ __all__ = ["Tracing", "configured"]
 logger = logging.getLogger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_FLUSH_MS = 3_000
+_LEFT_S = 2.0
 
 Call = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -41,8 +42,8 @@ def configured(variables: Mapping[str, str]) -> Tracing | None:
     """
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    exporter = variables.get("OTEL_TRACES_EXPORTER", "")
-    if exporter not in ("", "otlp") or not any(variables.get(name) for name in _ENDPOINTS):
+    kind = variables.get("OTEL_TRACES_EXPORTER", "")
+    if kind not in ("", "otlp") or not any(variables.get(name) for name in _ENDPOINTS):
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -60,8 +61,9 @@ def configured(variables: Mapping[str, str]) -> Tracing | None:
     )
     resource = Resource.create({} if named else {"service.name": "hinged"})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return Tracing(provider)
+    exporter = OTLPSpanExporter()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return Tracing(provider, exporter.shutdown)
 
 
 class Tracing:
@@ -71,14 +73,17 @@ class Tracing:
     ----------
     provider
         Where they go.
+    give_up
+        What ends the sending of spans that nobody takes.
 
     """
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, give_up: Callable[[], None] | None = None) -> None:
         from opentelemetry import context, trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         self._provider = provider
+        self._give_up = give_up
         self._tracer = provider.get_tracer("hinged_service")
         self._root = context.Context()
         self._extract = TraceContextTextMapPropagator().extract
@@ -87,8 +92,13 @@ class Tracing:
 
     def close(self) -> None:
         """Send what is left, for a few seconds at most."""
-        self._provider.force_flush(_FLUSH_MS)
+        timer = threading.Timer(_LEFT_S, self._give_up) if self._give_up is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
         self._provider.shutdown()
+        if timer is not None:
+            timer.cancel()
 
     @contextlib.contextmanager
     def span(
