@@ -133,7 +133,7 @@ class Load:
                 body = events if len(events) > 1 else events[0]
                 for _ in range(rng.choice((1, 1, 1, 2))):
                     await self._send(client, rng, body)
-                await asyncio.sleep(rng.uniform(0.002, 0.01))
+                await asyncio.sleep(rng.uniform(0.005, 0.03))
 
     async def _send(
         self, client: httpx.AsyncClient, rng: random.Random, body: Event | list[Event]

@@ -14,6 +14,8 @@ from tests.e2e.drills.serving import Serving, workers_on
 from tests.support.cluster import Cluster
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

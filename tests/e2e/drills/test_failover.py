@@ -15,6 +15,8 @@ from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def link(fleet: Fleet) -> Iterator[Proxy]:

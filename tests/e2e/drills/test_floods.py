@@ -14,6 +14,8 @@ from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.fleet import Fleet
 from tests.e2e.drills.serving import Serving
 
+pytestmark = pytest.mark.slow
+
 _MIB = 2**20
 _EVENT = b'{"x": {"flood": 1.0}, "y": true, "id": "flood"}, '
 _PIECE = (_EVENT * (_MIB // len(_EVENT) + 1))[:_MIB]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 
 import httpx
+import pytest
 
 from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.fleet import Fleet
 from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_redis_that_is_slow(fleet: Fleet, drill: Drill) -> None:

@@ -6,11 +6,14 @@ import resource
 import time
 
 import httpx
+import pytest
 
 from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.fleet import Fleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.slow
 
 _NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 _ROOM = 4096

@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.fleet import Fleet
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("fsync", ["always", "everysec"])
 def test_what_was_acknowledged_survives_a_killed_redis(

@@ -12,6 +12,8 @@ from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.serving import workers_on
 from tests.support.sentinel import SERVICE, SentinelTrio
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def trio(tmp_path: Path) -> Iterator[SentinelTrio]:
@@ -32,7 +34,7 @@ def test_a_primary_that_dies_under_the_eyes_of_its_sentinels(
             dead, new = trio.primary, trio.replica
             new.until_synced()
             for sentinel in trio.sentinels:
-                sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 1_000)
+                sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 2_500)
             dead.kill()
             killed_s = time.monotonic()
             trio.until_primary(new)

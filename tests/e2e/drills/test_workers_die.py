@@ -14,6 +14,8 @@ from tests.e2e.drills.serving import Serving
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.slow
+
 WORKERS = 2
 _SOON_S = 40
 """Less than the parent waits for the answer of a worker that lives."""
