@@ -22,8 +22,10 @@ CALLS = {
     "/v1/overview": {"get"},
     **{
         f"/v1/models/{{model}}/{command}": {"post"}
-        for command in ("configure", "freeze", "unfreeze", "reset", "restore")
-        + ("import", "replay", "upgrade")
+        for command in [
+            *("configure", "freeze", "unfreeze", "reset", "restore"),
+            *("import", "replay", "upgrade"),
+        ]
     },
     "/v1/models/{model}/checkpoints": {"get", "post"},
     "/v1/models/{model}/checkpoints/{checkpoint}": {"delete"},

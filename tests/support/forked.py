@@ -15,11 +15,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["run_forked"]
+__all__ = ["fresh", "processes", "run_forked"]
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(
-    ["hinged_service.cli", "hinged_service.client", "tests.support.forked"]
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(
+    ["hinged_service.app", "hinged_service.cli", "hinged_service.client", "tests.support.forked"]
 )
 
 
@@ -29,10 +29,10 @@ def run_forked(
     """Run `hinged` with these arguments and this environment to its end; warnings are errors."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "0").write_text(stdin, encoding="utf-8")
-        process = _forks.Process(
+        process = processes.Process(
             target=_run, args=(arguments, environment, folder, str(Path.cwd()))
         )
-        with _fresh():
+        with fresh():
             process.start()
         process.join(seconds)
         if process.exitcode is None:
@@ -44,7 +44,7 @@ def run_forked(
 
 
 @contextlib.contextmanager
-def _fresh() -> Iterator[None]:
+def fresh() -> Iterator[None]:
     """Keep the tests' own warnings filter from what the fork server does at its start."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

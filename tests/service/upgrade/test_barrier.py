@@ -66,7 +66,7 @@ def test_a_model_is_handed_over_from_its_snapshot_on(
                 await new.read("m")
             with shared_server.client() as client:
                 position = stored_position(client)
-                before = Plain(client, "m", OLD)
+                before = Plain(client, "m", OLD, [position])
                 assert await old.state("m") == before.state()
                 done = await new.upgrade("m")
                 assert (done.position.id, done.fold, done.before) == (position, NEW, OLD)

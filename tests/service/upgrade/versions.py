@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import copy
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,21 +30,44 @@ OLD, NEW = "version-1", "version-2"
 RATES = {OLD: 1.0, NEW: 1.0 + 2.0**-20}
 """What a version multiplies every event's weight with: states that were mixed up show."""
 
-_version: contextvars.ContextVar[str] = contextvars.ContextVar("version", default=OLD)
+_version: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
+_process = [OLD]
+
+
+_learn_all: Any = fold.Fold.learn_all
+
+
+def _tag() -> str:
+    return _version.get() or _process[0]
+
+
+def _learn_all_so(self: fold.Fold, events: Any, *rest: Any) -> Any:
+    rate = RATES[_tag()]
+    mine = [e if e is None else msgspec.structs.replace(e, w=e.w * rate) for e in events]
+    return _learn_all(self, mine, *rest)
 
 
 @pytest.fixture
 def versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the fold and its tag be those of the context's version."""
-    learn_all: Any = fold.Fold.learn_all
+    monkeypatch.setattr(codec, "fold_tag", _tag)
+    monkeypatch.setattr(fold.Fold, "learn_all", _learn_all_so)
 
-    def learn_all_so(self: fold.Fold, events: Any, *rest: Any) -> Any:
-        rate = RATES[_version.get()]
-        mine = [e if e is None else msgspec.structs.replace(e, w=e.w * rate) for e in events]
-        return learn_all(self, mine, *rest)
 
-    monkeypatch.setattr(codec, "fold_tag", _version.get)
-    monkeypatch.setattr(fold.Fold, "learn_all", learn_all_so)
+def become_old() -> None:
+    """Make this process one of the old version."""
+    _become(OLD)
+
+
+def become_new() -> None:
+    """Make this process one of the new version."""
+    _become(NEW)
+
+
+def _become(version: str) -> None:
+    _process[0] = version
+    codec.fold_tag = _tag
+    setattr(fold.Fold, "learn_all", _learn_all_so)  # noqa: B010 - mypy sees no assignment then
 
 
 class Versioned:
@@ -101,44 +124,63 @@ class Versioned:
 
 
 class Plain:
-    """A model's log folded by hand: each upgrade goes on from the place that it names."""
+    """A model's log folded by hand: each upgrade goes on from the place that it names.
 
-    def __init__(self, client: redis.Redis, name: str, version: str) -> None:
+    Parameters
+    ----------
+    client
+        A client that decodes its replies.
+    name, version
+        The model's name, and the version that made it.
+    keep
+        Ids of entries at which its state is wanted.
+
+    """
+
+    def __init__(
+        self, client: redis.Redis, name: str, version: str, keep: Iterable[str] = ()
+    ) -> None:
         index = json.loads(str(client.hget("hinged:models", name)))
-        self._uid = index["uid"]
-        self._version = version
-        base = index["base"].partition(".")[0]
         log: Any = client.xrange(f"hinged:{{{index['stream']}}}:log")
+        base = index["base"].partition(".")[0]
         ids = [entry_id for entry_id, _ in log]
         assert base in ids, "the log's beginning was trimmed away: raise the retention"
-        self.upgrades = 0
-        self.counted: list[str] = []
-        self._kept = {base: (hinged.Perceptron(), 0)}
-        self._last = base
         entries = log[ids.index(base) + 1 :]
+        commands = [json.loads(fields.get("command", "{}")) for _, fields in entries]
+        mine = [c if c.get("model") == index["uid"] else {} for c in commands]
+        ups = [c if c.get("do") == "upgrade" else None for c in mine]
+        self.upgrades = sum(up is not None for up in ups)
+        self.counted: list[str] = []
+        self.end = f"{ids[-1]}.{log[-1][1]['chain']}"
+        self._version = version
+        self._kept: dict[str, hinged.Perceptron] = {}
+        self._keep = {*keep, *(up["from"] for up in ups if up is not None)}
+        self._learner = hinged.Perceptron()
+        self._note(base)
         for number, (entry_id, fields) in enumerate(entries):
             self._fold(entry_id, fields)
-            command = json.loads(fields.get("command", "{}"))
-            if command.get("model") == self._uid and command["do"] == "upgrade":
-                self.upgrades += 1
-                self._version, self._last = command["fold"], command["from"]
-                for again_id, again in entries[: number + 1]:
-                    if _order(again_id) > _order(command["from"]):
-                        self._fold(again_id, again)
             self.counted += [e["id"] for e in _events(fields) if e.get("id") is not None]
+            if (up := ups[number]) is not None:
+                self._version = up["fold"]
+                self._learner = copy.deepcopy(self._kept[up["from"]])
+                for again_id, again in entries[: number + 1]:
+                    if _order(again_id) > _order(up["from"]):
+                        self._fold(again_id, again)
 
     def _fold(self, entry_id: str, fields: dict[str, str]) -> None:
-        learner, rejected = copy.deepcopy(self._kept[self._last])
         for event in _events(fields):
             w = event.get("w", 1.0) * RATES[self._version]
-            learner.learn_one({k: float(v) for k, v in event["x"].items()}, event["y"], w)
-        self._kept[entry_id] = learner, rejected
-        self._last = entry_id
+            self._learner.learn_one({k: float(v) for k, v in event["x"].items()}, event["y"], w)
+        self._note(entry_id)
+
+    def _note(self, entry_id: str) -> None:
+        if entry_id in self._keep:
+            self._kept[entry_id] = copy.deepcopy(self._learner)
 
     def state(self, entry_id: str | None = None) -> State:
-        """Return what the model is at an entry of the log, at its end if that is left out."""
-        learner, rejected = self._kept[entry_id or self._last]
-        return exact(learner.weights, accounts(learner), rejected)
+        """Return what the model is at an entry that was to be kept; at the end if left out."""
+        learner = self._learner if entry_id is None else self._kept[entry_id]
+        return exact(learner.weights, accounts(learner), 0)
 
 
 def _events(fields: dict[str, str]) -> list[Event]:
