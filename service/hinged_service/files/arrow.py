@@ -84,6 +84,7 @@ class ArrowTable:
         """Iterate over the records from number `start`."""
         try:
             for first, batch, done in self._source.batches(start):
+                batch.validate(full=True)  # pyarrow trusts offsets and text, whoever wrote them
                 columns = [column.to_pylist() for column in batch.columns]
                 read = self._stream.counter.position
                 if done is not None and self._size_bytes is not None:
