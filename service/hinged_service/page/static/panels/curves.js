@@ -6,6 +6,8 @@ import { card, h, say } from "../dom.js";
 import { count, number, percent, rate } from "../format.js";
 
 const SMALL = 2000;
+const GROWN = 1.4;
+const REST_MS = 5000;
 
 /** Accuracy since the beginning and lately. */
 export function accuracyPanel() {
@@ -40,17 +42,24 @@ function best(bounds) {
 export function boundPanel(name, signal) {
   const chart = new LineChart({
     title: "Mistakes and updates",
-    lines: [{ key: "updates", label: "updates" }, { key: "mistakes", label: "mistakes" }, { key: "bound", label: "best bound", sparse: true }],
+    lines: [{ key: "updates", label: "updates" }, { key: "mistakes", label: "mistakes" }, { key: "bound", label: "best bound when asked", sparse: true }],
     format: count,
     range: [0, null],
   });
   const says = h("p", { class: "soft", role: "status" });
   const button = h("button", { type: "button" }, "Hold it against the theorem");
   let last = null;
-  let asked = false;
+  let asked = { events: 0, at: 0, bound: Infinity };
+
+  /** Whether the last bound is out of date, and the model small enough to ask unbidden. */
+  function due({ events, updates }) {
+    if (events > SMALL || events <= asked.events || Date.now() - asked.at < REST_MS) return false;
+    return events > asked.events * (updates > asked.bound ? 1.1 : GROWN);
+  }
 
   async function ask() {
-    asked = true;
+    if (button.disabled) return;
+    asked = { ...asked, at: Date.now(), events: last?.samples.at(-1)?.events ?? 0 };
     button.disabled = true;
     say(says, "Looking for the best bound…");
     try {
@@ -59,7 +68,7 @@ export function boundPanel(name, signal) {
       const window = found.start_norm === 0 ? "" : " (in the window that the log still holds)";
       if (bound) {
         const now = last.samples.at(-1);
-        if (now && found.start_norm === 0) now.bound = bound.value;
+        if (now && found.start_norm === 0) now.bound = asked.bound = bound.value;
         say(says, `${count(found.updates)} updates${window}; the ${kind} bound allows ${number(bound.value)} for these ${count(found.events)} events. ${found.holds ? "It holds." : "It does not hold!"}`);
       } else {
         say(says, found.notes.join(" "));
@@ -82,7 +91,8 @@ export function boundPanel(name, signal) {
       chart.draw(history.samples, history.marks);
       if (!info) return;
       part.hidden = info.spec.learner.type !== "perceptron";
-      if (!asked && !part.hidden && info.events > 0 && info.events <= SMALL) ask();
+      const now = history.samples.at(-1);
+      if (now && !part.hidden && due(now)) ask();
     },
   };
 }
