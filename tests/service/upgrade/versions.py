@@ -11,6 +11,7 @@ import contextvars
 import copy
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ import pytest
 import redis
 
 import hinged
-from hinged_service import codec, fold
+from hinged_service import codec, committing, fold
 from hinged_service.appender import Appender, Learned
 from hinged_service.upgrading import Handover
 from tests.support.engine import Event, State, Worker, exact, replica_state
@@ -51,6 +52,8 @@ def _learn_all_so(self: fold.Fold, events: Any, *rest: Any) -> Any:
 def versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the fold and its tag be those of the context's version."""
     monkeypatch.setattr(codec, "fold_tag", _tag)
+    same = SimpleNamespace(Context=contextvars.copy_context)  # its tasks leave the context else
+    monkeypatch.setattr(committing, "contextvars", same)
     monkeypatch.setattr(fold.Fold, "learn_all", _learn_all_so)
 
 
