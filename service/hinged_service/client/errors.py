@@ -140,11 +140,14 @@ class Invalid(HingedError, ValueError):
 
 
 class Busy(HingedError):
-    """429: the model's queue is full; nothing was taken."""
+    """429: the model, the worker or the API key's rate has no room; nothing was taken."""
 
 
 class Unavailable(HingedError):
-    """502, 503 or 504: Redis or the service does not answer; it may have counted or not."""
+    """502, 503 or 504: Redis or the service does not answer; it may have counted or not.
+
+    Or 408: the service did not get all of the call in time; then it has not counted.
+    """
 
 
 class Unreachable(HingedError):
@@ -160,6 +163,7 @@ _BY_STATUS: dict[int, type[HingedError]] = {
     401: NotAllowed,
     403: NotAllowed,
     404: NotFound,
+    408: Unavailable,
     409: Conflict,
     410: Expired,
     413: TooLarge,

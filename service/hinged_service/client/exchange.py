@@ -45,7 +45,7 @@ _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 class Retries:
     """When to send again what failed for a while.
 
-    Sent again is what was answered 429, 502, 503 or 504, or not at all. It is safe:
+    Sent again is what was answered 408, 429, 502, 503 or 504, or not at all. It is safe:
     every event has an id and counts once.
 
     Parameters

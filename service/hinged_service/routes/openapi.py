@@ -29,8 +29,10 @@ _EVERYWHERE = {
     "401": "The service has API keys, and the request carries none that is known.",
     "403": "The API key is not for that.",
 }
+_TOO_MANY = "The worker has no room, or the API key's rate is used up. Nothing was taken."
 _OF_BODIES = {
     "400": "The body is not JSON.",
+    "408": "The body did not come in time. Nothing was taken.",
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "422": "The body is wrong; errors names the field.",
@@ -38,12 +40,14 @@ _OF_BODIES = {
 _REASONS = {
     "400": "The body is not JSON.",
     "404": "There is no such model, or no prediction that waits for that label.",
+    "408": "The body did not come in time. Nothing was taken.",
     "410": "The prediction was given up before its label came.",
     "409": "An event id was used for another event, or the log contradicts at_least.",
     "413": "The body is too large.",
     "415": "The body is neither application/json nor lines of it.",
     "422": "An event is wrong; errors names the field. Nothing was taken.",
-    "429": "The queue is full. Nothing was taken.",
+    "429": "The queue or the worker has no room, or the API key's rate is used up. Nothing was "
+    "taken.",
     "503": "Redis does not answer; sending the same ids again is safe.",
 }
 
@@ -120,6 +124,7 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
             if needed(method.upper(), path) is not None:
                 for code, text in _EVERYWHERE.items():
                     answers[code] = {"description": text, "content": _PROBLEM}
+                answers.setdefault("429", {"description": _TOO_MANY, "content": _PROBLEM})
     for unused in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(unused, None)
 
