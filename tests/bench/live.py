@@ -125,7 +125,9 @@ def _read(ports: list[int], received: Synchronized[int], ready: Any) -> None:
     waiting = selectors.DefaultSelector()
     for port in ports:
         one = socket.create_connection(("127.0.0.1", port))
-        one.sendall(f"GET {MODEL}/live?features=true&weights=true HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+        one.sendall(
+            f"GET {MODEL}/live?features=true&weights=true HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+        )
         if not one.recv(65536).startswith(b"HTTP/1.1 200"):
             return
         waiting.register(one, selectors.EVENT_READ)

@@ -67,7 +67,7 @@ export function boundPanel(name, signal) {
       const [kind, bound] = best(found.bounds) ?? [];
       const window = found.start_norm === 0 ? "" : " (in the window that the log still holds)";
       if (bound) {
-        const now = last.samples.at(-1);
+        const now = last?.samples.at(-1);
         if (now && found.start_norm === 0) now.bound = asked.bound = bound.value;
         say(says, `${count(found.updates)} updates${window}; the ${kind} bound allows ${number(bound.value)} for these ${count(found.events)} events. ${found.holds ? "It holds." : "It does not hold!"}`);
       } else {
@@ -78,7 +78,7 @@ export function boundPanel(name, signal) {
       say(says, error.message);
     } finally {
       button.disabled = false;
-      chart.draw(last.samples, last.marks);
+      if (last) chart.draw(last.samples, last.marks);
     }
   }
 
