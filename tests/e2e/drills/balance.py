@@ -103,9 +103,10 @@ def agree(
     shown = {name: value for name, value in folded.accounts.items() if name != "clock"}
     for worker in workers:
         weights, accounts = served(worker, f"/v1/models/{model}", end)
-        assert bits(weights) == bits(folded.weights)
-        assert bits(accounts) == bits(shown)
+        same = bits(weights) == bits(folded.weights) and bits(accounts) == bits(shown)
+        assert same, f"the worker at {worker.url} has another model than the log"
     stored = wait_for_snapshot(client, stream, model_uid(client, model), folded.position)
     assert stored.follower == f"{stored.position} {stored.chain}" == end.replace(".", " ")
-    assert bits(stored.weights) == bits(folded.weights)
+    same = bits(stored.weights) == bits(folded.weights)
+    assert same, "the snapshot has other weights than the log"
     assert bits(stored.accounts) == bits(folded.accounts)

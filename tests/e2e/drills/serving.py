@@ -64,6 +64,10 @@ class Serving(Worker):
             found += [int(pid) for pid in process.read_text().split()]
         return [pid for pid in found if "spawn_main" in _command(pid)]
 
+    def open_files(self) -> int:
+        """How many files and connections the process has open."""
+        return len(list((PROC / str(self.pid) / "fd").iterdir()))
+
     def resident_bytes(self) -> int:
         """Memory that the process holds now."""
         pages = int((PROC / str(self.pid) / "statm").read_text().split()[1])

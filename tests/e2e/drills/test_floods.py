@@ -23,6 +23,7 @@ _PIECES = 100
 _MOST_MEMORY = 32 * _MIB
 _CONNECTIONS = 10_000
 _SPARE_FILES = 1_000
+_FEW = 20
 
 
 _KINDS = {
@@ -83,6 +84,24 @@ def test_ten_thousand_connections_that_idle_keep_nobody_from_learning(
         assert sum(_still_open(connection) for connection in opened) == count
     done = f"{count:,} idle connections, half of them in the middle of a request"
     drill.judge("10,000 open connections", done, load, recover_s)
+
+
+def test_more_connections_than_files_may_be_open(fleet: Fleet, drill: Drill) -> None:
+    limits = [resource.prlimit(worker.pid, resource.RLIMIT_NOFILE) for worker in fleet.workers]
+    try:
+        with drill.load() as load:
+            for worker, (_, most) in zip(fleet.workers, limits, strict=True):
+                few = worker.open_files() + _FEW
+                resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (few, most))
+            with _idle(fleet.workers, 10 * _FEW, drill.path):
+                load.until_more()
+            recover_s = load.recovered(time.monotonic())
+            load.until_more()
+    finally:
+        for worker, usual in zip(fleet.workers, limits, strict=True):
+            resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, usual)
+    done = "several times as many idle connections as a worker may have files open, then they go"
+    drill.judge("no more files", done, load, recover_s)
 
 
 @contextlib.contextmanager
