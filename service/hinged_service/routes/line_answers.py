@@ -12,7 +12,7 @@ from starlette.types import Send
 from hinged_service.errors import Detail, ServiceError
 from hinged_service.events import MAX_DETAILS
 from hinged_service.labels import Label, label_text
-from hinged_service.routes.problems import problem
+from hinged_service.routes.problems import GUARDS, problem
 
 __all__ = [
     "Answer",
@@ -214,8 +214,8 @@ class PredictedLines(msgspec.Struct):
 
 
 _ENCODER = msgspec.json.Encoder()
-_LINES = [(b"content-type", b"application/x-ndjson"), (b"x-accel-buffering", b"no")]
-_JSON = [(b"content-type", b"application/json")]
+_LINES = [(b"content-type", b"application/x-ndjson"), (b"x-accel-buffering", b"no"), *GUARDS]
+_JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
 class Answer:
