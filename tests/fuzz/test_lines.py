@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow
+import pyarrow  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -131,7 +131,12 @@ def whole(name: str) -> list[bytes]:
         with pyarrow.ipc.new_file(out, table.schema) as writer:
             writer.write_table(table)
         return [out.getvalue()]
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd_compress}
+    pack: dict[str, Any] = {
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".xz": lzma.compress,
+        ".zst": zstd_compress,
+    }
     return [pack[Path(name).suffix](file) for file in FILES] if name.count(".") == 2 else FILES
 
 
