@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import resource
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hinged_service.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS, BoundedProtocol
 from tests.service.live.reading import Watcher
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service, post_bytes, read_answer, send_raw
 
@@ -44,6 +51,24 @@ def served_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Se
     server.kill()
 
 
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def cut_off(port: int, begin: bytes, more: bytes) -> bool:
+    """Tell whether the service ends a connection on which a head has no end."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as to:
+        to.sendall(begin)
+        sent = 0
+        with contextlib.suppress(OSError):  # closed while we send
+            while sent < 64 * READ:
+                to.sendall(more)
+                sent += len(more)
+        return sent < 64 * READ
+
+
 def test_a_head_below_the_limits_is_taken(served_by: dict[str, Service]) -> None:
     port = served_by["plain"].port
     long = f"x-long: {'x' * (MAX_HEAD_BYTES - 500)}"
@@ -56,16 +81,7 @@ def test_a_head_below_the_limits_is_taken(served_by: dict[str, Service]) -> None
     "begin", [b"GET /", b"GET / HTTP/1.1\r\nx-endless: ", b"GET / HTTP/1.1\r\nHost: t\r\nx"]
 )
 def test_a_head_without_end_is_cut_off(served_by: dict[str, Service], begin: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", served_by["plain"].port), timeout=30) as to:
-        to.sendall(begin)
-        sent = 0
-        with contextlib.suppress(OSError):  # closed while we send
-            while sent < 64 * READ:
-                to.sendall(b"x" * 4096)
-                sent += 4096
-        assert sent < 64 * READ
-        with contextlib.suppress(ConnectionError):  # the answer may be lost with the connection
-            assert to.recv(100).startswith((b"HTTP/1.1 431 ", b""))
+    assert cut_off(served_by["plain"].port, begin, b"x" * 4096)
 
 
 def test_headers_without_end_are_cut_off_also_after_the_body(
@@ -74,14 +90,7 @@ def test_headers_without_end_are_cut_off_also_after_the_body(
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: t\r\n"
     body = f"Transfer-Encoding: chunked\r\n\r\n{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n"
     for begin in (head.encode(), head.encode() + body):
-        with socket.create_connection(("127.0.0.1", served_by["plain"].port), timeout=30) as to:
-            to.sendall(begin)
-            sent = 0
-            with contextlib.suppress(OSError):
-                while sent < 64 * READ:
-                    to.sendall(b"a: b\r\n" * 500)
-                    sent += 3_000
-            assert sent < 64 * READ
+        assert cut_off(served_by["plain"].port, begin, b"a: b\r\n" * 500)
 
 
 def test_a_head_that_comes_with_the_end_of_a_big_body_is_none_of_its_length(
@@ -147,3 +156,29 @@ def test_a_connection_that_is_used_stays(served_by: dict[str, Service]) -> None:
         while time.monotonic() - began < 4 * Quick.idle_s:
             to.sendall(post_bytes(PREDICT, BODY))
             assert read_answer(to).status == 200
+
+
+def test_hinged_serve_has_these_bounds_and_may_open_many_files(own_server: RedisServer) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "hinged_service.cli", "serve", "--port", "0"],
+        env=os.environ | {"HINGED_REDIS_URL": own_server.url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, most)),
+    )
+    try:
+        assert serving.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", serving.stdout.readline())
+        assert found is not None
+        port = int(found[1])
+        wait_until(lambda: listens(port), 60)
+        assert cut_off(port, b"GET / HTTP/1.1\r\nx-endless: ", b"x" * 4096)
+        limits = Path(f"/proc/{serving.pid}/limits").read_text()
+        allowed = re.search(r"Max open files +(\d+)", limits)
+        assert allowed is not None
+        assert int(allowed[1]) == min(most, 65_536)
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=30)

@@ -154,7 +154,7 @@ def test_no_answer_shows_the_address_or_its_password(own_server: RedisServer) ->
 def test_a_worker_told_to_stop_is_not_ready(own_server: RedisServer) -> None:
     with Service(own_server.url) as service, service.client() as client:
         assert ready(client)
-        service.app.state.feeds.end()  # what the handler of the signal calls
+        service.app.state.host.stopping.begin()  # what the handler of the signal calls
         not_ready(client, "worker", "is stopping")
 
 
