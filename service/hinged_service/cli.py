@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
-from urllib.parse import urlsplit
 
 import typer
 import uvicorn
@@ -27,12 +26,14 @@ from uvicorn.supervisors.multiprocess import Process
 
 from hinged import __version__
 from hinged_service.commands import mount
+from hinged_service.errors import StartupError
 from hinged_service.http_protocol import BoundedProtocol
 from hinged_service.observing.logs import log_config
 from hinged_service.observing.together import shared_directory
 from hinged_service.settings import Settings
 from hinged_service.sources.commands import ingest
 from hinged_service.sources.kafka_command import kafka
+from hinged_service.store.address import parse
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -107,8 +108,9 @@ def serve(
         typer.Option(
             envvar="HINGED_REDIS_URL",
             show_envvar=True,
-            help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss:// or "
-            "unix://. Without it an embedded Valkey keeps them in the data directory.",
+            help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss://, "
+            "unix://, redis+sentinel:// or redis+cluster://. Without it an embedded Valkey keeps "
+            "them in the data directory.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -170,6 +172,7 @@ def serve(
             err=True,
         )
         raise typer.Exit(_CANNOT_START)
+    whereabouts = _whereabouts(settings)
     _allow_many_connections()
     with _bind(host, port) as listener, _counting_together(settings, workers):
         shown = f"[{host}]" if ":" in host else host
@@ -178,7 +181,7 @@ def serve(
         )
         if not _has_keys(settings):
             typer.echo("No API keys: whoever reaches it may do anything (`hinged key` makes one).")
-        typer.echo(f"Models are kept by {_whereabouts(settings)}. Ctrl-C stops.")
+        typer.echo(f"Models are kept by {whereabouts}. Ctrl-C stops.")
         sys.stdout.flush()
         if stop_with_stdin:
             threading.Thread(target=_stop_when_stdin_closes, daemon=True).start()
@@ -404,8 +407,11 @@ def _bind(host: str, port: int) -> socket.socket:
 def _whereabouts(settings: Settings) -> str:
     if not settings.redis_url:
         return f"an embedded Valkey in {settings.data_dir}"
-    address = urlsplit(settings.redis_url)
-    return f"the Redis at {address.hostname or address.path}"  # without its password
+    try:
+        return f"the Redis at {parse(settings.redis_url)}"  # without its password
+    except StartupError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(_CANNOT_START) from None
 
 
 if __name__ == "__main__":

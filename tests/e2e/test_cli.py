@@ -347,15 +347,21 @@ def test_a_given_redis_is_used_and_its_password_is_not_shown(
 ) -> None:
     service = run("serve", "--port", "0", "--redis-url", redis_url)
     with service.ready():
-        assert service.read_until("the Redis at .*").startswith("the Redis at 127.0.0.1.")
+        assert service.read_until("the Redis at .*").startswith("the Redis at 127.0.0.1:")
         service.process.terminate()
     assert service.finish()[0] == 0
     assert not (tmp_path / "data").exists()
     secret = run("serve", "--port", "0", HINGED_REDIS_URL="redis://user:secret@127.0.0.1:1/0")
-    assert secret.read_until("the Redis at .*").startswith("the Redis at 127.0.0.1.")
+    assert secret.read_until("the Redis at .*").startswith("the Redis at 127.0.0.1:1.")
     secret.process.terminate()
     _, out, err = secret.finish()
     assert "secret" not in out + err
+    wrong = run("serve", "--port", "0", HINGED_REDIS_URL="redis://user:hush/hash@127.0.0.1:1/0")
+    code, out, err = wrong.finish()
+    assert (code, out) == (1, "")
+    assert "The Redis URL is wrong" in err
+    assert "hush" not in err
+    assert "hash" not in err
 
 
 @pytest.mark.parametrize(
