@@ -312,7 +312,16 @@ def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
     if workers == 1 or settings.metrics_dir is not None:
         yield
         return
-    with shared_directory() as made:
+    with contextlib.ExitStack() as stack:
+        try:
+            made = stack.enter_context(shared_directory())
+        except OSError as error:
+            typer.echo(
+                f"No directory for what the workers count together: {error}. Set "
+                "HINGED_METRICS_DIR to an empty one that they may write to.",
+                err=True,
+            )
+            raise typer.Exit(_CANNOT_START) from None
         os.environ["HINGED_METRICS_DIR"] = str(made)
         yield
 

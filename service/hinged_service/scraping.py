@@ -64,7 +64,8 @@ class Scraping:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await asyncio.to_thread(self._observer.close, self._page())
+        with contextlib.suppress(OSError):  # the directory is gone, and with it who would read it
+            await asyncio.to_thread(self._observer.close, self._page())
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return the metrics of all workers as text, and its media type.

@@ -126,7 +126,8 @@ class Shelf:
                 left_out = settle(self._totals, [page], self._most)
                 numbers: dict[Key, list[float]] = {}
                 add_numbers(numbers, self.sheet.read())
-                return Gathered(numbers, [page], self._totals, left_out)
+                told = msgspec.structs.replace(self._totals)  # the next call changes ours
+                return Gathered(numbers, [page], told, left_out)
         with self._turn, _locked(self._directory / "lock"):
             return self._gathered(self._directory)
 
