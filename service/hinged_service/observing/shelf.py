@@ -12,18 +12,21 @@ import fcntl
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from hinged_service.errors import StartupError
+from hinged_service.errors import StartupError, Unavailable
 from hinged_service.observing.pages import Page, Totals, add_counts, add_numbers, settle
 from hinged_service.observing.sheet import SIZE, Key, Sheet, read_sheet
 
 __all__ = ["Gathered", "Shelf"]
 
+_PATIENCE_S = 2.0
+_TRY_S = 0.005
 _ENCODE = msgspec.msgpack.Encoder().encode
 _PAGE = msgspec.msgpack.Decoder(Page)
 _TOTALS = msgspec.msgpack.Decoder(Totals)
@@ -119,6 +122,12 @@ class Shelf:
         """Write a page and return what all workers tell.
 
         What one call returned, later ones of any worker do not take back.
+
+        Raises
+        ------
+        Unavailable
+            Another worker gathers, and stands still.
+
         """
         self.write(page)
         if self._directory is None:
@@ -190,10 +199,22 @@ def _is_alive(sheet: Path) -> bool:
 def _locked(path: Path) -> Iterator[None]:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while not _try_lock(file):
+            if time.monotonic() >= deadline_s:
+                raise Unavailable("Another worker is at the metrics.", retry_after_s=1)
+            time.sleep(_TRY_S)
         yield
     finally:
         os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hinged_service.errors import StartupError
+from hinged_service.errors import StartupError, Unavailable
 from hinged_service.observing.exposition import exposed
 from hinged_service.observing.observer import Observer
 from hinged_service.observing.pages import Labels, Row
@@ -174,6 +174,19 @@ def test_a_full_sheet_keeps_what_it_has() -> None:
     assert 1_000 < len(found) < 10_000
     assert all(numbers[2] == 1.0 for key, numbers in found.items() if key[0] == "more")
     assert read_sheet(b"") == {}
+
+
+def test_a_worker_that_stands_still_at_the_metrics_holds_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hinged_service.observing.shelf._PATIENCE_S", 0.05)
+    one = Observer(tmp_path)
+    one.answered("POST", ROUTE, 200, 0.001)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable):
+            gather(one)
+    assert learned(gather(one)) == 1
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
