@@ -108,7 +108,7 @@ def plain(text: bytes) -> Any:
 @example(body=b'{"x":{},"y":true,"w":1000000000000000000000000000000}', mixed=False)
 @example(body=b"[" * 100_000, mixed=False)
 @example(body=b'{"x":{"a":1,"a":2},"y":true,"y":false}', mixed=False)
-@tries(1_000)
+@tries(300)
 def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> None:
     try:
         events, payload, _ = parse_events(body, MOST, mixed)
@@ -138,7 +138,7 @@ def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> Non
 
 
 @given(body=BODIES, mixed=st.booleans())
-@tries(400)
+@tries(300)
 def test_a_question_is_read_or_says_what_is_wrong(body: bytes, mixed: bool) -> None:
     try:
         questions, many = parse_questions(body, MOST, mixed)
@@ -150,7 +150,7 @@ def test_a_question_is_read_or_says_what_is_wrong(body: bytes, mixed: bool) -> N
 
 
 @given(body=BODIES, joined=damaged_json([{"0": {"at": 1, "served": {"u": True}, "x": {"a": 1}}}]))
-@tries(400)
+@tries(300)
 def test_whatever_stands_in_a_log_is_an_event_or_nothing(body: bytes, joined: Any) -> None:
     found = parse_joined(text_of(joined))
     events = completed(parse_log(body), found)
@@ -179,7 +179,7 @@ TENSORS = [
 
 
 @given(document=damaged_json(TENSORS), mixed=st.booleans())
-@tries(400)
+@tries(300)
 def test_tensors_are_events_or_say_what_is_wrong(document: Any, mixed: bool) -> None:
     try:
         tensors = msgspec.json.decode(text_of(document), type=list[Tensor])

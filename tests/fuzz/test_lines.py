@@ -158,7 +158,7 @@ def records_of(name: str, content: bytes, start: int = 0) -> tuple[list[Record],
 @pytest.mark.parametrize("name", SUFFIXES)
 def test_a_file_of_any_bytes_is_records_or_ends_with_a_reason(name: str) -> None:
     @given(content=damaged_bytes(whole(name)), start=st.integers(0, 3))
-    @tries(60)
+    @tries(40)
     def try_out(content: bytes, start: int) -> None:
         found, broken = records_of(name, content)
         assert [record.number for record in found] == list(range(len(found)))

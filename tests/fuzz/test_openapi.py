@@ -147,7 +147,7 @@ def test_whatever_the_document_allows_or_forbids(world: World, mode: GenerationM
         ways = [operation.as_strategy(mode, path_parameters=p) for p in world.known(operation)]
 
         @given(case=st.one_of(operation.as_strategy(mode), *ways))
-        @tries(8)
+        @tries(5)
         def try_out(case: Any) -> None:
             world.try_out(case)
 
@@ -170,6 +170,6 @@ def test_the_edges_of_what_the_document_says(world: World) -> None:
                 generation_config=GenerationConfig(),
             )
         )
-        step = 1 if ASKED else max(1, len(cases) // 25)
+        step = 1 if ASKED else max(1, len(cases) // 15)
         for case in cases[::step]:
             world.try_out(case)

@@ -101,7 +101,7 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
     question: dict[str, Any] = {"a": 0.5, "n1": 2.0}
 
     @given(state=damaged_json([whole]))
-    @tries(150)
+    @tries(80)
     def try_out(state: Any) -> None:
         fold = Fold(spec)
         try:
@@ -145,7 +145,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
         documents.append(json.loads(portable.exported(checkpoint, loaded)))
 
     @given(document=damaged_json(documents), sealed=st.integers(0, 9))
-    @tries(400)
+    @tries(80)
     def try_out(document: Any, sealed: int) -> None:
         if sealed and isinstance(document, dict):  # whoever meddles can count a digest too
             document.pop("digest", None)
@@ -183,7 +183,7 @@ ODD_TEXTS = st.sampled_from([piece.decode(errors="replace") for piece in PIECES]
     lost=st.sets(st.sampled_from(sorted(FIELDS)), max_size=2),
     sealed=st.integers(0, 9),
 )
-@tries(400)
+@tries(80)
 def test_a_state_hash_is_whole_or_damaged(
     changes: dict[str, str], lost: set[str], sealed: int
 ) -> None:
@@ -202,7 +202,7 @@ def test_a_state_hash_is_whole_or_damaged(
 
 
 @given(text=ODD_TEXTS | ODD_TEXTS.map(lambda text: f"\x00json:{text}"), tagged=st.booleans())
-@tries(400)
+@tries(80)
 def test_a_field_is_a_name_or_damaged(text: str, tagged: bool) -> None:
     try:
         tag, name = decode_field(text, tagged)
