@@ -123,7 +123,10 @@ _SHAPES: dict[str, Make] = {"one": _one, "tls": _tls, "sentinel": _sentinel, "cl
 
 @pytest.fixture(
     scope="session",
-    params=["one-valkey", "sentinel-valkey", "cluster-valkey", *(f"{s}-redis" for s in _SHAPES)],
+    params=[
+        *("one-valkey", "sentinel-valkey", "cluster-valkey"),
+        *("one-redis", "tls-redis", "cluster-redis"),
+    ],
 )
 def shaped(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -22,17 +22,18 @@ from tests.support.cluster import Cluster, Node
 from tests.support.engine import connected, event, until
 from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
-from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.redis_server import RedisServer, server_binaries, valkey_binary
 from tests.support.sentinel import SERVICE, SentinelTrio
 from tests.support.served import bits
 from tests.support.service import Service
 
 PATIENCE_S = 60.0
+_PACE_S = 0.01
 USUAL: dict[str, Any] = {"redis_timeout_ms": 800, "append_timeout_ms": 900, "read_wait_ms": 250}
 
 
 class Learning:
-    """Two workers that learn and predict without a pause, until the block ends.
+    """Two workers that learn and predict all the time, until the block ends.
 
     Every event is sent until it is acknowledged, each time with the same id.
     """
@@ -87,7 +88,7 @@ class Learning:
 
     def _learn(self, worker: int) -> None:
         client, path = self.clients[worker], f"/v1/models/{self._name}"
-        while not self._ended.is_set():
+        while not self._ended.wait(_PACE_S):
             one = event(2 * self._counts[worker] + worker)
             deadline_s = time.monotonic() + PATIENCE_S
             while not self._taken(client.post(f"{path}/learn", json=one)):
@@ -124,10 +125,9 @@ class Learning:
             assert bits(answer.json()["weights"]) == bits(log.weights)
 
 
-@pytest.fixture(params=sorted(server_binaries()))
-def binary(request: pytest.FixtureRequest) -> str:
-    """A server to test with."""
-    return server_binaries()[request.param]
+def binary(kind: str) -> str:
+    """Return a server of that kind, Valkey's if there is no other."""
+    return server_binaries().get(kind, valkey_binary())
 
 
 Fail = Callable[[SentinelTrio], Any]
@@ -147,10 +147,12 @@ def _in_order(trio: SentinelTrio) -> Node:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fail", [_killed, _in_order], ids=["killed", "in order"])
-def test_a_sentinel_failover_under_learning(binary: str, tmp_path: Path, fail: Fail) -> None:
+@pytest.mark.parametrize(
+    ("kind", "fail"), [("valkey", _killed), ("redis", _in_order)], ids=["killed", "in order"]
+)
+def test_a_sentinel_failover_under_learning(kind: str, tmp_path: Path, fail: Fail) -> None:
     with (
-        running(SentinelTrio(tmp_path, binary, down_after_ms=1_000)) as trio,
+        running(SentinelTrio(tmp_path, binary(kind), down_after_ms=1_000)) as trio,
         Learning(trio.url, "m") as learning,
     ):
         learning.until_more()
@@ -183,8 +185,8 @@ async def _is_there(connection: Connection) -> bool:
     return await connection.hget("hinged:models", "here") == "yes"
 
 
-def test_a_slot_moves_under_learning(binary: str, tmp_path: Path) -> None:
-    with running(Cluster(tmp_path, binary)) as cluster:
+def test_a_slot_moves_under_learning(tmp_path: Path) -> None:
+    with running(Cluster(tmp_path, binary("redis"))) as cluster:
         holder = cluster.primary_of("{m}")
         other, third = (node for node in cluster.nodes if node is not holder)
         with Learning(cluster.url, "m") as learning:
@@ -211,8 +213,10 @@ def test_a_slot_half_moved_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_is_lost_under_learning(binary: str, tmp_path: Path) -> None:
-    with running(Cluster(tmp_path, binary, replicas=True, node_timeout_ms=1_500)) as cluster:
+def test_a_node_is_lost_under_learning(tmp_path: Path) -> None:
+    with running(
+        Cluster(tmp_path, binary("valkey"), replicas=True, node_timeout_ms=1_500)
+    ) as cluster:
         holder = cluster.primary_of("{m}")
         heir = cluster.replica_of(holder)
         with Learning(cluster.url, "m") as learning:
