@@ -41,7 +41,10 @@ class StreamKeys:
 
     @property
     def meta(self) -> str:
-        """Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters."""
+        """Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters.
+
+        Per model also the fold tag of those who fold it, and its last upgrade.
+        """
         return self._key("meta")
 
     @property
