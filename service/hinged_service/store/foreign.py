@@ -59,8 +59,11 @@ class ForeignStream:
                 retry=Retry(NoBackoff(), 0),
                 protocol=2,
             )
-        except ValueError as error:
-            raise StartupError(f"The address of the source is wrong: {error}") from error
+        except ValueError:  # it may hold a part of the password
+            raise StartupError(
+                "The address of the source is wrong: it must be redis://[USER:PASSWORD@]HOST:PORT, "
+                "rediss:// for TLS or unix:///PATH."
+            ) from None
         self.consumer = consumer
         self._key = key
         self._group = group

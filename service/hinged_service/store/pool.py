@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -28,12 +29,14 @@ class NoPrimary(exceptions.ConnectionError):
     """None of the servers is, or names, the primary; the message is for people."""
 
 
+_IN_SCRIPT = re.compile("ACL failure in script|The user executing the script can't")
 _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
 def mendable(error: BaseException) -> str:
     """Return what an operator must mend before this error goes away; empty for nothing known."""
-    if isinstance(error, REFUSED):
+    in_script = isinstance(error, exceptions.ResponseError) and _IN_SCRIPT.search(str(error))
+    if in_script or isinstance(error, REFUSED):
         return f"Redis refuses the user or the password of the configured address: {error}"
     cause: BaseException | None = error
     while cause is not None:
@@ -105,8 +108,9 @@ class Pool:
 
     async def cut(self) -> None:
         """Close every connection, also those in use; what is asked later opens new ones."""
-        await asyncio.gather(*(one.disconnect() for one in (*self._idle, *self._used)))
+        cut = [one.disconnect() for one in (*self._idle, *self._used)]
         self._idle.clear()
+        await asyncio.gather(*cut, return_exceptions=True)  # some may hang
 
     async def _usable(self) -> AbstractConnection:
         """Lend a connection; one that was cut while nobody used it is forgotten."""

@@ -82,6 +82,15 @@ def test_the_service_does_all_that_it_does_as_its_user(server: RedisServer) -> N
     assert refusals(server.client()) == []
 
 
+def test_a_right_too_few_is_told(server: RedisServer) -> None:
+    with server.client() as client_of_all:
+        client_of_all.acl_setuser("hinged", enabled=True, commands=["-hset"])
+    with Service(login(server.url)) as service, service.client() as client:
+        made = client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
+    assert made.status_code == 503
+    assert made.json()["detail"].startswith("Redis refuses the user or the password")
+
+
 def test_behind_sentinels_and_in_a_cluster_too(tmp_path: Path) -> None:
     trio = SentinelTrio(tmp_path, None, *users(tmp_path))
     cluster = Cluster(tmp_path, None, *users(tmp_path))
