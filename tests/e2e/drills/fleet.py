@@ -77,6 +77,7 @@ class Fleet:
         for proxy in self.proxies:
             proxy.hold = proxy.hold_replies = proxy.refuse = False
             proxy.delay_s, proxy.drop_replies = 0.0, 0
+        self.server.fsync = _USUAL["appendfsync"]
         if not self.server.alive:
             self.server.start()
         with self.server.client() as client:

@@ -36,6 +36,8 @@ class Load:
     ----------
     sent, acknowledged
         By event id; for an acknowledged one the position of the last answer.
+    first_s
+        By event id, when it was first acknowledged, on the monotonic clock.
     counted
         By event id, the positions at which it was acknowledged as new.
     trouble
@@ -46,6 +48,7 @@ class Load:
     def __init__(self, urls: Sequence[str], path: str, clients: int = 8) -> None:
         self.sent: dict[str, Event] = {}
         self.acknowledged: dict[str, str] = {}
+        self.first_s: dict[str, float] = {}
         self.counted: defaultdict[str, list[str]] = defaultdict(list)
         self.trouble: Counter[str] = Counter()
         self._urls = urls
@@ -159,5 +162,6 @@ class Load:
         events, answers = (body, answer) if isinstance(body, list) else ([body], [answer])
         for event, one in zip(events, answers, strict=True):
             self.acknowledged[event["id"]] = one["position"]
+            self.first_s.setdefault(event["id"], time.monotonic())
             if not one["duplicate"]:
                 self.counted[event["id"]].append(one["position"])

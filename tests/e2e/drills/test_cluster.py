@@ -65,6 +65,7 @@ def test_a_node_that_dies_and_whose_replica_takes_over(cluster: Cluster, drill: 
         cluster.replica_of(dead).until_synced()
         for node in cluster.nodes:
             node.ask("CONFIG", "SET", "cluster-node-timeout", 1_000)
+        dead.ask("CONFIG", "SET", "appendfsync", "always")  # its file tells what it had alone
         dead.kill()
         killed_s = time.monotonic()
         wait_until(lambda: cluster.primary_of(log) is not dead, 60)

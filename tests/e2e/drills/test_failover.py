@@ -43,6 +43,8 @@ def test_a_failover_that_loses_the_tail_loses_no_more_and_nobody_writes_it_back(
     fleet: Fleet, drill: Drill, link: Proxy, replica: RedisServer
 ) -> None:
     old = fleet.server
+    with old.client() as client:  # its file tells what it had alone
+        client.config_set("appendfsync", "always")
     with drill.load() as load:
         link.hold = True
         load.until_more(40)

@@ -56,6 +56,9 @@ def test_a_full_disk(fleet: Fleet, drill: Drill) -> None:
         # too early, and cannot read it again: so it has to be rewritten once there is room.
         _rewrite(server)
         load.until_more()
+        with server.client() as client:  # so that it holds nothing back when it dies
+            client.config_set("appendfsync", "always")
+        load.until_more(20)
         server.kill()
         server.start()
         load.until_more()

@@ -35,6 +35,7 @@ def test_a_primary_that_dies_under_the_eyes_of_its_sentinels(
             new.until_synced()
             for sentinel in trio.sentinels:
                 sentinel.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 2_500)
+            dead.ask("CONFIG", "SET", "appendfsync", "always")  # its file tells what it had alone
             dead.kill()
             killed_s = time.monotonic()
             trio.until_primary(new)
