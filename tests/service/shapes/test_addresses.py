@@ -151,6 +151,15 @@ def test_a_sentinel_that_hangs_is_no_obstacle(trio: SentinelTrio) -> None:
         process.send_signal(signal.SIGCONT)
 
 
+def test_sentinels_may_want_a_password_of_their_own(trio: SentinelTrio) -> None:
+    for sentinel in trio.sentinels:
+        sentinel.ask("ACL", "SETUSER", "watcher", "on", f">{SECRET}", "+@all", "allchannels")
+    own = f"{trio.url}?sentinel_username=watcher&sentinel_password="
+    assert asked(f"{own}{SECRET}") == ""
+    found = asked(f"{own}other")
+    assert found.startswith("Unavailable: Redis refuses the user or the password")
+
+
 @pytest.mark.parametrize("shape", ["one", "sentinel", "cluster"])
 def test_a_wrong_password_is_told(trio: SentinelTrio, cluster: Cluster, shape: str) -> None:
     url = {"one": trio.servers[0].url, "sentinel": trio.url, "cluster": cluster.url}[shape]
