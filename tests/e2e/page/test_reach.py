@@ -138,3 +138,12 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
     assert len(told["features"]) == here.card("Try it").locator(".bars li").count() - 1
     assert here.page.locator("main img, main b b, main script").count() == 0
     assert dialogs == []
+
+
+def test_leaving_at_any_moment_is_no_error(visit: Open, reached: str) -> None:
+    here = visit()
+    for pause_ms in (0, 20, 60, 120, 250, 600):
+        for where in (*VIEWS, "#/play/xor"):
+            here.page.evaluate(f"location.hash = {where!r}")
+            here.page.wait_for_timeout(pause_ms)
+    here.page.locator("h1").wait_for()

@@ -59,7 +59,7 @@ class Visit:
         return self.page.get_by_role("region", name=title, exact=True)
 
     def number(self, key: str) -> float:
-        """One of the numbers on top of a model's page."""
+        """One of the numbers on top of a model's page; no number until it is known."""
         text = self.page.locator(f"[data-number={key}]").inner_text()
         found = re.search(r"[\d.,]+", text)
         return float(found[0].replace(",", "")) if found else float("nan")

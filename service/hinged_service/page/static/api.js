@@ -79,8 +79,13 @@ export async function call(method, path, body, signal) {
     options.body = JSON.stringify(body);
     options.headers = { "content-type": "application/json" };
   }
-  const answer = await fetched(path, options);
-  return answer.status === 204 ? null : answer.json();
+  try {
+    const answer = await fetched(path, options);
+    return answer.status === 204 ? null : await answer.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw new Problem(0, { detail: "This view was left." });
+    throw error;
+  }
 }
 
 export const get = (path, signal) => call("GET", path, undefined, signal);
@@ -174,7 +179,7 @@ export async function every(ms, work, signal) {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof Problem) && error.name !== "AbortError") throw error;
+      if (!(error instanceof Problem)) throw error;
     }
     await pause(ms, signal);
   }

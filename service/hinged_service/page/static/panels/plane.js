@@ -105,8 +105,8 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
       const values = binary ? answers.map((one) => one.score) : answers.map((one) => index(one.y));
       plane.answer({ n, values, binary });
     } catch (error) {
-      if (error instanceof Problem) say(note, `The boundary cannot be drawn: ${error.message}`);
-      else if (error.name !== "AbortError") throw error;
+      if (!(error instanceof Problem)) throw error;
+      say(note, `The boundary cannot be drawn: ${error.message}`);
     }
   }
 

@@ -96,7 +96,6 @@ export function createView(_, signal) {
   get("openapi.json", signal)
     .then((document) => put(body, build(document.components.schemas, signal)))
     .catch((error) => {
-      if (error.name === "AbortError") return;
       if (!(error instanceof Problem)) throw error;
       put(body, h("p", { class: "wrong" }, error.message));
     });

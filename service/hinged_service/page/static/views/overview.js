@@ -51,9 +51,7 @@ function row(model, now) {
   const drifts = model.drifts
     ? h("span", { class: "badge drift", title: `last ${ago(model.drifts_at_ms.at(-1))}` }, `${count(model.drifts)} drift${model.drifts === 1 ? "" : "s"}`)
     : null;
-  return h(
-    "tr",
-    null,
+  const cells = [
     h("th", { scope: "row" }, link, model.stream === model.name ? null : h("span", { class: "soft" }, ` on ${model.stream}`)),
     h("td", null, h("span", { class: "badge" }, model.learner), model.frozen ? h("span", { class: "badge cold" }, "frozen") : null),
     h("td", { class: "num" }, count(model.events)),
@@ -64,7 +62,9 @@ function row(model, now) {
     h("td", { class: "num" }, count(model.mistakes)),
     h("td", null, drifts),
     h("td", { class: "num soft", title: `last event ${ago(model.at_ms)}` }, span(model.stale_s)),
-  );
+  ];
+  cells.forEach((cell, i) => { cell.dataset.column = COLUMNS[i][0]; }); // for narrow screens
+  return h("tr", null, cells);
 }
 
 const COLUMNS = [

@@ -81,7 +81,6 @@ function player(example, signal) {
       return await work();
     } catch (error) {
       stop();
-      if (error.name === "AbortError") return true;
       if (!(error instanceof Problem)) throw error;
       say(wrong, error.message);
       return true;
