@@ -154,9 +154,9 @@ def test_a_model_set_aside_keeps_its_inbox_and_the_last_one_takes_it_along(inbox
 
 
 def test_a_producer_can_write_into_inboxes_and_nothing_else(inbox: Inbox) -> None:
-    conf = (Path(__file__).parents[3] / "deploy" / "redis.conf").read_text()
-    rule = next(line for line in conf.splitlines() if line.startswith("# user producer "))
-    words = rule.removeprefix("# user ").split()
+    users = (Path(__file__).parents[3] / "deploy" / "users.acl").read_text()
+    rule = next(line for line in users.splitlines() if line.startswith("user producer "))
+    words = rule.removeprefix("user ").split()
     rows = events(3)
     with Service(inbox.server.url) as service, inbox.server.client() as admin:
         make(service)
