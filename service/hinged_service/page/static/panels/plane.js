@@ -7,6 +7,7 @@ import { extent } from "../charts/scale.js";
 import { isAffine, isMulticlass, numericFeatures, strongest, typical } from "../features.js";
 
 const GRID = 25;
+const GRID_COSTS = 3; // times the pause: so many questions at once are work for the service
 const NAMES = 60;
 
 /** The plane, which asks the model where its boundary is whenever the model has moved. */
@@ -83,7 +84,8 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
     const position = state.weights?.position ?? state.history.metrics?.position;
     const question = JSON.stringify([chosen, range, position]);
     if (question === asked.question || asked.timer) return;
-    const wait_ms = Math.max(0, asked.at + pause_ms - Date.now());
+    const rest_ms = isAffine(state.info.spec) ? pause_ms : GRID_COSTS * pause_ms;
+    const wait_ms = Math.max(0, asked.at + rest_ms - Date.now());
     asked.timer = setTimeout(() => {
       asked = { question, at: Date.now(), timer: null };
       if (!signal.aborted && !document.hidden) askModel();
@@ -93,7 +95,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
   async function askModel() {
     const { history, info } = state;
     const binary = !isMulticlass(info.spec);
-    const n = isAffine(info.spec) && binary ? 2 : GRID;
+    const n = isAffine(info.spec) ? 2 : GRID;
     const others = Object.fromEntries(Object.entries(typical(history.outcomes)).slice(0, NAMES));
     const at = ([low, high], i) => low + ((high - low) * i) / (n - 1);
     const questions = Array.from({ length: n * n }, (_, i) => ({
