@@ -58,6 +58,29 @@ class Node(RedisServer):
         wait_until(lambda: self.info("replication").get("master_link_status") == "up", _START_S)
 
 
+class ClusterNode(Node):
+    """A node of a cluster, which has a second port for the other nodes."""
+
+    def __init__(self, directory: Path, binary: str | None, *options: str) -> None:
+        super().__init__(directory, binary, "--cluster-enabled", "yes", *options)
+        self.bus_port = free_port()
+        self._placed = False
+
+    def start(self, *options: str) -> None:
+        """Start it and wait; the first time on other ports if somebody took these meanwhile."""
+        for left in (2, 1, 0):
+            try:
+                super().start("--cluster-port", str(self.bus_port), *options)
+            except RuntimeError:
+                self.kill()
+                if self._placed or not left:
+                    raise
+                self.port, self.bus_port = free_port(), free_port()
+            else:
+                self._placed = True
+                return
+
+
 class Cluster:
     """Three primaries that share the slots, each with a replica if wanted.
 
@@ -86,10 +109,9 @@ class Cluster:
         node_timeout_ms: int = 10_000,
     ) -> None:
         self.nodes = [
-            Node(
+            ClusterNode(
                 directory / f"node{number}",
                 binary,
-                *("--cluster-enabled", "yes", "--cluster-port", str(free_port())),
                 *("--cluster-node-timeout", str(node_timeout_ms)),
                 *("--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration"),
                 *("no", "--cluster-replica-validity-factor", "0"),
@@ -123,7 +145,7 @@ class Cluster:
         for node, first, after in zip(primaries, bounds, bounds[1:], strict=False):
             node.ask("CLUSTER", "ADDSLOTSRANGE", first, after - 1)
         for node in self.nodes[1:]:
-            self.nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, _bus_port(node))
+            self.nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus_port)
         wait_until(lambda: all(len(self._known_by(n)) == len(self.nodes) for n in self.nodes), 60)
         for replica, primary in zip(replicas, primaries, strict=False):
             replica.ask("CLUSTER", "REPLICATE", self.id_of(primary))
@@ -220,7 +242,3 @@ class Cluster:
     def _owners(self, node: Node) -> list[tuple[int, int, int]]:
         known = self._known_by(node)
         return [(*bounds, port) for port, about in known.items() for bounds in about.slots]
-
-
-def _bus_port(node: Node) -> str:
-    return node.options[node.options.index("--cluster-port") + 1]

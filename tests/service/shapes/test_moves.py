@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from redis.crc import key_slot
 
 import hinged
 from hinged_service.store.connection import Connection
@@ -197,6 +198,19 @@ def test_a_slot_moves_under_learning(tmp_path: Path) -> None:
             learning.until_more()
             learning.judge(third)
             assert learning.statuses <= {200, 503}
+
+
+def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(tmp_path: Path) -> None:
+    with running(Cluster(tmp_path, valkey_binary())) as cluster:
+        holder, slot = cluster.primary_of("{m}"), key_slot(b"{m}")
+        other = next(node for node in cluster.nodes if node is not holder)
+        where = ("SLOTSRANGE", slot, slot, "NODE", cluster.id_of(other))
+        with Learning(cluster.url, "m") as learning:
+            learning.until_more()
+            holder.ask("CLUSTER", "MIGRATESLOTS", *where)
+            wait_until(lambda: cluster.primary_of("{m}") is other, PATIENCE_S)
+            learning.until_more()
+            learning.judge(other)
 
 
 def test_a_slot_half_moved_is_waited_for(tmp_path: Path) -> None:
