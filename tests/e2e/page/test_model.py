@@ -85,11 +85,12 @@ def test_the_boundary_lies_where_the_weights_say_and_moves(
     here = watching(visit, "plane")
     line = here.card("Two features").locator("path.boundary").last
     here.until(lambda: line.count() and line.get_attribute("d"))
-    scales = """node => {
-      const box = node.closest("svg").querySelector("rect.box").getBBox();
-      return [box.x, box.y, box.width, box.height];
-    }"""
-    x0, y0, width, height = line.evaluate(scales)
+    x0, y0, width, height = here.card("Two features").evaluate(
+        """card => {
+          const box = card.querySelector("rect.box");
+          return ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name)));
+        }"""
+    )
     weights = client.get(f"{path}/weights").json()
     w, b = weights["weights"], weights["intercept"]
 
