@@ -142,7 +142,7 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
 
 def test_leaving_at_any_moment_is_no_error(visit: Open, reached: str) -> None:
     here = visit()
-    for pause_ms in (0, 20, 60, 120, 250, 600):
+    for pause_ms in (0, 30, 120):
         for where in (*VIEWS, "#/play/xor"):
             here.page.evaluate(f"location.hash = {where!r}")
             here.page.wait_for_timeout(pause_ms)
