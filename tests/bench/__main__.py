@@ -117,23 +117,23 @@ def main() -> None:
 
 
 def _http(folder: Path, quick: bool) -> list[Row]:
-    return http_calls.measure(folder, 3, 1) if quick else http_calls.measure(folder, 9, 3)
+    return http_calls.measure(folder, 3, 1) if quick else http_calls.measure(folder, 5, 2)
 
 
 def _arrays(folder: Path, quick: bool) -> list[Row]:
-    return arrays.measure(folder, 3, 30) if quick else arrays.measure(folder, 9, 60)
+    return arrays.measure(folder, 3, 30) if quick else arrays.measure(folder, 7, 60)
 
 
 def _lines(folder: Path, quick: bool) -> list[Row]:
-    return lines.measure(folder, 3, 30) if quick else lines.measure(folder, 9, 60)
+    return lines.measure(folder, 3, 30) if quick else lines.measure(folder, 7, 60)
 
 
 def _doors(folder: Path, quick: bool) -> list[Row]:
-    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 9, 20_000)
+    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 7, 20_000)
 
 
 def _live(folder: Path, quick: bool) -> list[Row]:
-    return live.measure(folder, 3, 1) if quick else live.measure(folder, 9, 3)
+    return live.measure(folder, 3, 1) if quick else live.measure(folder, 5, 2)
 
 
 def _learners(_: Path, quick: bool) -> list[Row]:
@@ -141,7 +141,7 @@ def _learners(_: Path, quick: bool) -> list[Row]:
 
 
 def _mixed(folder: Path, quick: bool) -> list[Row]:
-    return mixed.measure(folder, 3, 2) if quick else mixed.measure(folder, 9, 5)
+    return mixed.measure(folder, 3, 2) if quick else mixed.measure(folder, 5, 3)
 
 
 def _replay(_: Path, quick: bool) -> list[Row]:
@@ -195,7 +195,7 @@ def _profile(folder: Path, quick: bool) -> list[Row]:
 
 def _machine() -> str:
     """Return what the numbers depend on besides the code."""
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     servers = "; ".join(_server_version(path) for path in server_binaries().values())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
@@ -205,6 +205,13 @@ def _machine() -> str:
         f"{servers}. Load: {generator()}. One uvicorn worker each. Per row the median and the "
         "range over repeated rounds; a ratio's two sides come from the same round."
     )
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:
