@@ -15,7 +15,7 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 import httpx
 from rich.console import Console, Group, RenderableType
@@ -99,7 +99,7 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
     console = Console(highlight=False)
     browser = browser and console.is_terminal and _has_screen()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_signals_as_exits())
+        signals = stack.enter_context(_Signals())
         try:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hinged-demo-"))
             log = Path(folder) / "service.log"
@@ -110,14 +110,17 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
             console.print(f"It listens on [bold]{url}[/] and keeps every event in a durable log.\n")
             from river.datasets import Phishing  # takes a second, in which the service starts
 
-            _await_ready(process, url, log)
+            _await_ready(process, url, log, signals)
             with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
-                _create(console, client)
+                with signals.step():
+                    _create(console, client)
                 _print(console, f"Watch it learn: {url}/#/m/{_MODEL}\n")
                 if browser:
                     webbrowser.open(f"{url}/#/m/{_MODEL}")
-                _stream(console, client, list(Phishing()), _WATCHABLE_S if browser else 0.0)
-                _show_model(console, client)
+                pause_s = _WATCHABLE_S if browser else 0.0
+                _stream(console, client, list(Phishing()), pause_s, signals)
+                with signals.step():
+                    _show_model(console, client)
             if not (keep or browser):
                 _print(console, _next_steps("http://127.0.0.1:8000", running=False))
                 return 0
@@ -134,18 +137,49 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
             return 1
 
 
-@contextlib.contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    def leave(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
+class _Signals:
+    """Turns signals into exceptions, except in the middle of a step.
 
-    numbers = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    before = {number: signal.signal(number, leave) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    Raised inside of an HTTP call or of what draws, they may leave a lock taken for
+    which the clean-up then waits for ever. A second signal does not wait for the
+    step's end.
+    """
+
+    def __init__(self) -> None:
+        self._in_step = False
+        self._pending: int | None = None
+
+    def __enter__(self) -> Self:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        numbers += [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+        self._before = {number: signal.signal(number, self._handle) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Put signals off until the end of the block."""
+        self._in_step = True
+        try:
+            yield
+        finally:
+            self._in_step = False
+            number, self._pending = self._pending, None
+            if number is not None:
+                self._leave(number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._in_step and self._pending is None:
+            self._pending = number
+            return
+        self._pending = None
+        self._leave(number)
+
+    def _leave(self, number: int) -> NoReturn:
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @contextlib.contextmanager
@@ -184,13 +218,13 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
 _NOT_INHERITED: Final = {"HINGED_REDIS_URL", "HINGED_DATA_DIR"}
 
 
-def _await_ready(process: subprocess.Popen[str], url: str, log: Path) -> None:
+def _await_ready(process: subprocess.Popen[str], url: str, log: Path, signals: _Signals) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
     with httpx.Client(base_url=url, timeout=5, trust_env=False) as client:
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise _ServiceFailed(f"the service ended at once.\n{_read_tail(log)}")
-            with contextlib.suppress(httpx.TransportError):
+            with signals.step(), contextlib.suppress(httpx.TransportError):
                 if client.get("/readyz").is_success:
                     return
             time.sleep(_POLL_S)
@@ -242,6 +276,7 @@ def _stream(
     client: httpx.Client,
     data: list[tuple[dict[str, float], bool]],
     pause_s: float,
+    signals: _Signals,
 ) -> None:
     _print(
         console,
@@ -251,8 +286,9 @@ def _stream(
     with _progress(console, len(data)) as advance:
         for number, (x, y) in enumerate(data):
             event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
-            tally.add(_checked(client.post(f"/v1/models/{_MODEL}/learn", json=event)))
-            advance(tally)
+            with signals.step():
+                tally.add(_checked(client.post(f"/v1/models/{_MODEL}/learn", json=event)))
+                advance(tally)
             time.sleep(pause_s)
     if tally.duplicates:
         console.print(
