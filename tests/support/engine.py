@@ -257,7 +257,7 @@ def stream_from_tomorrow(client: redis.Redis, stream: str = "m") -> None:
 
 
 async def until(
-    condition: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 30
+    condition: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 10
 ) -> None:
     """Wait until a condition holds, not longer than `seconds`."""
     deadline = time.monotonic() + seconds

@@ -178,7 +178,9 @@ def fetch(url: str, at_least: str) -> tuple[int, Any]:
     while True:
         response = httpx.get(url, params={"at_least": at_least}, timeout=10)
         if response.status_code in (200, 409):
-            return response.status_code, response.json()
+            said = response.json()
+            said.pop("request_id", None)
+            return response.status_code, said
         assert response.status_code == 503, response.text
         assert time.monotonic() < deadline_s, response.text
         time.sleep(0.05)
