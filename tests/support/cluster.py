@@ -55,7 +55,7 @@ class Node(RedisServer):
 
     def until_synced(self) -> None:
         """Wait until it is a replica that has all of its primary's data and hears from it."""
-        wait_until(lambda: self.info("replication").get("master_link_status") == "up", _START_S, 60)
+        wait_until(lambda: self.info("replication").get("master_link_status") == "up", _START_S)
 
 
 class ClusterNode(Node):

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import redis
 
+_FIRST_PORT, _PORTS, _SHARES = 10_000, 2_800, 8
+
+
+def _ports() -> Iterator[int]:
+    """Yield ports of this process alone, each after all others, for ever.
+
+    They are below those that the system hands out for outgoing connections: a port
+    found free there may be anybody's before a server has it.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw7").removeprefix("gw")
+    first = _FIRST_PORT + int(worker) % _SHARES * _PORTS
+    start = random.Random(os.getpid()).randrange(_PORTS)
+    for number in itertools.count(start):
+        yield first + number % _PORTS
+
+
+_port = _ports()
+
 
 def free_port() -> int:
     """Return a loopback TCP port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    for port in _port:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the ports never end")
 
 
 def valkey_binary() -> str:
