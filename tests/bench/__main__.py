@@ -104,11 +104,11 @@ def main() -> None:
         shown_rows = shown(found[title])
         print(shown_rows, flush=True)
         sections.append(f"## {title}\n\n{shown_rows}")
+        if not given.quick and not given.parts:  # part by part: a whole run takes long
+            RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+            compare.write(RESULTS.with_suffix(".json"), sections[1], found)
     machine = _machine()
     print(machine)
-    if not given.quick and not given.parts:
-        RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
-        compare.write(RESULTS.with_suffix(".json"), machine, found)
     if given.json is not None:
         compare.write(given.json, machine, found)
     if old is not None:
@@ -153,11 +153,11 @@ def _restart(folder: Path, quick: bool) -> list[Row]:
 
 
 def _sizes(folder: Path, quick: bool) -> list[Row]:
-    return sizes.measure(folder, 1, 10_000) if quick else sizes.measure(folder, 3, 200_000)
+    return sizes.measure(folder, 1, 10_000) if quick else sizes.measure(folder, 2, 200_000)
 
 
 def _scale(folder: Path, quick: bool) -> list[Row]:
-    return scale.measure(folder, 1, 1, 100) if quick else scale.measure(folder, 3, 2, 10_000)
+    return scale.measure(folder, 1, 1, 100) if quick else scale.measure(folder, 2, 1, 10_000)
 
 
 def _cluster(_: Path, quick: bool) -> list[Row]:
@@ -177,7 +177,7 @@ def _text(folder: Path, quick: bool) -> list[Row]:
 
 
 def _matrix(folder: Path, quick: bool) -> list[Row]:
-    return matrix.measure(folder, 1, 1) if quick else matrix.measure(folder, 3, 2)
+    return matrix.measure(folder, 1, 1) if quick else matrix.measure(folder, 3, 1)
 
 
 def _growth(folder: Path, quick: bool) -> list[Row]:
