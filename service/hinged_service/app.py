@@ -41,6 +41,7 @@ from hinged_service.routes import (
     recent,
     streams,
 )
+from hinged_service.routes.hot import Call
 from hinged_service.scraping import Scraping
 from hinged_service.security import Keys
 from hinged_service.settings import Settings
@@ -64,7 +65,7 @@ class _Service(FastAPI):
     ordinary way through the router.
     """
 
-    hot: dict[str, hot.Call]
+    hot: dict[str, Call]
     observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
@@ -76,10 +77,33 @@ class _Service(FastAPI):
             return
         requests.current.set(scope)
         observer = self.observer
-        if observer is None or observer.tracing is None:
-            await self._admitted(scope, receive, send)
-        else:
+        if observer is not None and observer.tracing is not None:
             await observer.tracing.request(self._admitted, scope, receive, send)
+            return
+        call = self._hot_call(scope) if observer is not None and self.keys is None else None
+        if call is None or observer is None or self.room.full:
+            await self._admitted(scope, receive, send)
+            return
+        # What follows is what `_admitted` does; each layer that is waited for costs 3 µs here.
+        began_s, held = perf_counter(), self.room.enter(scope)
+        try:
+            status, at_s = await call(scope, receive, send)
+            observer.answered("POST", call.path, status, at_s - began_s)
+        finally:
+            held.leave()
+
+    def _hot_call(self, scope: Scope) -> Call | None:
+        """Return the hot call that a request is for, and take its path apart; `None` for others."""
+        if scope["method"] != "POST" or self.user_middleware:
+            return None
+        parts = scope["path"].split("/")
+        if len(parts) != 5 or parts[1] != "v1" or parts[2] != "models":
+            return None
+        call = self.hot.get(parts[4])
+        if call is not None:
+            scope["path_params"] = {"model": parts[3]}
+            scope["endpoint"] = call
+        return call
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
         began_s = perf_counter()
@@ -116,17 +140,12 @@ class _Service(FastAPI):
             self.observer.answered(scope["method"], route, status, seconds)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, began_s: float) -> None:
-        if scope["method"] == "POST" and not self.user_middleware:
-            parts = scope["path"].split("/")
-            if len(parts) == 5 and parts[1] == "v1" and parts[2] == "models":
-                call = self.hot.get(parts[4])
-                if call is not None:
-                    scope["path_params"] = {"model": parts[3]}
-                    scope["endpoint"] = call
-                    status, at_s = await call(scope, receive, send)
-                    if self.observer is not None:
-                        self.observer.answered("POST", call.path, status, at_s - began_s)
-                    return
+        call = self._hot_call(scope)
+        if call is not None:
+            status, at_s = await call(scope, receive, send)
+            if self.observer is not None:
+                self.observer.answered("POST", call.path, status, at_s - began_s)
+            return
         begun = requests.Beginning(send)
         try:
             await super().__call__(scope, receive, problems.guarded(begun))

@@ -46,6 +46,11 @@ class Room:
         self.requests = 0
         self.bytes = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether as many requests are under way as may be."""
+        return self.requests >= self._most_requests
+
     def enter(self, scope: Scope) -> Held:
         """Begin a request, which has to leave in the end.
 
@@ -55,7 +60,7 @@ class Room:
             There are too many.
 
         """
-        if self.requests >= self._most_requests and scope["path"] not in _ALWAYS:
+        if self.full and scope["path"] not in _ALWAYS:
             raise Busy(
                 f"The worker has {self.requests} requests under way, as many as max_requests "
                 "allows; nothing of this one was taken.",

@@ -105,7 +105,10 @@ def started(own_server: RedisServer) -> Iterator[Callable[..., ForkedWorker]]:
     made: list[ForkedWorker] = []
 
     def start(prepare: Callable[[], None] | None = None) -> ForkedWorker:
-        made.append(ForkedWorker(own_server.url, retention_bytes=10**9, snapshot_every_events=500))
+        # A worker that starts under load may hold the snapshot still for so long, also from those
+        # that stop meanwhile.
+        settings = {"snapshot_every_events": 500, "hold_ms": 200}
+        made.append(ForkedWorker(own_server.url, retention_bytes=10**9, **settings))
         made[-1].prepare = prepare
         made[-1].start()
         return made[-1]
