@@ -96,7 +96,7 @@ def test_a_position_is_waited_for_told_apart_or_taken_as_reached(
         future = ask(client, call, model, f"{ms + 60_000}-0.{chain}")
         assert future.status_code == 503
         assert int(future.headers["retry-after"]) >= 1
-        assert 0.5 < time.monotonic() - started < 20
+        assert 0.5 < time.monotonic() - started < 3
     assert client.get(model).json()["events"] == 3
 
 

@@ -8,6 +8,5 @@ PATIENT: dict[str, Any] = {
     "redis_timeout_ms": 10_000,
     "append_timeout_ms": 15_000,
     "read_wait_ms": 10_000,
-    "at_least_timeout_ms": 3_000,
 }
 """A busy machine may stand still for a second; that is no fault of the service."""
