@@ -84,7 +84,7 @@ class _Service(FastAPI):
         if call is None or observer is None or self.room.full:
             await self._admitted(scope, receive, send)
             return
-        # What follows is what `_admitted` does; each layer that is waited for tells in the time of a prediction.
+        # What `_admitted` does, without its layers: they tell in the time of a prediction.
         began_s, held = perf_counter(), self.room.enter(scope)
         try:
             status, at_s = await call(scope, receive, send)
