@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from typing import Any, TypeVar
 
 from hinged_service.files.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from hinged_service.files.options import FileOptions, Kind
@@ -12,6 +14,8 @@ from hinged_service.files.table import Table, check_header, infer
 from hinged_service.files.values import as_number
 
 __all__ = ["Delimited"]
+
+T = TypeVar("T")
 
 
 class Delimited:
@@ -38,13 +42,15 @@ class Delimited:
     def __init__(self, lines: Lines, options: FileOptions, delimiter: str) -> None:
         self._options = options
         self._delimiter = delimiter
-        rows = self._rows(lines.peek(options.sample_rows + 1))
+        sampled = lines.peek(options.sample_rows + 1)
+        rows = self._rows(_Text(sampled, options.encoding))
         names = _header(rows)
         check_header(names, options)
         sample = [row for row, fault, _ in rows if fault is None and len(row) == len(names)]
         self._empty: list[str] = []
         kinds = [self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)]
         self._table = Table(names, kinds, options, text=True)
+        self._plain = self._table.plain_rows(delimiter, options.quote)
         self._sampled = len(sample)
 
     def describe(self) -> str:
@@ -55,18 +61,28 @@ class Delimited:
 
     def records(self, lines: Lines, start: int) -> Iterator[Record]:
         """Iterate over the records from number `start`."""
-        rows = self._rows(lines)
+        text = _Text(lines, self._options.encoding)
+        rows = self._rows(text)
         _header(rows)
-        for number, (row, fault, line) in enumerate(rows):
+        for number in count():
             if number < start:
-                continue
-            event = None
-            if fault is None:
-                try:
-                    event = self._table.event(row)
-                except BadRecord as error:
-                    fault = str(error)
-            yield Record(number, line, event, fault, lines.position)
+                if next(rows, None) is None:
+                    return
+            elif self._plain is not None and (plain := text.take(self._plain.event)) is not None:
+                yield Record(number, text.number, plain[0], None, lines.position, plain[1])
+            elif (found := next(rows, None)) is not None:
+                row, fault, line = found
+                event, fault = (None, fault) if fault is not None else self._event(row)
+                yield Record(number, line, event, fault, lines.position)
+            else:
+                return
+
+    def _event(self, row: list[str]) -> tuple[dict[str, Any] | None, str | None]:
+        """Return a row as an event, or why it is none."""
+        try:
+            return self._table.event(row), None
+        except BadRecord as error:
+            return None, str(error)
 
     def _kind(self, name: str, cells: list[str]) -> Kind:
         options = self._options
@@ -86,10 +102,9 @@ class Delimited:
             )
         return kind
 
-    def _rows(self, lines: Iterable[bytes | None]) -> Iterator[tuple[list[str], str | None, int]]:
+    def _rows(self, text: _Text) -> Iterator[tuple[list[str], str | None, int]]:
         """Iterate over (cells, fault, first line); blank lines are passed over."""
         quote = self._options.quote
-        text = _Text(lines, self._options.encoding)
         # The bound on a whole record is kept by _Text; the module's own is lower and global.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
         reader = csv.reader(
@@ -126,6 +141,7 @@ class _Text(Iterator[str]):
         self._lines = iter(lines)
         self._encoding = encoding
         self._size = 0
+        self._held: list[bytes | None] = []
         self.number = 0
         self.fault: str | None = None
 
@@ -134,8 +150,19 @@ class _Text(Iterator[str]):
         self._size = 0
         self.fault = None
 
+    def take(self, read: Callable[[bytes], T | None]) -> T | None:
+        """Return what a record makes of the next line; if that is nothing, the line stays."""
+        if not self._held:
+            self._held = list(islice(self._lines, 1))
+        line = self._held[0] if self._held else None
+        found = None if line is None else read(line)
+        if found is not None:
+            self._held.clear()
+            self.number += 1
+        return found
+
     def __next__(self) -> str:
-        line = next(self._lines)
+        line = self._held.pop() if self._held else next(self._lines)
         self.number += 1
         if line is None:
             self.fault = TOO_LONG

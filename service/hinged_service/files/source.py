@@ -7,16 +7,18 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 from hinged_service.files.arrow import ArrowTable
 from hinged_service.files.options import FileOptions
-from hinged_service.files.record import FileError, Record
+from hinged_service.files.record import Block, FileError, Record, blocks_of
 from hinged_service.files.streams import ByteStream, open_bytes
 from hinged_service.files.suffixes import settle
 from hinged_service.files.text import TextFile
 
 __all__ = ["Source", "open_source"]
 
+T = TypeVar("T")
 _Signature = tuple[int, int, int, int]
 
 
@@ -94,15 +96,13 @@ class Source:
         cut = self._options.format + (f"-{ord(delimiter):x}" if delimiter is not None else "")
         return f"{cut}:{digest}"
 
-    def records(self, start: int = 0, unread: bool = False) -> Iterator[Record]:
+    def records(self, start: int = 0) -> Iterator[Record]:
         """Iterate over the records in order.
 
         Parameters
         ----------
         start
             The number of the first record to give out; those before are read, not parsed.
-        unread
-            Whether lines of JSON are to be given out unread.
 
         Raises
         ------
@@ -111,21 +111,27 @@ class Source:
             meanwhile. At once, if it can be read only once and was, or `start` is not 0.
 
         """
+        reading = self._begun(start)
+        return self._to_the_end(reading, reading.records(start))
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Iterate over the records as `records`, in blocks; lines of JSON are given out unread."""
+        reading = self._begun(start)
+        if isinstance(reading, TextFile):
+            return self._to_the_end(reading, reading.blocks(start))
+        return self._to_the_end(reading, blocks_of(reading.records(start)))
+
+    def _begun(self, start: int) -> TextFile | ArrowTable:
         if self.resumable:
             self._reading = self._begin()
         elif start or not self._unread:
             raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
         self._unread = False
-        return self._records(self._reading, start, unread)
+        return self._reading
 
-    def _records(
-        self, reading: TextFile | ArrowTable, start: int, unread: bool
-    ) -> Iterator[Record]:
+    def _to_the_end(self, reading: TextFile | ArrowTable, found: Iterator[T]) -> Iterator[T]:
         with closing(reading):
-            if unread and isinstance(reading, TextFile):
-                yield from reading.unread(start)
-            else:
-                yield from reading.records(start)
+            yield from found
             self._check_unchanged()
 
     def _begin(self) -> TextFile | ArrowTable:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from hinged_service.events import MAX_FEATURES, MAX_NAME, shown
 from hinged_service.files.options import FileOptions, Kind
+from hinged_service.files.plain import PlainRows, Role
 from hinged_service.files.record import BadRecord, FileError
 from hinged_service.files.values import (
     all_numbers,
@@ -184,7 +185,7 @@ class Table:
             event = {"x": x, "y": self._label_of(row[at])}
             if self._id is not None:
                 at = self._id
-                event["id"] = event_id("" if self._is_missing(row[at]) else as_text(row[at]))
+                event["id"] = self._id_of(row[at])
             if self._weight is not None:
                 at = self._weight
                 if not self._is_missing(row[at]):
@@ -194,6 +195,22 @@ class Table:
         if len(x) > MAX_FEATURES:
             raise BadRecord(f"has {len(x)} features; at most {MAX_FEATURES} are taken")
         return event
+
+    def plain_rows(self, delimiter: str, quote: str | None) -> PlainRows | None:
+        """Return what reads the rows of plain numbers; `None` if there can be none."""
+        if self._pick is None or self._weight is not None or len(self._features) > MAX_FEATURES:
+            return None
+        return PlainRows(
+            len(self._names),
+            [(feature.at, feature.name) for feature in self._features],
+            Role(self._label, self._label_of),
+            None if self._id is None else Role(self._id, self._id_of),
+            delimiter,
+            quote,
+        )
+
+    def _id_of(self, cell: Any) -> str:
+        return event_id("" if self._is_missing(cell) else as_text(cell))
 
     def _plain_picker(self) -> Callable[[Sequence[str]], tuple[str, ...]] | None:
         """Return what picks the cells of a row that may be read all at once as numbers."""

@@ -9,7 +9,7 @@ from hinged_service.files.libsvm import LibSvm
 from hinged_service.files.lines import Lines
 from hinged_service.files.ndjson import Ndjson
 from hinged_service.files.options import FileOptions
-from hinged_service.files.record import Record
+from hinged_service.files.record import Block, Record, blocks_of
 from hinged_service.files.streams import ByteStream
 from hinged_service.files.vw import VowpalWabbit
 
@@ -48,11 +48,11 @@ class TextFile:
         """Iterate over the records from number `start`."""
         return self._format.records(self._lines, start)
 
-    def unread(self, start: int) -> Iterator[Record]:
-        """Iterate over the records from number `start`; JSON is given out unread."""
+    def blocks(self, start: int) -> Iterator[Block]:
+        """Iterate over the records from number `start` in blocks; JSON is given out unread."""
         if isinstance(self._format, Ndjson):
-            return self._format.unread(self._lines, start)
-        return self.records(start)
+            return self._format.blocks(self._lines, start)
+        return blocks_of(self.records(start))
 
     def close(self) -> None:
         """Close the stream."""

@@ -11,7 +11,7 @@ from hinged_service.appender import Appender, Fed
 from hinged_service.errors import ModelGone, SetAside, Unavailable
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
-from hinged_service.sources.records import Batch, Raw, gather
+from hinged_service.sources.records import Batch, Lot, Raw, gather
 from hinged_service.sources.stopping import Stop
 from hinged_service.spec import ModelSpec
 
@@ -140,7 +140,7 @@ class Feeder:
 
         return await self._patiently(ask)
 
-    async def feed(self, records: Sequence[Raw], source: str, start: str, end: str) -> str:
+    async def feed(self, records: Sequence[Raw] | Lot, source: str, start: str, end: str) -> str:
         """Feed consecutive records of a source; raises as `fold`.
 
         Parameters

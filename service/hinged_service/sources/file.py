@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from hinged_service.files import FileError, FileOptions, Record, Source, open_source
+from hinged_service.files import FileError, FileOptions, Source, open_source
 from hinged_service.files.ndjson import read
-from hinged_service.files.record import BadRecord
+from hinged_service.files.record import BadRecord, Block
 from hinged_service.sources.feeder import Feeder
 from hinged_service.sources.progress import Reporter
-from hinged_service.sources.records import Checked, Fault, Raw, Unread
+from hinged_service.sources.records import Fault, Lot, Raw
 from hinged_service.sources.runner import Failed
 
 __all__ = ["bring_files"]
-
-_BATCH = 500
-_BATCH_BYTES = 2**19
 
 
 async def bring_files(
@@ -72,21 +68,21 @@ async def _bring(
         reporter.say(f"{source.name}: going on after its first {int(offset):,} records.")
     waits = nullcontext if source.resumable else feeder.stop.blocking
     while True:
-        reading = source.records(int(offset or 0), unread=True)
+        reading = source.blocks(int(offset or 0))
         while True:
-            records, done_bytes, fault = _take(reading, waits())
-            if records:
-                end = str(records[-1].number + 1)
-                now = await feeder.feed([_raw(r) for r in records], name, offset, end)
-                if now != end:
-                    offset = now
-                    break
-                offset = end
-                reporter.show(before + done_bytes)
+            with waits():
+                block, fault = _take(reading)
             if fault is not None:
                 raise fault
-            if not records:
+            if block is None:
                 return
+            end = str(block.number + len(block.texts))
+            now = await feeder.feed(_lot(block), name, offset, end)
+            if now != end:
+                offset = now
+                break
+            offset = end
+            reporter.show(before + block.bytes_read)
             feeder.stop.check()
         reporter.say(f"{source.name}: somebody else brought it up to record {offset or 0}.")
 
@@ -106,39 +102,39 @@ async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, st
     return name, ""
 
 
-def _take(
-    reading: Iterator[Record], waiting: AbstractContextManager[None]
-) -> tuple[list[Record], int, FileError | None]:
-    """Return the next records, how far the file is read, and what ends it before its time."""
-    records: list[Record] = []
-    size, first = 0, None
+def _take(reading: Iterator[Block]) -> tuple[Block | None, FileError | None]:
+    """Return the next records, or what ends the file before its time."""
     try:
-        with waiting:
-            for record in islice(reading, _BATCH):
-                records.append(record)
-                first = record.bytes_read if first is None else first
-                size = record.bytes_read - first
-                if size > _BATCH_BYTES:
-                    break
+        return next(reading, None), None
     except FileError as error:
-        return records, records[-1].bytes_read if records else 0, error
-    return records, records[-1].bytes_read if records else 0, None
+        return None, error
 
 
-def _raw(record: Record) -> Raw:
-    if record.unread is not None:
-        return Raw(str(record.number), Unread(record.unread, partial(_read, record)))
-    if record.event is not None:
-        return Raw(str(record.number), Checked(record.event))
-    return Raw(str(record.number), _fault(record, record.error))
+def _lot(block: Block) -> Lot | Sequence[Raw]:
+    """Return a block as columns if all of it are events, or may be."""
+    if any(block.errors):
+        return _each(block)
+    events = None if block.events[0] is None else block.events
+    places = list(map(str, range(block.number, block.number + len(block.texts))))
+    return Lot(places, block.texts, events, partial(_each, block))  # type: ignore[arg-type]
 
 
-def _read(record: Record) -> dict[str, Any] | Fault:
+def _each(block: Block) -> Sequence[Raw]:
+    columns = zip(block.lines, block.events, block.errors, block.texts, strict=True)
+    return [
+        Raw(str(number), _body(line, event, error, text))
+        for number, (line, event, error, text) in enumerate(columns, block.number)
+    ]
+
+
+def _body(
+    line: int | None, event: dict[str, Any] | None, error: str | None, text: bytes | None
+) -> dict[str, Any] | Fault:
     try:
-        return read(record.unread or b"")
+        if event is not None:
+            return event
+        if error is None and text is not None:
+            return read(text)
     except BadRecord as fault:
-        return _fault(record, str(fault))
-
-
-def _fault(record: Record, error: str | None) -> Fault:
-    return Fault("" if record.line is None else f"line {record.line}:", error or "is no event")
+        error = str(fault)
+    return Fault("" if line is None else f"line {line}:", error or "is no event")

@@ -17,7 +17,7 @@ from hinged_service.events import MAX_NAME, Event, MixedEvent, is_label, parse_e
 from hinged_service.fold import Fold
 from hinged_service.store.logs import Letter, Span
 
-__all__ = ["MAX_RECORD_BYTES", "Batch", "Checked", "Fault", "Raw", "Unread", "gather", "read"]
+__all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
 
 MAX_RECORD_BYTES = 8 * 2**20
 _KEPT_BYTES = 1_000
@@ -48,35 +48,6 @@ class Fault(NamedTuple):
         return f"{self.field} {self.reason}".strip()
 
 
-class Unread(NamedTuple):
-    """JSON that was not looked at yet.
-
-    Parameters
-    ----------
-    json
-        It, without white space around it.
-    read
-        Called if it is no event of the model: what the source makes of it.
-
-    """
-
-    json: bytes
-    read: Callable[[], Mapping[str, Any] | Fault]
-
-
-class Checked(NamedTuple):
-    """A mapping of which all is checked but what depends on the model.
-
-    Parameters
-    ----------
-    event
-        It: number and names of features, the ranges of numbers, weight and id are right.
-
-    """
-
-    event: dict[str, Any]
-
-
 class Raw(NamedTuple):
     """One record as its source gives it.
 
@@ -92,8 +63,35 @@ class Raw(NamedTuple):
     """
 
     offset: str
-    body: bytes | Mapping[str, Any] | Fault | Unread | Checked
+    body: bytes | Mapping[str, Any] | Fault
     name: str | None = None
+
+
+class Lot(NamedTuple):
+    """Consecutive records as columns, which are read several times as fast if all are events.
+
+    Parameters
+    ----------
+    places
+        Their offsets.
+    texts
+        Their JSON, without white space around it; `None` where there is only the event.
+    events
+        Mappings of which all is checked but what depends on the model: number and names of
+        features, the ranges of numbers, weight and id are right, and the JSON beside one says
+        the same, in numbers only. `None` altogether: the JSON was not looked at yet.
+    each
+        Returns them one by one: called if one of them is no event of the model.
+    names
+        Ids that the source carries beside the events, if any.
+
+    """
+
+    places: Sequence[str]
+    texts: Sequence[bytes | None]
+    events: Sequence[dict[str, Any]] | None
+    each: Callable[[], Sequence[Raw]]
+    names: Sequence[str | None] | None = None
 
 
 class Batch(NamedTuple):
@@ -114,7 +112,7 @@ class Batch(NamedTuple):
 
     events: list[Event]
     payload: bytes
-    places: list[str]
+    places: Sequence[str]
     letters: list[Letter]
 
     def span(self, source: str, start: str, end: str) -> Span:
@@ -122,7 +120,7 @@ class Batch(NamedTuple):
         return Span(source, start, end, self.places, self.letters)
 
 
-def gather(folds: Sequence[Fold], records: Sequence[Raw]) -> Batch:
+def gather(folds: Sequence[Fold], records: Sequence[Raw] | Lot) -> Batch:
     """Read records for models on one stream.
 
     Parameters
@@ -133,14 +131,14 @@ def gather(folds: Sequence[Fold], records: Sequence[Raw]) -> Batch:
         The records, in the source's order.
 
     """
-    if (batch := _at_once(folds[0], records)) is not None:
+    lot = records if isinstance(records, Lot) else _lot(records)
+    if lot is not None and (batch := _at_once(folds[0], lot)) is not None:
         return batch
     events: list[Event] = []
     parts: list[bytes] = []
     places: list[str] = []
     letters: list[Letter] = []
-    for offset, raw, name in records:
-        body = _opened(raw)
+    for offset, body, name in records.each() if isinstance(records, Lot) else records:
         found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None
         if found is None:
             text = body if isinstance(body, bytes) else _text(body)  # type: ignore[arg-type]
@@ -154,18 +152,20 @@ def gather(folds: Sequence[Fold], records: Sequence[Raw]) -> Batch:
     return Batch(events, b",".join(parts), places, letters)
 
 
-def _at_once(fold: Fold, records: Sequence[Raw]) -> Batch | None:
-    """Return the batch if all are events of the model, alike in kind: several times as fast."""
-    bodies: list[Any] = [record.body for record in records]
-    kinds = set(map(type, bodies))
+def _lot(records: Sequence[Raw]) -> Lot | None:
+    """Return records that are all JSON as columns."""
+    if not records:
+        return None
+    places, texts, names = zip(*records, strict=True)
+    if set(map(type, texts)) != {bytes}:
+        return None
+    return Lot(places, texts, None, lambda: records, names)
+
+
+def _at_once(fold: Fold, lot: Lot) -> Batch | None:
+    """Return the batch if all are events of the model, alike in kind."""
     try:
-        if kinds == {Checked}:
-            found = _made(fold, [body.event for body in bodies])
-        elif kinds == {bytes} or kinds == {Unread}:
-            texts = [body.json for body in bodies] if kinds == {Unread} else bodies
-            found = _decoded(fold, texts, records)
-        else:
-            return None
+        found = _decoded(fold, lot) if lot.events is None else _made(fold, lot.events, lot.texts)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None  # one of them at least: each by itself
     if found is None:
@@ -175,20 +175,19 @@ def _at_once(fold: Fold, records: Sequence[Raw]) -> Batch | None:
     for event in events:
         if target(event.y) is None or check(event) is not None:
             return None
-    return Batch(events, payload, [record.offset for record in records], [])
+    return Batch(events, payload, lot.places, [])
 
 
-def _decoded(
-    fold: Fold, texts: list[bytes], records: Sequence[Raw]
-) -> tuple[list[Event], bytes] | None:
-    if max(map(len, texts)) > MAX_RECORD_BYTES:
+def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
+    texts: Any = lot.texts
+    if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
     # Each by itself: joined, two halves of an event would be one.
     events: list[Event] = list(map(_decode_mixed if fold.takes_mixed else _decode_numbers, texts))
-    if any(record.name is not None for record in records):
+    if lot.names is not None and any(name is not None for name in lot.names):
         parts = []
-        for event, text, record in zip(events, texts, records, strict=True):
-            named = (event, text) if record.name is None else _named(event, text, record.name)
+        for event, text, name in zip(events, texts, lot.names, strict=True):
+            named = (event, text) if name is None else _named(event, text, name)
             if isinstance(named, Fault):
                 return None
             parts.append(named[1])
@@ -196,12 +195,14 @@ def _decoded(
     return events, b",".join(texts)
 
 
-def _made(fold: Fold, records: list[dict[str, Any]]) -> tuple[list[Event], bytes] | None:
+def _made(
+    fold: Fold, records: Sequence[dict[str, Any]], texts: Sequence[bytes | None]
+) -> tuple[list[Event], bytes] | None:
     """Return events of what was checked, and their JSON, which nobody has to read again."""
     kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
-    features = [record.get("x") for record in records]
-    if None in features or not values.issuperset(
-        map(type, chain.from_iterable(x.values() for x in features if x is not None))
+    untold = [record.get("x") for record, text in zip(records, texts, strict=True) if not text]
+    if None in untold or not values.issuperset(
+        map(type, chain.from_iterable(x.values() for x in untold if x is not None))
     ):
         return None
     events: list[Event] = []
@@ -210,16 +211,8 @@ def _made(fold: Fold, records: list[dict[str, Any]]) -> tuple[list[Event], bytes
         if type(weight) is not float:
             return None
         events.append(kind(record["x"], record["y"], weight, record.get("id")))
-    payload = _encode(records)[1:-1]
+    payload = b",".join([text or _encode(r) for r, text in zip(records, texts, strict=True)])
     return None if len(payload) > MAX_RECORD_BYTES else (events, payload)
-
-
-def _opened(body: Any) -> bytes | Mapping[str, Any] | Fault:
-    """Return what a source makes of a record."""
-    if isinstance(body, Checked):
-        return body.event
-    opened: bytes | Mapping[str, Any] | Fault = body.read() if isinstance(body, Unread) else body
-    return opened
 
 
 def read(

@@ -12,10 +12,9 @@ from hinged_service.events import Event
 from hinged_service.fold import Fold
 from hinged_service.sources.records import (
     MAX_RECORD_BYTES,
-    Checked,
     Fault,
+    Lot,
     Raw,
-    Unread,
     gather,
     read,
 )
@@ -125,25 +124,42 @@ def test_a_batch_is_read_as_its_records_by_themselves(bad: bytes | None) -> None
     assert batch.letters == [letter for one in alone for letter in one.letters]
 
 
+def columns(
+    texts: list[bytes | None], events: list[dict[str, Any]] | None, each: list[Raw] | None = None
+) -> Lot:
+    """Return columns of which those one by one are only looked at if they are given."""
+
+    def told() -> list[Raw]:
+        assert each is not None
+        return each
+
+    return Lot([str(n) for n in range(len(texts))], texts, events, told)
+
+
 def test_what_was_checked_is_the_event_that_its_json_is() -> None:
     made = [
         {"x": {"a": 0.1 * n, "b": -0.0, "é": 1e-310}, "y": n % 2 == 0, "w": 0.5 * n, "id": f"{n}"}
         for n in range(50)
     ]
-    batch = gather([fold()], [Raw(str(n), Checked(event)) for n, event in enumerate(made)])
-    assert batch == gather([fold()], [Raw(str(n), event) for n, event in enumerate(made)])
-    assert [type(event) for event in batch.events] == [Event] * 50
-    texts = [*made, {"x": {"a": "text"}, "y": True}]
-    told = gather([fold()], [Raw(str(n), Checked(event)) for n, event in enumerate(texts)])
-    assert told == gather([fold()], [Raw(str(n), event) for n, event in enumerate(texts)])
-    assert [letter.offset for letter in told.letters] == ["50"]
+    alone = gather([fold()], [Raw(str(n), event) for n, event in enumerate(made)])
+    assert gather([fold()], columns([None] * 50, made))._replace(places=alone.places) == alone
+    told = [msgspec.json.encode(event) if n % 3 else None for n, event in enumerate(made)]
+    assert gather([fold()], columns(told, made))._replace(places=alone.places) == alone
+    assert [type(event) for event in alone.events] == [Event] * 50
+
+
+def test_columns_of_which_one_is_no_event_are_read_one_by_one() -> None:
+    made: list[dict[str, Any]] = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": "text"}, "y": True}]
+    each = [Raw(str(n), event) for n, event in enumerate(made)]
+    assert gather([fold()], columns([None, None], made, each)) == gather([fold()], each)
+    assert [letter.offset for letter in gather([fold()], each).letters] == ["1"]
+    no_features = [{"y": True, "id": "a"}]
+    late = gather([fold()], columns([None], no_features, [Raw("0", no_features[0])]))
+    assert late.payload == b'{"y":true,"id":"a"}'
 
 
 def test_unread_json_is_read_by_its_source_only_if_it_is_no_event() -> None:
-    def fail() -> Fault:
-        raise AssertionError
-
-    good = Unread(GOOD, fail)
-    assert gather([fold()], [Raw("0", good)]).payload == GOOD
-    bad = Unread(b"{", lambda: Fault("line 7:", "is cut off"))
-    assert gather([fold()], [Raw("0", bad)]).letters[0].reason == "line 7: is cut off"
+    assert gather([fold()], columns([GOOD], None)).payload == GOOD
+    fault = [Raw("0", Fault("line 7:", "is cut off"))]
+    letters = gather([fold()], columns([b"{"], None, fault)).letters
+    assert letters[0].reason == "line 7: is cut off"
