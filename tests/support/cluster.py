@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from redis.crc import key_slot
 
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer, free_port
+from tests.support.tls import Certificates
 
 _SLOTS = 16_384
 _START_S = 60
@@ -27,15 +29,31 @@ class Known(NamedTuple):
 
 
 class Node(RedisServer):
-    """A server that always starts with the same options, also when it is set back."""
+    """A server that always starts with the same options, also when it is set back.
 
-    def __init__(self, directory: Path, binary: str | None, *options: str) -> None:
+    With `certificates` it speaks TLS only, also to other servers.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        binary: str | None,
+        *options: str,
+        certificates: Certificates | None = None,
+    ) -> None:
         super().__init__(directory, binary)
         self.options = options
+        self.certificates = certificates
 
     def start(self, *options: str) -> None:
         """Start it and wait until it has loaded its data."""
-        super().start(*self.options, *options)
+        tls = self.certificates.options(self.port) if self.certificates else ()
+        super().start(*tls, *self.options, *options)
+
+    def client(self) -> redis.Redis:
+        """Return a plain client for looking and meddling."""
+        more = self.certificates.connecting() if self.certificates else {}
+        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=10, **more)
 
     @property
     def alive(self) -> bool:
@@ -61,8 +79,16 @@ class Node(RedisServer):
 class ClusterNode(Node):
     """A node of a cluster, which has a second port for the other nodes."""
 
-    def __init__(self, directory: Path, binary: str | None, *options: str) -> None:
-        super().__init__(directory, binary, "--cluster-enabled", "yes", *options)
+    def __init__(
+        self,
+        directory: Path,
+        binary: str | None,
+        *options: str,
+        certificates: Certificates | None = None,
+    ) -> None:
+        tls = ("--tls-cluster", "yes") if certificates else ()
+        enabled = ("--cluster-enabled", "yes", *tls)
+        super().__init__(directory, binary, *enabled, *options, certificates=certificates)
         self.bus_port = free_port()
         self._placed = False
 
@@ -97,6 +123,8 @@ class Cluster:
         still for a second, so a test that loses no node leaves it long.
     options
         More options for every node.
+    certificates
+        Of all nodes, which then speak TLS only.
 
     """
 
@@ -107,7 +135,9 @@ class Cluster:
         *options: str,
         replicas: bool = False,
         node_timeout_ms: int = 10_000,
+        certificates: Certificates | None = None,
     ) -> None:
+        self._certificates = certificates
         self.nodes = [
             ClusterNode(
                 directory / f"node{number}",
@@ -117,6 +147,7 @@ class Cluster:
                 *("no", "--cluster-replica-validity-factor", "0"),
                 *("--repl-diskless-sync-delay", "0"),
                 *options,
+                certificates=certificates,
             )
             for number in range(6 if replicas else 3)
         ]
@@ -125,6 +156,8 @@ class Cluster:
     def url(self) -> str:
         """The address for the service: the first three nodes."""
         seeds = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:3])
+        if self._certificates is not None:
+            return f"rediss+cluster://{seeds}?{self._certificates.query}"
         return f"redis+cluster://{seeds}"
 
     def client(self) -> redis.RedisCluster:
@@ -136,8 +169,8 @@ class Cluster:
 
     def start(self) -> None:
         """Start the nodes, join them, share the slots out and wait until all agree."""
-        for node in self.nodes:
-            node.start()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda node: node.start(), self.nodes))
         primaries, replicas = self.nodes[:3], self.nodes[3:]
         for epoch, node in enumerate(self.nodes, 1):
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", epoch)

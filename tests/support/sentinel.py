@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import redis
 from tests.support.cluster import Node
 from tests.support.processes import wait_until
 from tests.support.redis_server import free_port, valkey_binary
+from tests.support.tls import Certificates
 
 SERVICE = "hinged"
 _QUORUM = 2
@@ -22,8 +24,15 @@ _FAILOVER_S = 90
 class Sentinel:
     """One Sentinel process."""
 
-    def __init__(self, directory: Path, binary: str, lines: list[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        binary: str,
+        lines: list[str],
+        certificates: Certificates | None = None,
+    ) -> None:
         self.directory = directory
+        self.certificates = certificates
         self.binary = binary
         self.port = free_port()
         self._lines = lines
@@ -34,6 +43,10 @@ class Sentinel:
         self.directory.mkdir(parents=True, exist_ok=True)
         conf = self.directory / "sentinel.conf"
         head = [f"port {self.port}", "bind 127.0.0.1", f"dir {self.directory}"]
+        if self.certificates is not None:
+            words = self.certificates.options(self.port)
+            pairs = zip(words[::2], words[1::2], strict=True)
+            head += [f"{name.removeprefix('--')} {value}" for name, value in pairs]
         conf.write_text("\n".join([*head, *self._lines, ""]))
         self._process = subprocess.Popen(
             [self.binary, str(conf), "--sentinel"],
@@ -54,8 +67,9 @@ class Sentinel:
 
     def ask(self, *words: str | int) -> Any:
         """Send one command and return the answer as it comes."""
+        more = self.certificates.connecting() if self.certificates else {}
         with redis.Redis(
-            port=self.port, decode_responses=True, socket_timeout=10, protocol=2
+            port=self.port, decode_responses=True, socket_timeout=10, protocol=2, **more
         ) as one:
             one.response_callbacks.clear()
             return one.execute_command(*words)
@@ -89,6 +103,8 @@ class SentinelTrio:
         stands still for a second, so a test that wants no failover leaves it long.
     sentinel_lines
         More lines for the Sentinels' configuration.
+    certificates
+        Of all, which then speak TLS only.
 
     """
 
@@ -99,13 +115,14 @@ class SentinelTrio:
         *options: str,
         down_after_ms: int = 10_000,
         sentinel_lines: tuple[str, ...] = (),
+        certificates: Certificates | None = None,
     ) -> None:
+        self._certificates = certificates
         binary = binary or valkey_binary()
         common = ("--repl-diskless-sync-delay", "0", *options)
-        first = Node(directory / "first", binary, *common)
-        second = Node(
-            directory / "second", binary, *common, "--replicaof", f"127.0.0.1 {first.port}"
-        )
+        first = Node(directory / "first", binary, *common, certificates=certificates)
+        of_first = ("--replicaof", f"127.0.0.1 {first.port}")
+        second = Node(directory / "second", binary, *common, *of_first, certificates=certificates)
         self.servers = [first, second]
         lines = [
             f"sentinel monitor {SERVICE} 127.0.0.1 {first.port} {_QUORUM}",
@@ -114,22 +131,24 @@ class SentinelTrio:
             *sentinel_lines,
         ]
         self.sentinels = [
-            Sentinel(directory / f"sentinel{number}", binary, lines) for number in range(3)
+            Sentinel(directory / f"sentinel{number}", binary, lines, certificates)
+            for number in range(3)
         ]
 
     @property
     def url(self) -> str:
         """The address for the service."""
         at = ",".join(f"127.0.0.1:{one.port}" for one in self.sentinels)
+        if self._certificates is not None:
+            return f"rediss+sentinel://{at}/{SERVICE}?{self._certificates.query}"
         return f"redis+sentinel://{at}/{SERVICE}"
 
     def start(self) -> None:
         """Start all and wait until the Sentinels know each other and the replica."""
-        for server in self.servers:
-            server.start()
-        self.servers[1].until_synced()
-        for sentinel in self.sentinels:
-            sentinel.start()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda server: server.start(), self.servers))
+            self.servers[1].until_synced()
+            list(pool.map(lambda sentinel: sentinel.start(), self.sentinels))
         wait_until(lambda: all(_settled(one.about_primary()) for one in self.sentinels), 60)
 
     def stop(self) -> None:

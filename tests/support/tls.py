@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import redis
@@ -53,6 +54,25 @@ class Certificates:
         own = quote(str(self.client))
         return f"ssl_ca_certs={quote(str(self.authority))}&ssl_certfile={own}&ssl_keyfile={own}"
 
+    def options(self, port: int) -> tuple[str, ...]:
+        """Return the options of a server that listens on a TLS port only."""
+        return (
+            *("--port", "0", "--tls-port", str(port)),
+            *("--tls-cert-file", str(self.certificate), "--tls-key-file", str(self.key)),
+            *("--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes"),
+            *("--tls-replication", "yes"),
+        )
+
+    def connecting(self) -> dict[str, Any]:
+        """Return what a plain client needs to be let in."""
+        return {
+            "ssl": True,
+            "ssl_check_hostname": False,
+            "ssl_ca_certs": str(self.authority),
+            "ssl_certfile": str(self.client),
+            "ssl_keyfile": str(self.client),
+        }
+
 
 class TlsServer(RedisServer):
     """A server on a TLS port that wants a client's certificate."""
@@ -68,23 +88,9 @@ class TlsServer(RedisServer):
 
     def start(self, *options: str) -> None:
         """Start it and wait until it has loaded its data."""
-        files = self.certificates
-        super().start(
-            *("--port", "0", "--tls-port", str(self.port)),
-            *("--tls-cert-file", str(files.certificate), "--tls-key-file", str(files.key)),
-            *("--tls-ca-cert-file", str(files.authority), "--tls-auth-clients", "yes"),
-            *options,
-        )
+        super().start(*self.certificates.options(self.port), *options)
 
     def client(self) -> redis.Redis:
         """Return a plain client for looking and meddling."""
-        return redis.Redis(
-            port=self.port,
-            decode_responses=True,
-            socket_timeout=10,
-            ssl=True,
-            ssl_check_hostname=False,
-            ssl_ca_certs=str(self.certificates.authority),
-            ssl_certfile=str(self.certificates.client),
-            ssl_keyfile=str(self.certificates.client),
-        )
+        more = self.certificates.connecting()
+        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=10, **more)
