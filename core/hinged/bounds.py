@@ -38,8 +38,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hinged.averaged import AveragedPerceptron
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
@@ -224,6 +222,8 @@ def minimiser(
     6.667
 
     """
+    import numpy as np  # the other bounds do without
+
     rows = _rows(events, fit_intercept)
     names = {name: i for i, name in enumerate(dict.fromkeys(n for x, _ in rows for n in x))}
     signed = np.zeros((len(rows), len(names)))

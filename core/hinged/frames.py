@@ -1,20 +1,23 @@
-"""Frames as rows of features, through narwhals, and answers in the caller's own kind."""
+"""Frames as rows of features, through narwhals, and answers in the caller's own kind.
+
+Narwhals and NumPy are imported by the functions that need them: who has no frames, as the
+service, starts in half of the time without.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
-from typing import Any
-
-import narwhals as nw
-import numpy as np
-import numpy.typing as npt
-from narwhals.exceptions import DuplicateError
+from typing import TYPE_CHECKING, Any
 
 from hinged.errors import InvalidEvent, shown
 from hinged.events import checked_features
 from hinged.vector import Features
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import numpy.typing as npt
 
 __all__ = ["booleans", "checked_rows", "each_row", "frame", "labels", "rows", "table"]
 
@@ -28,6 +31,8 @@ def rows(X: Any) -> Iterator[Features]:
         A frame of n rows that narwhals knows (pandas, Polars, PyArrow, ...).
 
     """
+    import narwhals as nw
+
     wrapped = _frame(X)
     names = list(wrapped.columns)
     series = [wrapped.get_column(name) for name in names]
@@ -104,6 +109,8 @@ def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]
     nulls, values that are not finite machine numbers, labels of another type.
 
     """
+    import numpy as np
+
     wrapped = _frame(X)
     names = list(wrapped.columns)
     labels = np.asarray(y)
@@ -141,6 +148,8 @@ def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
 
 def booleans(values: list[bool], like: Any) -> Any:
     """Return truth values as a series of the kind of the frame `like`, its index kept."""
+    import narwhals as nw
+
     wrapped = _frame(like)
     made = nw.new_series("y_pred", values, nw.Boolean(), backend=wrapped.implementation)
     native = made.to_native()
@@ -151,6 +160,8 @@ def booleans(values: list[bool], like: Any) -> Any:
 
 def labels(values: list[Any], like: Any) -> Any:
     """Return labels of any one type, or `None`, as a series of the kind of `like`."""
+    import narwhals as nw
+
     wrapped = _frame(like)
     if wrapped.implementation.is_pandas_like():
         pandas = nw.get_native_namespace(wrapped)
@@ -165,6 +176,8 @@ def frame(columns: dict[Any, list[float]], like: Any) -> Any:
     become text.
 
     """
+    import narwhals as nw
+
     wrapped = _frame(like)
     if wrapped.implementation.is_pandas_like():
         return type(like)(columns, index=like.index, dtype=float)
@@ -174,6 +187,9 @@ def frame(columns: dict[Any, list[float]], like: Any) -> Any:
 
 
 def _frame(X: Any) -> nw.DataFrame[Any]:
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError:

@@ -6,12 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from river.optim.base import Scheduler
-
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
-from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, rate_at
+from hinged.parameters import (
+    LearningRate,
+    NonNegativeNumber,
+    checked_choice,
+    is_schedule,
+    rate_at,
+)
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, Kind
 from hinged.vector import WeightVector, all_finite
@@ -27,7 +31,7 @@ class _SettledRate(LearningRate):
     def __set__(self, instance: Any, value: object) -> None:
         if hasattr(instance, self.kept):
             instance._settle()
-        if instance.steps != "constant" and isinstance(value, Scheduler):
+        if instance.steps != "constant" and is_schedule(value):
             raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')
         super().__set__(instance, value)
 

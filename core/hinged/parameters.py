@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
-
-from river.optim.base import Scheduler
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hinged.errors import InvalidParameter, shown
+
+if TYPE_CHECKING:
+    from river.optim.base import Scheduler
 
 __all__ = [
     "LearningRate",
@@ -19,6 +20,7 @@ __all__ = [
     "checked_flag",
     "checked_number",
     "checked_real",
+    "is_schedule",
     "rate_at",
 ]
 
@@ -150,12 +152,21 @@ class LearningRate(PositiveNumber):
     """
 
     def __set__(self, instance: Any, value: object) -> None:
-        if isinstance(value, Scheduler):
+        if is_schedule(value):
             first = value.get(0)
             checked_number(self.name, first, f"0 < {self.name}.get(0) < inf", 0.0, closed=False)
             setattr(instance, self.kept, value)
         else:
             super().__set__(instance, value)
+
+
+def is_schedule(value: object) -> TypeGuard[Scheduler]:
+    """Return whether a value is one of River's schedulers."""
+    if isinstance(value, Real):
+        return False
+    from river.optim.base import Scheduler  # not for numbers: it takes SciPy along
+
+    return isinstance(value, Scheduler)
 
 
 def rate_at(learning_rate: Any, clock: int) -> float:

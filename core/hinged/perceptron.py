@@ -8,7 +8,6 @@ from typing import Any
 
 from hinged import frames
 from hinged.base import BinaryLinearClassifier
-from hinged.dense import learn_table
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import checked_features
 from hinged.parameters import (
@@ -132,7 +131,11 @@ class Perceptron(BinaryLinearClassifier):
     def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
         plain = type(self.learning_rate) is float and self.max_features is None
         table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
-        return table is not None and learn_table(self, *table)
+        if table is None:
+            return False
+        from hinged.dense import learn_table
+
+        return learn_table(self, *table)
 
 
 def _checked_start(weights: Mapping[Any, float]) -> Features:

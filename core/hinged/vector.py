@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Hashable, Iterable,
 from types import MappingProxyType
 from typing import Any
 
-from river.utils import VectorDict
+from river._river_rust.vectordict import VectorDict  # river.utils takes SciPy along
 
 __all__ = [
     "Features",

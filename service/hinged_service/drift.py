@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
-from river import drift
 
 import hinged
 from hinged_service import river_state
 from hinged_service.codec import DamagedState
 from hinged_service.learners import Strict
+from hinged_service.river_on_demand import drift
 
 __all__ = ["Detector", "Drift", "DriftSpec", "Promote", "PromoteTo"]
 

@@ -281,6 +281,7 @@ class Host:
                 "it is too. Export and import it to go elsewhere."
             )
         spec = spec.on(stream)
+        await asyncio.to_thread(Fold, spec)  # what it needs of River is imported there
         if start.checkpoint is not None:
             found = await checkpoints.find(self.connection, keys, start.checkpoint)
             state = await source.read_checkpoint(found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from river.optim.schedulers import InverseScaling
 
 import hinged
 from hinged.hedge import default_pool
+from hinged_service.river_on_demand import optim
 
 __all__ = ["BinaryLearner", "OwnLearner", "Strict"]
 
@@ -35,7 +35,9 @@ Rate = Positive | Schedule
 
 
 def _rate(rate: float | Schedule) -> Any:
-    return InverseScaling(rate.rate, rate.power) if isinstance(rate, Schedule) else rate
+    if not isinstance(rate, Schedule):
+        return rate
+    return optim.schedulers.InverseScaling(rate.rate, rate.power)
 
 
 class _WithRate(Strict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import functools
 import itertools
 import json
 import math
@@ -17,10 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
-from river import metrics
 
 import hinged
 from hinged_service.learners import Strict
+from hinged_service.river_on_demand import metrics
 
 __all__ = ["MetricSpecs", "Metrics", "RollingSpec", "check_metrics"]
 
@@ -43,22 +44,22 @@ _THRESHOLDS = [-1e-7, *(i / 9 for i in range(1, 9)), 1.0 + 1e-7]
 """Where River's ROC AUC cuts the probability."""
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 _river: Any = metrics  # not all of River is typed
-_BINARY: dict[str, Any] = {
-    "accuracy": _river.Accuracy,
-    "balanced_accuracy": _river.BalancedAccuracy,
-    "f1": _river.F1,
-    "precision": _river.Precision,
-    "recall": _river.Recall,
-    "mcc": _river.MCC,
-    "cohen_kappa": _river.CohenKappa,
+_BINARY = {
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "BalancedAccuracy",
+    "f1": "F1",
+    "precision": "Precision",
+    "recall": "Recall",
+    "mcc": "MCC",
+    "cohen_kappa": "CohenKappa",
 }
-_MULTICLASS: dict[str, Any] = {
-    "accuracy": _river.Accuracy,
-    "balanced_accuracy": _river.BalancedAccuracy,
-    "f1": _river.MacroF1,
-    "precision": _river.MacroPrecision,
-    "recall": _river.MacroRecall,
-    "cohen_kappa": _river.CohenKappa,
+_MULTICLASS = {
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "BalancedAccuracy",
+    "f1": "MacroF1",
+    "precision": "MacroPrecision",
+    "recall": "MacroRecall",
+    "cohen_kappa": "CohenKappa",
 }
 
 
@@ -184,19 +185,26 @@ class _Window:
         self.items = collections.deque(items)
 
 
-class _OrderedMatrix(_river.ConfusionMatrix):  # type: ignore[misc]
-    """River's confusion matrix, its classes in the order in which they are given."""
+@functools.cache
+def _ordered_matrix() -> Any:
+    """Return a class: River's confusion matrix, its classes in the order in which they are given.
 
-    def __init__(self, order: Sequence[Label], cells: Mapping[tuple[int, int], int]) -> None:
-        super().__init__()
-        self._order = order
-        for (i, j), count in cells.items():
-            self.update(order[i], order[j], count)
+    It is made when a model first counts labels: River's metrics take most of a second to import.
+    """
 
-    @property
-    def classes(self) -> list[Label]:
-        """The classes that occur."""
-        return [c for c in self._order if self.sum_row.get(c) or self.sum_col.get(c)]
+    class OrderedMatrix(_river.ConfusionMatrix):  # type: ignore[misc]
+        def __init__(self, order: Sequence[Label], cells: Mapping[tuple[int, int], int]) -> None:
+            super().__init__()
+            self._order = order
+            for (i, j), count in cells.items():
+                self.update(order[i], order[j], count)
+
+        @property
+        def classes(self) -> list[Label]:
+            """The classes that occur."""
+            return [c for c in self._order if self.sum_row.get(c) or self.sum_col.get(c)]
+
+    return OrderedMatrix
 
 
 class _Confusion:
@@ -208,6 +216,7 @@ class _Confusion:
         self._classes: dict[Label, int] = {} if multiclass else {False: 0, True: 1}
         self._cells: dict[tuple[int, int], int] = {}
         self._window = _Window(window)
+        self._matrix_of = _ordered_matrix()
 
     def update(self, y_true: Any, y_pred: Any, proba: Mapping[Any, float]) -> None:
         """Count one event."""
@@ -226,8 +235,8 @@ class _Confusion:
             return self._matrix(cells)
         if not cells:
             return None
-        kinds = _MULTICLASS if self._multiclass else _BINARY
-        return float(kinds[metric](cm=_OrderedMatrix(list(self._classes), cells)).get())
+        kind = getattr(_river, (_MULTICLASS if self._multiclass else _BINARY)[metric])
+        return float(kind(cm=self._matrix_of(list(self._classes), cells)).get())
 
     def _matrix(self, cells: Mapping[tuple[int, int], int]) -> dict[str, dict[str, int]]:
         names = list(self._classes) if self._names is None else self._names

@@ -191,7 +191,8 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
             codec.fold_tag(),
         )
         if loaded.state is not None or entry.origin is None:
-            return Replica(entry.uid, entry.spec, loaded, now_s)
+            # in a thread: it may import parts of River, and the other models must go on meanwhile
+            return await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, now_s)
         return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
@@ -270,7 +271,9 @@ async def at_origin(
         loaded = models.Loaded(base, state, found.vectors, mark, barrier)
     try:
         now_s = asyncio.get_running_loop().time()
-        return Replica(entry.uid, entry.spec, loaded, now_s, complete=False)
+        return await asyncio.to_thread(
+            Replica, entry.uid, entry.spec, loaded, now_s, complete=False
+        )
     except hinged.InvalidState as error:
         raise SetAside(
             f"The checkpoint that the model starts with is of another kind of model: {error}.",

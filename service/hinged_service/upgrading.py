@@ -105,7 +105,7 @@ async def _wanted(
         if loaded.state is None:
             await at_origin(connection, keys.on, entry, None, None, chunk)
         else:
-            Replica(entry.uid, entry.spec, loaded, 0.0)
+            await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
     except SetAside:
         raise
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from river import compose
+from hinged_service.river_on_demand import compose
 
 __all__ = ["CustomModel", "Sample", "Served", "last_step", "takes_weights"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from river import base
 
 from hinged_service import river_state
-from hinged_service.river_state.values import full_name
+from hinged_service.river_state.naming import full_name
 
 __all__ = ["Part", "Parts", "changed", "from_json", "parts_of"]
 

@@ -26,7 +26,7 @@ from hinged_service.custom.loading import explained
 from hinged_service.custom.mended import mend
 from hinged_service.custom.model import CustomModel, Sample, Served, last_step
 from hinged_service.errors import ServiceError, StartupError
-from hinged_service.river_state.values import full_name
+from hinged_service.river_state.naming import full_name
 
 __all__ = ["probe_all", "trained_parts"]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from hinged_service.custom.loading import load, sources
 from hinged_service.custom.model import Served
-from hinged_service.custom.probe import probe_all
 
 __all__ = ["install", "served"]
 
@@ -28,7 +27,11 @@ def install(setting: str | None) -> None:
 
     """
     given = sources(setting)
-    found = probe_all(given, load(given)) if given else {}
+    found: Mapping[str, Served] = {}
+    if given:
+        from hinged_service.custom.probe import probe_all  # takes most of River along
+
+        found = probe_all(given, load(given))
     _served.clear()
     _served.update(found)
 

@@ -7,13 +7,13 @@ from itertools import combinations, combinations_with_replacement
 from typing import Any, Literal
 
 from pydantic import Field
-from river import feature_extraction
 
 import hinged
 from hinged_service.learners import Strict
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
+from hinged_service.river_on_demand import feature_extraction
 
 __all__ = ["PolynomialExtenderSpec"]
 

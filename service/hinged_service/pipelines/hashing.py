@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import Field
-from river import preprocessing
 
 import hinged
 from hinged_service.learners import Strict
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import Features, clipped, refuse_missing
+from hinged_service.river_on_demand import preprocessing
 
 __all__ = ["FeatureHasherSpec"]
 

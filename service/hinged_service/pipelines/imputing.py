@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
-from river import stats
 
 import hinged
 from hinged_service.learners import Strict
@@ -17,6 +16,7 @@ from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
+from hinged_service.river_on_demand import stats
 
 __all__ = ["StatImputerSpec"]
 

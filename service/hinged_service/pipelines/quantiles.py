@@ -12,11 +12,10 @@ import struct
 from itertools import pairwise
 from typing import Any
 
-from river import stats
-
 import hinged
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE
+from hinged_service.river_on_demand import stats
 
 __all__ = ["dump_iqr", "dump_quantile", "load_iqr", "load_quantile"]
 

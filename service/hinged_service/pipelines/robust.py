@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
-from river import stats
 
 from hinged_service.learners import Strict
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
+from hinged_service.river_on_demand import stats
 
 __all__ = ["RobustScalerSpec"]
 
@@ -55,6 +55,7 @@ class RobustScaler(ByName[Robust]):
     def __init__(self, spec: RobustScalerSpec, max_features: int) -> None:
         super().__init__(max_features)
         self._spec = spec
+        self._quantile, self._iqr = stats.Quantile, stats.IQR  # imported now, not at an event
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return the scaled features."""
@@ -89,7 +90,7 @@ class RobustScaler(ByName[Robust]):
         return value
 
     def _fresh(self) -> Robust:
-        return Robust(stats.Quantile(0.5), stats.IQR(self._spec.q_inf, self._spec.q_sup))
+        return Robust(self._quantile(0.5), self._iqr(self._spec.q_inf, self._spec.q_sup))
 
     def _dump(self, record: Robust) -> list[Any]:
         return [dump_quantile(record.median), dump_iqr(record.iqr)]

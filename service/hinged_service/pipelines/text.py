@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
-from river import feature_extraction
 
 import hinged
 from hinged_service.learners import Strict
@@ -16,6 +15,7 @@ from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
+from hinged_service.river_on_demand import feature_extraction
 
 __all__ = ["BagOfWordsSpec", "TFIDFSpec"]
 

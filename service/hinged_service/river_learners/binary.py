@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from river import linear_model
-
 import hinged
 from hinged.events import binary_target
 from hinged.vector import Features
 from hinged_service.river_learners.adaptor import Adaptor
+from hinged_service.river_on_demand import linear_model
 
 __all__ = ["RiverBinary", "linear_weights"]
 

@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from river import ensemble
-
 import hinged
 from hinged import state
 from hinged.multiclass import admitted_class, best, restored_classes
@@ -133,8 +131,7 @@ class RiverMulticlass(Adaptor):
     def _stop_full_trees(self) -> None:
         if self._max_leaves is None:
             return
-        bagged = isinstance(self._model, ensemble.BaggingClassifier)
-        for model in self._model.models if bagged else [self._model]:
+        for model in getattr(self._model, "models", (self._model,)):  # bagged ones, or the one
             if model.n_active_leaves + model.n_inactive_leaves >= self._max_leaves:
                 model._growth_allowed = False
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from river import optim
 
 from hinged_service.learners import Strict
+from hinged_service.river_on_demand import optim
 
 __all__ = ["SGD", "Optimizer"]
 

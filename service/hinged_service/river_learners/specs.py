@@ -10,12 +10,18 @@ import abc
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
-from river import ensemble, linear_model, multiclass, naive_bayes, tree
 
 from hinged_service.learners import Strict
 from hinged_service.river_learners.binary import RiverBinary
 from hinged_service.river_learners.multiclass import RiverMulticlass, RiverVotes
 from hinged_service.river_learners.optimizers import SGD, Optimizer
+from hinged_service.river_on_demand import (
+    ensemble,
+    linear_model,
+    multiclass,
+    naive_bayes,
+    tree,
+)
 
 __all__ = ["RiverLearner"]
 

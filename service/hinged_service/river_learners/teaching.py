@@ -11,11 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from river import ensemble, linear_model, multiclass
-from river.utils import math as river_math
-from river.utils.random import poisson
-
 from hinged.vector import Features
+from hinged_service.river_on_demand import utils
 
 __all__ = ["teach"]
 
@@ -35,7 +32,8 @@ def teach(model: Any, x: Features, y: Any, w: float | None) -> None:
         The sample weight, `None` for a classifier that has none.
 
     """
-    rule = _RULES.get(type(model))
+    kind = type(model)
+    rule = _RULES.get((kind.__module__, kind.__name__))
     if rule is not None:
         rule(model, x, y, w)
     elif w is None:
@@ -45,7 +43,7 @@ def teach(model: Any, x: Features, y: Any, w: float | None) -> None:
 
 
 def _passive_aggressive(model: Any, x: Features, y: bool, w: float | None) -> None:
-    loss = model.loss(y, river_math.dot(x, model.weights) + model.intercept)
+    loss = model.loss(y, utils.math.dot(x, model.weights) + model.intercept)
     norm2 = math.fsum(value * value for value in x.values())
     if model.mode == 2:
         tau = loss / (norm2 + 0.5 / model.C)
@@ -61,7 +59,7 @@ def _passive_aggressive(model: Any, x: Features, y: bool, w: float | None) -> No
 def _large_margin(model: Any, x: Features, y: bool, w: float | None) -> None:
     root = math.sqrt(model.k)
     sign = 1.0 if y else -1.0
-    if sign * river_math.dot(x, model.w) >= (1.0 - model.alpha) * model.B / root:
+    if sign * utils.math.dot(x, model.w) >= (1.0 - model.alpha) * model.B / root:
         return
     step = sign * model.C / root
     for name, value in x.items():
@@ -88,14 +86,15 @@ def _one_vs_one(model: Any, x: Features, y: Any, w: float | None) -> None:
 
 def _bagging(model: Any, x: Features, y: Any, w: float | None) -> None:
     for classifier in model.models:
-        for _ in range(poisson(1, model._rng)):
+        for _ in range(utils.random.poisson(1, model._rng)):
             teach(classifier, x, y, w)
 
 
-_RULES: dict[type, Any] = {
-    linear_model.PAClassifier: _passive_aggressive,
-    linear_model.ALMAClassifier: _large_margin,
-    multiclass.OneVsRestClassifier: _one_vs_rest,
-    multiclass.OneVsOneClassifier: _one_vs_one,
-    ensemble.BaggingClassifier: _bagging,
+_RULES: dict[tuple[str, str], Any] = {
+    ("river.linear_model.pa", "PAClassifier"): _passive_aggressive,
+    ("river.linear_model.alma", "ALMAClassifier"): _large_margin,
+    ("river.multiclass.ovr", "OneVsRestClassifier"): _one_vs_rest,
+    ("river.multiclass.ovo", "OneVsOneClassifier"): _one_vs_one,
+    ("river.ensemble.bagging", "BaggingClassifier"): _bagging,
 }
+"""By the names of the classes, none of which is imported to be compared with."""

@@ -8,27 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from river import feature_extraction, naive_bayes, stats, utils
+from hinged_service.river_on_demand import naive_bayes, stats, utils
+from hinged_service.river_state.naming import stored_name
 
-__all__ = ["CALLABLES", "METHODS", "NAMES", "method_name", "product"]
+__all__ = ["function_of", "is_method", "method_name", "product"]
 
-_RIVER: tuple[Any, ...] = (
-    stats.AbsMax,
-    stats.EWMean,
-    stats.EWVar,
-    stats.IQR,
-    stats.Max,
-    stats.Mean,
-    stats.Min,
-    stats.Quantile,
-    stats.RollingAbsMax,
-    stats.RollingMax,
-    stats.RollingMin,
-    stats.Var,
-    utils.Rolling,
-)
-
-CALLABLES: dict[str, Callable[..., Any]] = {
+_PYTHON: dict[str, Callable[..., Any]] = {
     "bool": bool,
     "int": int,
     "float": float,
@@ -38,23 +23,51 @@ CALLABLES: dict[str, Callable[..., Any]] = {
     "Counter": Counter,
     "defaultdict": defaultdict,
     "deepcopy": copy.deepcopy,
-    "GaussianNB._make_gaussian": naive_bayes.GaussianNB._make_gaussian,
-    **{kind.__name__: kind for kind in _RIVER},
 }
-"""What a default factory may call, by its stored name."""
-
-NAMES = {function: name for name, function in CALLABLES.items()}
-
-METHODS: dict[str, type] = {"_random_weights": feature_extraction.RBFSampler}
+_STATISTICS = frozenset(
+    (
+        "AbsMax",
+        "EWMean",
+        "EWVar",
+        "IQR",
+        "Max",
+        "Mean",
+        "Min",
+        "Quantile",
+        "RollingAbsMax",
+        "RollingMax",
+        "RollingMin",
+        "Var",
+    )
+)
+_METHODS = {"_random_weights": "feature_extraction.kernel_approx.RBFSampler"}
 """The bound methods that may be a default factory, with the class of their object."""
+
+
+def function_of(name: str) -> Callable[..., Any] | None:
+    """Return what a default factory may call by its stored name, `None` if there is none such.
+
+    The stored name of each is its `__qualname__`.
+    """
+    function: Callable[..., Any] | None = _PYTHON.get(name)
+    if name in _STATISTICS:
+        function = getattr(stats, name)
+    elif name == "Rolling":
+        function = utils.Rolling
+    elif name == "GaussianNB._make_gaussian":
+        function = naive_bayes.GaussianNB._make_gaussian
+    return function
+
+
+def is_method(owner: Any, name: str) -> bool:
+    """Return whether an object's method of that name may be a default factory."""
+    return name in _METHODS and stored_name(type(owner)) == _METHODS[name]
 
 
 def method_name(function: Any) -> str | None:
     """Return the stored name of a bound method, `None` if it has none."""
     name = getattr(function, "__name__", "")
-    owner = METHODS.get(name)
-    known = owner is not None and type(getattr(function, "__self__", None)) is owner
-    return name if known else None
+    return name if is_method(getattr(function, "__self__", None), name) else None
 
 
 def product(factory: Callable[[], Any]) -> tuple[Any, ...]:

@@ -9,11 +9,11 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
 
 import numpy as np
-from river.utils import VectorDict
+from river._river_rust.vectordict import VectorDict
 
 from hinged_service.codec import DamagedState
 from hinged_service.river_state import callables, learners, rust
-from hinged_service.river_state.catalogue import CLASSES, NAMES, Entry
+from hinged_service.river_state.catalogue import Entry, class_of, entry_of
 from hinged_service.river_state.kinds import fits
 from hinged_service.river_state.values import (
     DTYPES,
@@ -28,7 +28,6 @@ from hinged_service.river_state.values import (
 
 __all__ = ["decode"]
 
-_CLASSES = {name: kind for kind, name in NAMES.items()}
 _LEARNERS = {f"hinged.{name}": kind for name, kind in learners.LEARNERS.items()}
 _DICTS: dict[str, type[dict[Any, Any]]] = {
     "dict": dict,
@@ -49,10 +48,9 @@ _LENGTHS = {
     "Random": 4,
     "array": 3,
     **dict.fromkeys(_RUST, 1),
-    **dict.fromkeys(_CLASSES, 1),
     **dict.fromkeys(_LEARNERS, 3),
 }
-"""How many values follow the name of a row."""
+"""How many values follow the name of a row; one, if it is that of a class of River."""
 
 _WORDS = re.compile(r"[0-9a-f]{4992}")
 """624 words of 32 bits."""
@@ -136,11 +134,13 @@ class _Decoder:
 
     def _callable(self, tag: str, given: Any, depth: int) -> Any:
         match tag, given:
-            case "call", str(name) if name in callables.CALLABLES:
-                return callables.CALLABLES[name]
-            case "method", [int(number), str(name)] if name in callables.METHODS:
+            case "call", str(name):
+                found = callables.function_of(name)
+                if found is not None:
+                    return found
+            case "method", [int(number), str(name)]:
                 owner = self._referred([number])
-                if type(owner) is callables.METHODS[name]:
+                if callables.is_method(owner, name):
                     return getattr(owner, name)
             case "partial", [dict(function), list(arguments), dict(named)]:
                 called = self.value(function, depth + 1)
@@ -170,8 +170,9 @@ class _Decoder:
     def _fill(self, number: int) -> None:
         name, *given = self._rows[number]
         value = self._objects[number]
-        if name in _CLASSES:
-            self._set_attributes(value, given[0])
+        entry = entry_of(type(value))
+        if entry is not None:
+            self._set_attributes(value, entry, given[0])
         elif name in _LEARNERS:
             self._restore(value, *given)
         elif name in _DICTS:
@@ -201,8 +202,7 @@ class _Decoder:
             raise DamagedState("a stored default is no function")
         return factory
 
-    def _set_attributes(self, value: Any, given: Any) -> None:
-        entry = CLASSES[type(value)]
+    def _set_attributes(self, value: Any, entry: Entry, given: Any) -> None:
         if type(given) is not dict or not (
             entry.kinds.keys() <= given.keys() <= entry.kinds.keys() | entry.optional.keys()
         ):
@@ -239,9 +239,12 @@ class _Decoder:
 
 
 def _checked_row(row: Any) -> list[Any]:
-    if type(row) is not list or not row or type(row[0]) is not str or row[0] not in _LENGTHS:
+    if type(row) is not list or not row or type(row[0]) is not str:
         raise DamagedState("a stored row is of no type that may be stored")
-    if len(row) != 1 + _LENGTHS[row[0]]:
+    length = 1 if class_of(row[0]) else _LENGTHS.get(row[0])
+    if length is None:
+        raise DamagedState("a stored row is of no type that may be stored")
+    if len(row) != 1 + length:
         raise DamagedState(f"a stored {row[0]} has not as many parts as it must")
     return row
 
@@ -254,8 +257,8 @@ def _rank(name: str) -> int:
 
 def _empty(name: str, given: list[Any]) -> Any:
     """Return the object of a row without what it holds; whole, if it holds no others."""
-    if name in _CLASSES or name in _LEARNERS:
-        kind: Any = _CLASSES.get(name) or _LEARNERS[name]
+    kind: Any = class_of(name) or _LEARNERS.get(name)
+    if kind is not None:
         return kind.__new__(kind)
     if name in _DICTS:
         return _DICTS[name]()
@@ -339,7 +342,7 @@ def _check(value: Any) -> None:
         If an attribute is of a kind its class does not have there.
 
     """
-    entry = CLASSES.get(type(value))
+    entry = entry_of(type(value))
     try:
         if type(value) is defaultdict and value.default_factory is not None:
             callables.product(value.default_factory)

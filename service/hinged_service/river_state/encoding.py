@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from river.utils import VectorDict
+from river._river_rust.vectordict import VectorDict
 
 from hinged_service.codec import DamagedState
 from hinged_service.river_state import callables, learners, rust
-from hinged_service.river_state.catalogue import CLASSES, NAMES
+from hinged_service.river_state.catalogue import Entry, entry_of
+from hinged_service.river_state.naming import full_name, stored_name
 from hinged_service.river_state.values import (
     DTYPES,
     MAX_DEPTH,
@@ -22,7 +23,6 @@ from hinged_service.river_state.values import (
     SCHEMA,
     Unencodable,
     canonical,
-    full_name,
     plain,
     same_plain,
 )
@@ -101,7 +101,7 @@ class _Encoder:
             return {"frozenset": self._sorted(value, depth + 1)}
         if isinstance(value, np.generic):
             return {"numpy": _numpy_scalar(value)}
-        if callable(value) and kind not in CLASSES and kind not in learners.LEARNERS.values():
+        if callable(value) and not (entry_of(kind) or kind in learners.LEARNERS.values()):
             return self._callable(value, depth)
         return [self._number(value)]
 
@@ -135,8 +135,9 @@ class _Encoder:
 
     def _row(self, value: Any) -> list[Any]:
         kind = type(value)
-        if kind in CLASSES:
-            return [NAMES[kind], self._attributes(value)]
+        entry = entry_of(kind)
+        if entry is not None:
+            return [stored_name(kind), self._attributes(value, entry)]
         if learners.LEARNERS.get(kind.__name__) is kind:
             return self._learner(value)
         if kind in _CONTAINERS:
@@ -165,8 +166,8 @@ class _Encoder:
             return [self.value(value.default_factory), *self._items(value)]
         return self._items(value)
 
-    def _attributes(self, value: Any) -> dict[str, Any]:
-        entry, found = CLASSES[type(value)], vars(value)
+    def _attributes(self, value: Any, entry: Entry) -> dict[str, Any]:
+        found = vars(value)
         if (
             not entry.kinds.keys()
             <= found.keys()
@@ -179,7 +180,7 @@ class _Encoder:
         return {
             name: self.value(found[name])
             for name in (*entry.kinds, *entry.optional)
-            if name in found and not (name == "_rng" and _is_unseeded(value))
+            if name in found and not (name == "_rng" and _is_unseeded(value, entry))
         }
 
     def _vector(self, value: VectorDict[Any, Any]) -> list[Any]:
@@ -211,16 +212,15 @@ class _Encoder:
         name = callables.method_name(value)
         if name is not None:
             return {"method": [self._number(value.__self__), name]}
-        try:
-            return {"call": callables.NAMES[value]}
-        except (KeyError, TypeError):
-            what = getattr(value, "__qualname__", None) or full_name(type(value))
-            raise Unencodable(f"the function {what} cannot be stored") from None
+        name = getattr(value, "__qualname__", None)
+        if isinstance(name, str) and callables.function_of(name) is value:
+            return {"call": name}
+        raise Unencodable(f"the function {name or full_name(type(value))} cannot be stored")
 
 
-def _is_unseeded(value: Any) -> bool:
+def _is_unseeded(value: Any, entry: Entry) -> bool:
     """Whether a distribution's random numbers are of no consequence: they have no seed."""
-    return "_rng" in CLASSES[type(value)].optional and value.seed is None
+    return "_rng" in entry.optional and value.seed is None
 
 
 def _numpy_scalar(value: np.generic) -> list[Any]:

@@ -32,7 +32,6 @@ __all__ = [
     "Unencodable",
     "canonical",
     "damaged_number",
-    "full_name",
     "plain",
     "same_plain",
     "scalar_from_numpy",
@@ -71,13 +70,6 @@ DTYPES: dict[str, Any] = {
 
 class Unencodable(TypeError):
     """An object that has no stored form; the text names its type."""
-
-
-def full_name(kind: type) -> str:
-    """Return how a class is called in messages."""
-    return (
-        kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    )
 
 
 def plain(value: object) -> bool:

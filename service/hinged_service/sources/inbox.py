@@ -175,7 +175,7 @@ class Inboxes:
         records = [_raw(item) for item in inbox.items]
         batch = gather([writer.replica.fold], records)
         if batch.letters and len(self._models.get(stream, ())) > 1:
-            batch = gather([writer.replica.fold, *self._judges(stream, writer)], records)
+            batch = gather([writer.replica.fold, *await self._judges(stream, writer)], records)
         try:
             fed = await writer.feed(
                 batch.events, batch.payload, batch.span(INBOX, inbox.offset, inbox.end)
@@ -201,13 +201,13 @@ class Inboxes:
                 return model
         raise why
 
-    def _judges(self, stream: str, writer: Appender) -> list[Fold]:
+    async def _judges(self, stream: str, writer: Appender) -> list[Fold]:
         """Return the other models of the stream, for what is an event of theirs."""
         found = []
         for name, entry in self._models.get(stream, {}).items():
             if name != writer.name:
                 with contextlib.suppress(ServiceError):  # its pipeline is not known here
-                    found.append(Fold(entry.spec))
+                    found.append(await asyncio.to_thread(Fold, entry.spec))  # may import
         return found
 
 

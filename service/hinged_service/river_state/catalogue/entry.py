@@ -1,0 +1,36 @@
+"""How the objects of one class are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Entry"]
+
+Kinds = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How the objects of one class are stored.
+
+    Parameters
+    ----------
+    kinds
+        The attributes every object has, with their kinds (see `kinds.fits`).
+    optional
+        The attributes that some have.
+    derived
+        The attributes that are not stored: they follow from the others, or are of
+        no consequence.
+    finish
+        Sets the derived attributes of an object that has all others, and raises
+        `DamagedState` if these do not go together.
+
+    """
+
+    kinds: Kinds
+    optional: Kinds = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
+    finish: Callable[[Any], None] = lambda made: None
