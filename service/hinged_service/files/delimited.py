@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice
+from itertools import islice
 from typing import Any, TypeVar
 
 from hinged_service.files.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from hinged_service.files.options import FileOptions, Kind
-from hinged_service.files.record import BadRecord, FileError, Record
+from hinged_service.files.record import (
+    BLOCK_BYTES,
+    BLOCK_RECORDS,
+    BadRecord,
+    Block,
+    Columns,
+    FileError,
+    Record,
+)
 from hinged_service.files.table import Table, check_header, infer
 from hinged_service.files.values import as_number
 
 __all__ = ["Delimited"]
+
+_AT_ONCE = 128  # lines and cells of more do not fit into the processor's cache
 
 T = TypeVar("T")
 
@@ -61,21 +72,39 @@ class Delimited:
 
     def records(self, lines: Lines, start: int) -> Iterator[Record]:
         """Iterate over the records from number `start`."""
+        for block in self.blocks(lines, start):
+            yield from block.records()
+
+    def blocks(self, lines: Lines, start: int) -> Iterator[Block]:
+        """Iterate over the records from number `start`."""
         text = _Text(lines, self._options.encoding)
         rows = self._rows(text)
         _header(rows)
-        for number in count():
-            if number < start:
-                if next(rows, None) is None:
-                    return
-            elif self._plain is not None and (plain := text.take(self._plain.event)) is not None:
-                yield Record(number, text.number, plain[0], None, lines.position, plain[1])
-            elif (found := next(rows, None)) is not None:
-                row, fault, line = found
-                event, fault = (None, fault) if fault is not None else self._event(row)
-                yield Record(number, line, event, fault, lines.position)
-            else:
-                return
+        held = Columns(sum(1 for _ in islice(rows, start)))
+        some, began = 1, lines.position
+        try:
+            while True:
+                most = min(some, BLOCK_RECORDS - len(held.lines))
+                if self._plain is not None and (plain := text.take(most, self._plain.read)):
+                    held.add_all(text.number, *plain)
+                    some = min(2 * some, _AT_ONCE)
+                elif some > 1:
+                    some = 1
+                elif (found := next(rows, None)) is not None:
+                    row, fault, line = found
+                    read = (None, fault) if fault is not None else self._event(row)
+                    held.add(line, *read)
+                else:
+                    break
+                if len(held.lines) == BLOCK_RECORDS or lines.position - began > BLOCK_BYTES:
+                    yield held.block(lines.position)
+                    held, began = Columns(held.end), lines.position
+        except FileError:
+            if held.lines:
+                yield held.block(lines.position)
+            raise
+        if held.lines:
+            yield held.block(lines.position)
 
     def _event(self, row: list[str]) -> tuple[dict[str, Any] | None, str | None]:
         """Return a row as an event, or why it is none."""
@@ -141,7 +170,7 @@ class _Text(Iterator[str]):
         self._lines = iter(lines)
         self._encoding = encoding
         self._size = 0
-        self._held: list[bytes | None] = []
+        self._ahead: deque[bytes | None] = deque()
         self.number = 0
         self.fault: str | None = None
 
@@ -150,19 +179,27 @@ class _Text(Iterator[str]):
         self._size = 0
         self.fault = None
 
-    def take(self, read: Callable[[bytes], T | None]) -> T | None:
-        """Return what a record makes of the next line; if that is nothing, the line stays."""
-        if not self._held:
-            self._held = list(islice(self._lines, 1))
-        line = self._held[0] if self._held else None
-        found = None if line is None else read(line)
+    def take(self, most: int, read: Callable[[list[bytes]], T | None]) -> T | None:
+        """Return what is made of the next lines, as records; if that is nothing, they stay."""
+        ahead = self._ahead
+        size = sum(map(len, filter(None, ahead)))
+        while len(ahead) < most and size < BLOCK_BYTES:
+            line = next(self._lines, b"")
+            if line == b"":
+                break
+            ahead.append(line)
+            size += len(line or b"")
+        some = list(islice(ahead, most))
+        lines = [line for line in some if line is not None]
+        found = read(lines) if lines and len(lines) == len(some) else None
         if found is not None:
-            self._held.clear()
-            self.number += 1
+            for _ in lines:
+                ahead.popleft()
+            self.number += len(lines)
         return found
 
     def __next__(self) -> str:
-        line = self._held.pop() if self._held else next(self._lines)
+        line = self._ahead.popleft() if self._ahead else next(self._lines)
         self.number += 1
         if line is None:
             self.fault = TOO_LONG

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hinged_service.files.lines import TOO_LONG, Lines
-from hinged_service.files.record import BadRecord, Record
+from hinged_service.files.record import BadRecord, Block, Record, blocks_of
 
 __all__ = ["Linewise"]
 
@@ -62,3 +62,7 @@ class Linewise(ABC):
             yield Record(
                 number, lines.number, event, error if event is None else None, lines.position
             )
+
+    def blocks(self, lines: Lines, start: int) -> Iterator[Block]:
+        """Iterate over the records from number `start`, some together."""
+        return blocks_of(self.records(lines, start))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["BLOCK_BYTES", "BLOCK_RECORDS", "BadRecord", "Block", "FileError", "Record", "blocks_of"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BLOCK_RECORDS",
+    "BadRecord",
+    "Block",
+    "Columns",
+    "FileError",
+    "Record",
+    "blocks_of",
+]
 
 BLOCK_RECORDS = 500
 BLOCK_BYTES = 2**19
@@ -68,6 +77,53 @@ class Block(NamedTuple):
     errors: Sequence[str | None]
     texts: Sequence[bytes | None]
     bytes_read: int
+
+    def records(self) -> Iterator[Record]:
+        """Iterate over them one by one."""
+        columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
+        for number, (line, event, error, text) in enumerate(columns, self.number):
+            yield Record(number, line, event, error, self.bytes_read, text)
+
+
+class Columns:
+    """A block that grows.
+
+    Parameters
+    ----------
+    number
+        The place of its first record in the file.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.lines: list[int | None] = []
+        self._events: list[dict[str, Any] | None] = []
+        self._errors: list[str | None] = []
+        self._texts: list[bytes | None] = []
+
+    @property
+    def end(self) -> int:
+        """The place of the record after it."""
+        return self._number + len(self.lines)
+
+    def add(self, line: int | None, event: dict[str, Any] | None, error: str | None) -> None:
+        """Add a record."""
+        self.lines.append(line)
+        self._events.append(event)
+        self._errors.append(error)
+        self._texts.append(None)
+
+    def add_all(self, last: int, events: Sequence[dict[str, Any]], texts: Sequence[bytes]) -> None:
+        """Add the events of consecutive lines, and their JSON."""
+        self.lines += range(last - len(events) + 1, last + 1)
+        self._events += events
+        self._errors += [None] * len(events)
+        self._texts += texts
+
+    def block(self, bytes_read: int) -> Block:
+        """Return it as it is now."""
+        return Block(self._number, self.lines, self._events, self._errors, self._texts, bytes_read)
 
 
 def blocks_of(records: Iterable[Record]) -> Iterator[Block]:

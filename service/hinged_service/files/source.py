@@ -51,10 +51,12 @@ class Source:
         self._options = options
         self._signature = _signature(name)
         self.size_bytes = None if self._signature is None else self._signature[2]
+        self._before: TextFile | None = None
         self._reading: TextFile | ArrowTable = self._begin()
         self._unread = True
         if self.resumable:
             self._reading.close()
+            self._before = self._reading if isinstance(self._reading, TextFile) else None
 
     @property
     def resumable(self) -> bool:
@@ -141,7 +143,7 @@ class Source:
             if self._options.format in ("parquet", "arrow"):
                 mapped = self.size_bytes if self._options.compression == "none" else None
                 return ArrowTable(stream, self.name, mapped, self._options)
-            return TextFile(stream, self._options)
+            return TextFile(stream, self._options, self._before)
         except BaseException:
             stream.close()
             raise

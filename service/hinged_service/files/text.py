@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from hinged_service.files.delimited import Delimited
 from hinged_service.files.libsvm import LibSvm
 from hinged_service.files.lines import Lines
+from hinged_service.files.linewise import Linewise
 from hinged_service.files.ndjson import Ndjson
 from hinged_service.files.options import FileOptions
-from hinged_service.files.record import Block, Record, blocks_of
+from hinged_service.files.record import Block, Record
 from hinged_service.files.streams import ByteStream
 from hinged_service.files.vw import VowpalWabbit
 
@@ -27,13 +28,19 @@ class TextFile:
         The content, closed together with this.
     options
         How to read it, with the format settled.
+    before
+        An earlier reading of the same content: what was found out then is not asked again.
 
     """
 
-    def __init__(self, stream: ByteStream, options: FileOptions) -> None:
+    def __init__(
+        self, stream: ByteStream, options: FileOptions, before: TextFile | None = None
+    ) -> None:
         self._stream = stream
         self._lines = Lines(stream)
-        self._format = _format(self._lines, options)
+        self._format: Delimited | Linewise = (
+            before._format if before is not None else _format(self._lines, options)
+        )
 
     @property
     def skipped(self) -> int:
@@ -50,16 +57,14 @@ class TextFile:
 
     def blocks(self, start: int) -> Iterator[Block]:
         """Iterate over the records from number `start` in blocks; JSON is given out unread."""
-        if isinstance(self._format, Ndjson):
-            return self._format.blocks(self._lines, start)
-        return blocks_of(self.records(start))
+        return self._format.blocks(self._lines, start)
 
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
 
 
-def _format(lines: Lines, options: FileOptions) -> Delimited | Ndjson | LibSvm | VowpalWabbit:
+def _format(lines: Lines, options: FileOptions) -> Delimited | Linewise:
     match options.format:
         case "ndjson":
             return Ndjson(options)
