@@ -19,7 +19,11 @@ __all__ = ["fresh", "processes", "run_forked"]
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
-    ["hinged_service.app", "hinged_service.cli", "hinged_service.client", "tests.support.forked"]
+    [
+        *("hinged_service.app", "hinged_service.cli", "hinged_service.client"),
+        *("river.ensemble", "river.metrics", "river.naive_bayes", "river.preprocessing"),
+        "tests.support.forked",
+    ]
 )
 
 
