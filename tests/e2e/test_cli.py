@@ -20,6 +20,7 @@ import pytest
 from river.datasets import Phishing
 
 import hinged
+from tests.support.forked_command import ForkedCommand
 from tests.support.processes import embedded_servers, gone, wait_until, with_variable
 
 HINGED: Final = [sys.executable, "-m", "hinged_service.cli"]
@@ -31,19 +32,25 @@ pytestmark = pytest.mark.skipif(
 
 
 class Command:
-    """One run of `hinged`, in a session of its own."""
+    """One run of `hinged`, in a session of its own; a `whole` one does all that a start takes."""
 
-    def __init__(self, environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, environment: dict[str, str], arguments: tuple[str, ...], whole: bool = False
+    ) -> None:
         self.environment = environment
-        self.process = subprocess.Popen(
-            [*HINGED, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
+        self.process: subprocess.Popen[str] | ForkedCommand
+        if whole:
+            self.process = subprocess.Popen(
+                [*HINGED, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+        else:
+            self.process = ForkedCommand(arguments, environment, session=True)
 
     def read_until(self, pattern: str) -> str:
         assert self.process.stdout is not None
@@ -70,7 +77,7 @@ class Command:
 
     def finish(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
+        return self.process.wait(), out, err
 
     def relatives(self) -> list[int]:
         """All living processes that come from a command of this test."""
@@ -101,8 +108,8 @@ def run(environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
     """Start commands; afterwards nothing that they started may be left."""
     commands: list[Command] = []
 
-    def start(*arguments: str, **more: str) -> Command:
-        commands.append(Command(environment | more, arguments))
+    def start(*arguments: str, whole: bool = False, **more: str) -> Command:
+        commands.append(Command(environment | more, arguments, whole))
         return commands[-1]
 
     yield start
@@ -141,7 +148,7 @@ def phishing_by_hand() -> dict[str, Any]:
 def test_the_demo_shows_what_a_perceptron_learns_and_leaves_nothing(
     run: Callable[..., Command], tmp_path: Path
 ) -> None:
-    code, out, err = run("demo").finish()
+    code, out, err = run("demo", whole=True).finish()
     assert (code, err) == (0, "")
     expected = phishing_by_hand()
     accuracy = 1 - expected["mistakes"] / 1_250
@@ -249,7 +256,7 @@ def test_a_demo_in_plain_ascii(run: Callable[..., Command]) -> None:
 def test_a_service_stops_cleanly_on_a_signal(
     run: Callable[..., Command], number: signal.Signals, workers: str
 ) -> None:
-    service = run("serve", "--port", "0", "--workers", workers)
+    service = run("serve", "--port", "0", "--workers", workers, whole=number is signal.SIGTERM)
     with service.ready():
         service.process.send_signal(number)
         code, _, err = service.finish()
@@ -408,8 +415,8 @@ def test_a_taken_port_is_named(run: Callable[..., Command], command: str) -> Non
 def test_help_teaches_and_the_version_is_that_of_the_library(
     run: Callable[..., Command],
 ) -> None:
-    assert run("--version").finish()[1].startswith(f"hinged {hinged.__version__} ")
-    overview = run("--help").finish()[1]
+    assert run("--version", whole=True).finish()[1].startswith(f"hinged {hinged.__version__} ")
+    overview = run("--help", whole=True).finish()[1]
     assert "hinged demo" in overview
     assert "hinged serve" in overview
     details = run("serve", "--help", COLUMNS="120").finish()[1]

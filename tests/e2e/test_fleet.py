@@ -19,11 +19,11 @@ import pytest
 import redis
 
 import hinged
+from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log, model_uid
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.served import bits, served, wait_for_snapshot
-from tests.support.worker import Worker
 
 MODEL, STREAM = "fleet", "clicks"
 WORKERS, CLIENTS, EVENTS = 4, 32, 20_000
@@ -123,7 +123,7 @@ class Troubles:
     """What goes wrong while the clients send: one trouble at a time, each brought to its end."""
 
     def __init__(
-        self, rng: random.Random, server: RedisServer, proxy: Proxy, workers: Sequence[Worker]
+        self, rng: random.Random, server: RedisServer, proxy: Proxy, workers: Sequence[ForkedWorker]
     ) -> None:
         self._rng = rng
         self._server = server
@@ -173,7 +173,7 @@ class Troubles:
         time.sleep(1.2)
         self._server.signal(signal.SIGCONT)
 
-    def kill(self, worker: Worker) -> None:
+    def kill(self, worker: ForkedWorker) -> None:
         """Kill a worker and start it again."""
         worker.kill()
         worker.start()
@@ -207,7 +207,7 @@ class Fleet:
 
     server: RedisServer
     proxy: Proxy
-    workers: Sequence[Worker]
+    workers: Sequence[ForkedWorker]
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         "snapshot_every_ms": 200,
         "housekeeping_ms": 50,
     }
-    workers = [Worker(proxy.url, **settings) for _ in range(WORKERS)]
+    workers = [ForkedWorker(proxy.url, **settings) for _ in range(WORKERS)]
     try:
         for worker in workers:
             worker.start(wait=False)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.support.forked_worker import ForkedWorker
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 SPEC = {"learner": {"type": "perceptron"}}
 LEARN = "/v1/models/m/learn"
@@ -26,7 +26,7 @@ def proxy(own_server: RedisServer) -> Iterator[Proxy]:
 def test_a_duplicate_whose_answer_was_lost_is_not_given_the_outcome_of_another_event(
     own_server: RedisServer, proxy: Proxy
 ) -> None:
-    behind, direct = Worker(proxy.url, housekeeping_ms=600_000), Worker(own_server.url)
+    behind, direct = ForkedWorker(proxy.url, housekeeping_ms=600_000), ForkedWorker(own_server.url)
     first = {"x": {"a": 1}, "y": True, "id": "first"}
     try:
         behind.start(wait=False)

@@ -12,18 +12,20 @@ import httpx
 import pytest
 
 import hinged
+from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log
 from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 WORKERS = 4
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServer, list[Worker]]]:
+def fleet(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[RedisServer, list[ForkedWorker]]]:
     server = RedisServer(tmp_path_factory.mktemp("fleet"))
     server.start()
-    workers = [Worker(server.url, append_timeout_ms=10_000) for _ in range(WORKERS)]
+    workers = [ForkedWorker(server.url, append_timeout_ms=10_000) for _ in range(WORKERS)]
     try:
         for worker in workers:
             worker.start(wait=False)
@@ -36,14 +38,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServe
         server.kill()
 
 
-def create(workers: list[Worker], name: str, **learner: Any) -> None:
+def create(workers: list[ForkedWorker], name: str, **learner: Any) -> None:
     spec = {"learner": {"type": "perceptron", **learner}}
     answer = httpx.put(f"{workers[0].url}/v1/models/{name}", json=spec, timeout=30)
     assert answer.status_code == 201
 
 
 async def send_all(
-    workers: list[Worker], name: str, bodies: list[Any], connections: int
+    workers: list[ForkedWorker], name: str, bodies: list[Any], connections: int
 ) -> list[Any]:
     """Post bodies to the workers in turn, over so many connections to each at once."""
     answers: list[Any] = [None] * len(bodies)
@@ -67,7 +69,7 @@ async def send_all(
 
 
 def test_one_event_sent_50_times_at_once_to_four_workers_counts_once(
-    fleet: tuple[RedisServer, list[Worker]],
+    fleet: tuple[RedisServer, list[ForkedWorker]],
 ) -> None:
     _, workers = fleet
     create(workers, "once", learning_rate=0.1)
@@ -86,7 +88,7 @@ def test_one_event_sent_50_times_at_once_to_four_workers_counts_once(
 
 
 def test_2000_events_through_four_workers_at_once_make_one_model(
-    fleet: tuple[RedisServer, list[Worker]],
+    fleet: tuple[RedisServer, list[ForkedWorker]],
 ) -> None:
     server, workers = fleet
     create(workers, "many", learning_rate=1e-3)
@@ -125,7 +127,7 @@ def test_2000_events_through_four_workers_at_once_make_one_model(
 
 
 def test_a_model_deleted_through_one_worker_is_gone_on_all(
-    fleet: tuple[RedisServer, list[Worker]],
+    fleet: tuple[RedisServer, list[ForkedWorker]],
 ) -> None:
     server, workers = fleet
     create(workers, "gone")
@@ -154,7 +156,7 @@ def _order(position: str) -> tuple[int, int]:
 
 
 def test_one_of_many_creators_makes_the_model_and_the_others_find_it(
-    fleet: tuple[RedisServer, list[Worker]],
+    fleet: tuple[RedisServer, list[ForkedWorker]],
 ) -> None:
     _, workers = fleet
 

@@ -19,9 +19,9 @@ from hinged_service.learners import PerceptronSpec
 from hinged_service.settings import Settings
 from hinged_service.spec import ModelSpec
 from hinged_service.store.connection import Connection
+from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 
 def test_a_host_stops_in_the_middle_of_its_housekeeping(
@@ -64,7 +64,7 @@ def test_a_host_stops_twice_and_without_having_started(redis_url: str) -> None:
 def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
     own_server: RedisServer,
 ) -> None:
-    worker = Worker(own_server.url)
+    worker = ForkedWorker(own_server.url)
     worker.start()
     acknowledged: set[str] = set()
     stopping = threading.Event()
@@ -106,7 +106,7 @@ def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
 
 
 def test_a_worker_stops_while_redis_stands_still(own_server: RedisServer) -> None:
-    worker = Worker(own_server.url, redis_timeout_ms=800)
+    worker = ForkedWorker(own_server.url, redis_timeout_ms=800)
     worker.start()
     with httpx.Client(base_url=worker.url) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from tests.support.forked_worker import ForkedWorker
 from tests.support.worker import Worker
 
 SEED = [
@@ -21,7 +22,7 @@ SEED = [
 def test_the_seed_example_over_http_survives_a_killed_worker(
     redis_url: str, as_array: bool
 ) -> None:
-    worker = Worker(redis_url)
+    worker = ForkedWorker(redis_url) if as_array else Worker(redis_url)
     worker.start()
     spec = {"learner": {"type": "perceptron", "learning_rate": 0.5, "fit_intercept": False}}
     events = [

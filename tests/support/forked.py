@@ -14,8 +14,9 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
-__all__ = ["fresh", "processes", "run_forked"]
+__all__ = ["enter", "fresh", "processes", "run_forked"]
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
@@ -60,15 +61,32 @@ def _run(arguments: Sequence[str], environment: dict[str, str], folder: str, cwd
         opened = os.open(Path(folder) / str(fd), flags)
         os.dup2(opened, fd)
         os.close(opened)
+    os.chdir(cwd)
+    warnings.simplefilter("error")
+    enter(arguments, environment)
+
+
+def enter(arguments: Sequence[str], environment: dict[str, str]) -> None:
+    """Be `hinged` with these arguments, in a process that is forked and has its three files."""
     encoding = environment.get("PYTHONIOENCODING", "utf-8")
     sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115 - open as long as we run
     sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["hinged", *arguments]
-    warnings.simplefilter("error")
+    if environment.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
+    sys.modules["__main__"] = _main_module()
     from hinged_service.cli import main
 
     main()
+
+
+def _main_module() -> ModuleType:
+    """Return what a command has as its main module, which workers that it starts import."""
+    module = ModuleType("__main__")
+    script = Path(sys.executable).with_name("hinged")
+    if script.exists():
+        module.__file__ = str(script)
+    return module

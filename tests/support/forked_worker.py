@@ -25,7 +25,7 @@ class ForkedWorker(Worker):
     def start(self, wait: bool = True) -> None:
         """Start it; wait until it answers."""
         self._forked = processes.Process(
-            target=_serve, args=(self.port, self._environment, self.prepare)
+            target=_serve, args=(self.port, os.environ | self._environment, self.prepare)
         )
         with fresh():
             self._forked.start()
@@ -54,6 +54,7 @@ class ForkedWorker(Worker):
 def _serve(port: int, environment: dict[str, str], prepare: Callable[[], None] | None) -> None:
     import uvicorn
 
+    os.environ.clear()
     os.environ.update(environment)
     if prepare is not None:
         prepare()

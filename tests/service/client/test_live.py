@@ -34,11 +34,11 @@ from hinged_service.client import (
 )
 from hinged_service.security import new_key
 from tests.service.client.conftest import NewName
+from tests.support.forked_worker import ForkedWorker
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, free_port
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 
 def first(events: Iterator[LiveEvent], kind: type[Any]) -> Any:
@@ -171,7 +171,7 @@ def test_deleted_or_made_anew_while_away(api: Client, lossy: Proxy, new_name: Ne
 
 def test_another_worker_after_a_stop(own_server: RedisServer) -> None:
     async def course() -> None:
-        worker = Worker(own_server.url)
+        worker = ForkedWorker(own_server.url)
         await asyncio.to_thread(worker.start)
         try:
             async with AsyncClient(worker.url) as client:

@@ -27,11 +27,11 @@ from tests.service.composed.together import (
     made_events,
 )
 from tests.support import engine
+from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import model_uid
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 WORKERS, CLIENTS, EVENTS = 3, 8, 1_200
 PATIENCE_S = 60.0
@@ -95,7 +95,7 @@ class Fleet:
 
     server: RedisServer
     proxy: Proxy
-    workers: Sequence[Worker]
+    workers: Sequence[ForkedWorker]
 
     def troubles(self, rng: random.Random) -> list[Callable[[], None]]:
         """Return what goes wrong, in some order."""
@@ -107,7 +107,7 @@ class Fleet:
             self.server.kill()
             self.server.start()
 
-        def restart(worker: Worker) -> Callable[[], None]:
+        def restart(worker: ForkedWorker) -> Callable[[], None]:
             def run() -> None:
                 for other in self.workers:
                     other.wait_until_alive()
@@ -137,7 +137,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     server.start()
     proxy = Proxy(server.port)
     proxy.start()
-    workers = [Worker(proxy.url, **SETTINGS) for _ in range(WORKERS)]
+    workers = [ForkedWorker(proxy.url, **SETTINGS) for _ in range(WORKERS)]
     try:
         for worker in workers:
             worker.start(wait=False)
@@ -186,7 +186,7 @@ def fetch(url: str, at_least: str) -> tuple[int, Any]:
         time.sleep(0.05)
 
 
-def served(worker: Worker | Service, name: str, end: str) -> tuple[dict[str, Any], Any]:
+def served(worker: ForkedWorker | Service, name: str, end: str) -> tuple[dict[str, Any], Any]:
     """Return what a worker says of a model at the end of the log, and its weights."""
     url = f"{worker.url}/v1/models/{name}"
     status, model = fetch(url, end)

@@ -20,11 +20,11 @@ from hinged_service.store.inbox import take
 from hinged_service.store.logs import Span
 from tests.service.inbox.conftest import INBOX, Inbox, draw, make
 from tests.support.engine import worker
+from tests.support.forked_worker import ForkedWorker
 from tests.support.ingest import events, learned
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 
 def count(inbox: Inbox) -> int:
@@ -48,7 +48,7 @@ KILLS = {0, 1, 4, 5, 8, 9, 12, 13, 16, 17}
 @pytest.mark.slow
 def test_workers_are_killed_and_redis_starts_anew(inbox: Inbox) -> None:
     random, step = draw(2), 1_000
-    workers = [Worker(inbox.server.url, inbox_poll_ms=20) for _ in range(2)]
+    workers = [ForkedWorker(inbox.server.url, inbox_poll_ms=20) for _ in range(2)]
     for one in workers:
         one.start()
     with Service(inbox.server.url, inbox_poll_ms=10**6) as maker:

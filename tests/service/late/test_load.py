@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tests.service.late.support import Face, agrees_with_its_log, soon
+from tests.support.forked_worker import ForkedWorker
 from tests.support.redis_server import RedisServer
 from tests.support.service import post_bytes
-from tests.support.worker import Worker
 
 CALLERS = 16
 TOTAL = 50_000
@@ -53,7 +53,9 @@ def _in_parts(call: str, bodies: list[dict[str, Any]], size: int) -> list[Any]:
 def test_every_counter_equals_what_was_sent(own_server: RedisServer) -> None:
     """Of all predictions 10 % are never labelled, 10 % twice, 5 % too late."""
     chance = random.Random(TOTAL)
-    workers = [Worker(own_server.url, housekeeping_ms=100, max_staleness_ms=0) for _ in range(2)]
+    workers = [
+        ForkedWorker(own_server.url, housekeeping_ms=100, max_staleness_ms=0) for _ in range(2)
+    ]
     for worker in workers:
         worker.start()
     ports = [worker.port for worker in workers]

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from tests.service.late.support import Face, agrees_with_its_log, faults, soon, witnessed
+from tests.support.forked_worker import ForkedWorker
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 X = {"f": 1.0}
 QUICK: dict[str, Any] = {"housekeeping_ms": 50, "max_staleness_ms": 0}
@@ -179,7 +179,7 @@ def test_a_clock_set_back_holds_nothing_for_ever(own_server: RedisServer) -> Non
 
 
 def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> None:
-    workers = [Worker(own_server.url, snapshot_every_ms=100, **QUICK) for _ in range(2)]
+    workers = [ForkedWorker(own_server.url, snapshot_every_ms=100, **QUICK) for _ in range(2)]
     clients = [httpx.Client(base_url=worker.url, timeout=30) for worker in workers]
     for worker in workers:
         worker.start()

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from tests.service.live.reading import Watcher
+from tests.support.forked_worker import ForkedWorker
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_who_does_not_read_is_dropped_and_learning_goes_on(
 def test_a_stop_ends_the_feeds_at_once(two: tuple[Service, Service]) -> None:
     one, _ = two
     path = put(one, "stopping")
-    worker = Worker(one.settings.redis_url or "")
+    worker = ForkedWorker(one.settings.redis_url or "")
     worker.start()
     with Watcher(worker.url, path) as watcher:
         watcher.wait_for(lambda w: w.of("metrics"))

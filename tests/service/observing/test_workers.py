@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from tests.service.observing.telling import Told, scrape, until
+from tests.support.forked_worker import ForkedWorker
 from tests.support.processes import PROC, wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.support.worker import Worker
 
 MODEL = "/v1/models/m"
 LEARN = "/v1/models/{model}/learn"
@@ -26,15 +26,15 @@ LEARN = "/v1/models/{model}/learn"
 
 class Fleet(NamedTuple):
     one: Service
-    two: Worker
+    two: ForkedWorker
     client: httpx.Client
 
-    def learn(self, worker: Service | Worker, times: int = 1) -> None:
+    def learn(self, worker: Service | ForkedWorker, times: int = 1) -> None:
         for _ in range(times):
             event = {"x": {"a": 1}, "y": True}
             assert self.client.post(f"{worker.url}{MODEL}/learn", json=event).status_code == 200
 
-    def learned(self, worker: Service | Worker) -> float:
+    def learned(self, worker: Service | ForkedWorker) -> float:
         labels = {"method": "POST", "route": LEARN, "status": "200"}
         return scrape(self.client, worker.url).value("hinged_http_requests_total", **labels)
 
@@ -44,7 +44,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     server.start()
     shelf = tmp_path_factory.mktemp("metrics")
-    two = Worker(server.url, metrics_dir=shelf)
+    two = ForkedWorker(server.url, metrics_dir=shelf)
     two.start(wait=False)
     with Service(server.url, metrics_dir=shelf) as one, httpx.Client(timeout=30) as client:
         two.wait_until_alive()

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.forked_worker import ForkedWorker
 from tests.support.redis_server import RedisServer
 from tests.support.worker import Worker
 
@@ -58,7 +59,7 @@ def here_and_there(own_server: RedisServer) -> Iterator[tuple[httpx.Client, http
         pytest.skip(
             "HINGED_TEST_OTHER_PYTHON names no interpreter of another version that has hinged"
         )
-    workers = Worker(own_server.url), OtherPython(own_server.url, python)
+    workers = ForkedWorker(own_server.url), OtherPython(own_server.url, python)
     for worker in workers:
         worker.start()
     with (
