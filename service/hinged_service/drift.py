@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 import hinged
 from hinged_service import river_state
 from hinged_service.codec import DamagedState
-from hinged_service.learners import Strict
 from hinged_service.river_on_demand import drift
+from hinged_service.strict import Strict
 
 __all__ = ["Detector", "Drift", "DriftSpec", "Promote", "PromoteTo"]
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 import hinged
 from hinged.hedge import default_pool
 from hinged_service.river_on_demand import optim
+from hinged_service.strict import Strict
 
-__all__ = ["BinaryLearner", "OwnLearner", "Strict"]
-
-
-class Strict(BaseModel):
-    """A part of a spec: no unknown fields, no conversions, no changes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+__all__ = ["BinaryLearner", "OwnLearner"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

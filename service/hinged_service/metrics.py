@@ -20,8 +20,8 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.river_on_demand import metrics
+from hinged_service.strict import Strict
 
 __all__ = ["MetricSpecs", "Metrics", "RollingSpec", "check_metrics"]
 

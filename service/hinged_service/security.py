@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
-from hinged_service.learners import Strict
+from hinged_service.strict import Strict
 
 __all__ = ["Key", "Keys", "Right", "needed", "new_key"]
 

@@ -17,11 +17,12 @@ from pydantic import (
 
 from hinged_service.custom import CustomSpec
 from hinged_service.drift import DriftSpec
-from hinged_service.learners import OwnLearner, Strict
+from hinged_service.learners import OwnLearner
 from hinged_service.metrics import MetricSpecs, check_metrics
 from hinged_service.origin import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.river_learners import RiverLearner
+from hinged_service.strict import Strict
 
 __all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
 

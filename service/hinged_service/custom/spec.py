@@ -9,7 +9,7 @@ from pydantic import Field, StrictStr
 from hinged_service.custom import registry
 from hinged_service.custom.adaptor import CustomBinary, CustomMulticlass
 from hinged_service.errors import Detail, SetAside, Unprocessable
-from hinged_service.learners import Strict
+from hinged_service.strict import Strict
 
 __all__ = ["CustomSpec"]
 

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from hinged_service.learners import Strict
 from hinged_service.pipelines.categories import OneHotEncoderSpec
 from hinged_service.pipelines.chain import Chain, Union
 from hinged_service.pipelines.choosing import DiscardSpec, SelectSpec
@@ -22,6 +21,7 @@ from hinged_service.pipelines.scaling import (
     StandardScalerSpec,
 )
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
+from hinged_service.strict import Strict
 
 __all__ = ["Step", "Steps", "UnionSpec"]
 

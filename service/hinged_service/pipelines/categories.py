@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
+from hinged_service.strict import Strict
 
 __all__ = ["OneHotEncoderSpec"]
 

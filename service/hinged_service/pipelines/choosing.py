@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hinged_service.learners import Strict
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.values import Features, Value
+from hinged_service.strict import Strict
 
 __all__ = ["DiscardSpec", "Name", "SelectSpec"]
 

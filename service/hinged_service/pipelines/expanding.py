@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
 from hinged_service.river_on_demand import feature_extraction
+from hinged_service.strict import Strict
 
 __all__ = ["PolynomialExtenderSpec"]
 

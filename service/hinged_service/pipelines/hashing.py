@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import Features, clipped, refuse_missing
 from hinged_service.river_on_demand import preprocessing
+from hinged_service.strict import Strict
 
 __all__ = ["FeatureHasherSpec"]
 

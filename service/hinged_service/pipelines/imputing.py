@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
 from hinged_service.river_on_demand import stats
+from hinged_service.strict import Strict
 
 __all__ = ["StatImputerSpec"]
 

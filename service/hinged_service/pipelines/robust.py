@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from hinged_service.learners import Strict
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_on_demand import stats
+from hinged_service.strict import Strict
 
 __all__ = ["RobustScalerSpec"]
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.learners import Strict
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
+from hinged_service.strict import Strict
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hinged_service.learners import Strict
 from hinged_service.river_on_demand import optim
+from hinged_service.strict import Strict
 
 __all__ = ["SGD", "Optimizer"]
 

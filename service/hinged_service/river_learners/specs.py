@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from hinged_service.learners import Strict
 from hinged_service.river_learners.binary import RiverBinary
 from hinged_service.river_learners.multiclass import RiverMulticlass, RiverVotes
 from hinged_service.river_learners.optimizers import SGD, Optimizer
@@ -22,6 +21,7 @@ from hinged_service.river_on_demand import (
     naive_bayes,
     tree,
 )
+from hinged_service.strict import Strict
 
 __all__ = ["RiverLearner"]
 

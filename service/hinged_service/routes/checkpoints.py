@@ -10,7 +10,6 @@ from pydantic import Field
 
 from hinged_service import portable
 from hinged_service.errors import Conflict
-from hinged_service.learners import Strict
 from hinged_service.origin import NAME_PATTERN, Exclude
 from hinged_service.origin import Name as PlainName
 from hinged_service.routes.bodies import read_json_body
@@ -27,6 +26,7 @@ from hinged_service.routes.models import ModelListed
 from hinged_service.settings import Settings
 from hinged_service.spec import Learner
 from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.strict import Strict
 
 __all__ = ["bodies", "router"]
 

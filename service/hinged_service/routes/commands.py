@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
 from hinged_service.errors import Detail, Unprocessable
-from hinged_service.learners import Strict
 from hinged_service.routes.common import Name, body_of, document, fresh, host_of, problems_for
 from hinged_service.settings import Settings
 from hinged_service.spec import CONFIGURABLE
+from hinged_service.strict import Strict
 
 __all__ = ["Configure", "Obeyed", "Restore", "bodies", "router"]
 

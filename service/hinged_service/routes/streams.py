@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.host import Host
-from hinged_service.learners import Strict
 from hinged_service.origin import NAME_PATTERN, Name
 from hinged_service.routes.common import body_of, document, host_of, problems_for
 from hinged_service.settings import Settings
+from hinged_service.strict import Strict
 
 __all__ = ["Promotion", "StreamInfo", "bodies", "router"]
 

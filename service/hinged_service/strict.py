@@ -1,0 +1,13 @@
+"""What all parts of a spec have in common."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Strict"]
+
+
+class Strict(BaseModel):
+    """A part of a spec: no unknown fields, no conversions, no changes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
