@@ -14,7 +14,7 @@ import redis
 from hinged_service.scripts import load
 from tests.service.shapes.workload import QUICK, clear, work
 from tests.service.test_cluster import SCRIPTS
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, Node
 from tests.support.redis_server import RedisServer, server_binaries
 from tests.support.sentinel import SentinelTrio
 from tests.support.service import Service
@@ -32,10 +32,20 @@ IN_TROUBLE = {"hold", "set_aside", "upgrade"}
 """Scripts that need a snapshot that moves, a broken model, another version."""
 
 
+def users_file() -> str:
+    """Return what the file says, with a password."""
+    return (ROOT / "deploy" / "users.acl").read_text("utf-8").replace("PASSWORD", PASSWORD)
+
+
+def rights() -> list[list[str]]:
+    """Return the name and the rules of each user but the default one."""
+    lines = [line.split()[1:] for line in users_file().splitlines() if line.startswith("user ")]
+    return [words for words in lines if words[0] != "default"]
+
+
 def users(directory: Path) -> tuple[str, str]:
     """Return the option that gives a server these users, and one that may do anything."""
-    text = (ROOT / "deploy" / "users.acl").read_text("utf-8").replace("PASSWORD", PASSWORD)
-    text = text.replace("user default off", "user default on nopass ~* &* +@all")
+    text = users_file().replace("user default off", "user default on nopass ~* &* +@all")
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "users.acl").write_text(text)
     return "--aclfile", str(directory / "users.acl")
@@ -91,21 +101,29 @@ def test_a_right_too_few_is_told(server: RedisServer) -> None:
     assert made.json()["detail"].startswith("Redis refuses the user or the password")
 
 
-def test_behind_sentinels_and_in_a_cluster_too(tmp_path: Path) -> None:
-    trio = SentinelTrio(tmp_path, None, *users(tmp_path))
-    cluster = Cluster(tmp_path, None, *users(tmp_path))
-    try:
-        trio.start()
-        cluster.start()
-        for url, node in ((trio.url, trio.servers[0]), (cluster.url, cluster.primary_of("{m}"))):
-            with Service(login(url), **QUICK) as service, service.client() as client:
-                work(client, as_user(node, "producer"), "m")
-                clear(client, "m")
-        for server in (*trio.servers, *cluster.nodes):
-            assert refusals(server.client()) == []
-    finally:
-        trio.stop()
-        cluster.stop()
+@pytest.fixture
+def known_to(trio: SentinelTrio, cluster: Cluster) -> Iterator[list[Node]]:
+    """The servers of both, which know the users for the time of one test."""
+    servers: list[Node] = [*trio.servers, *cluster.nodes]
+    for server in servers:
+        server.ask("ACL", "LOG", "RESET")
+        for name, *rules in rights():
+            server.ask("ACL", "SETUSER", name, *rules)
+    yield servers
+    for server in servers:
+        server.ask("ACL", "DELUSER", *(name for name, *_ in rights()))
+
+
+def test_behind_sentinels_and_in_a_cluster_too(
+    trio: SentinelTrio, cluster: Cluster, known_to: list[Node], name: str
+) -> None:
+    holder = cluster.primary_of(f"{{{name}}}")
+    for url, node in ((trio.url, trio.servers[0]), (cluster.url, holder)):
+        with Service(login(url), **QUICK) as service, service.client() as client:
+            work(client, as_user(node, "producer"), name)
+            clear(client, name)
+    for server in known_to:
+        assert refusals(server.client()) == []
 
 
 def test_the_user_of_the_service_has_no_right_too_many() -> None:

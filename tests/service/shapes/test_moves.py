@@ -200,30 +200,28 @@ def test_a_slot_moves_under_learning(tmp_path: Path) -> None:
             assert learning.statuses <= {200, 503}
 
 
-def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(tmp_path: Path) -> None:
-    with running(Cluster(tmp_path, valkey_binary())) as cluster:
-        holder, slot = cluster.primary_of("{m}"), key_slot(b"{m}")
-        other = next(node for node in cluster.nodes if node is not holder)
-        where = ("SLOTSRANGE", slot, slot, "NODE", cluster.id_of(other))
-        with Learning(cluster.url, "m") as learning:
-            learning.until_more()
-            holder.ask("CLUSTER", "MIGRATESLOTS", *where)
-            wait_until(lambda: cluster.primary_of("{m}") is other, PATIENCE_S)
-            learning.until_more()
-            learning.judge(other)
+def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(cluster: Cluster, name: str) -> None:
+    holder, slot = cluster.primary_of(f"{{{name}}}"), key_slot(name.encode())
+    other = next(node for node in cluster.nodes if node is not holder)
+    where = ("SLOTSRANGE", slot, slot, "NODE", cluster.id_of(other))
+    with Learning(cluster.url, name) as learning:
+        learning.until_more()
+        holder.ask("CLUSTER", "MIGRATESLOTS", *where)
+        wait_until(lambda: cluster.primary_of(f"{{{name}}}") is other, PATIENCE_S)
+        learning.until_more()
+        learning.judge(other)
 
 
-def test_a_slot_half_moved_is_waited_for(tmp_path: Path) -> None:
-    with running(Cluster(tmp_path)) as cluster:
-        holder = cluster.primary_of("{m}")
-        other = next(node for node in cluster.nodes if node is not holder)
-        with Learning(cluster.url, "m") as learning:
-            learning.until_more()
-            settle = cluster.begin_move("{m}", other)
-            wait_until(lambda: 503 in learning.statuses, PATIENCE_S)
-            settle()
-            learning.until_more()
-            learning.judge(other)
+def test_a_slot_half_moved_is_waited_for(cluster: Cluster, name: str) -> None:
+    holder = cluster.primary_of(f"{{{name}}}")
+    other = next(node for node in cluster.nodes if node is not holder)
+    with Learning(cluster.url, name) as learning:
+        learning.until_more()
+        settle = cluster.begin_move(f"{{{name}}}", other)
+        wait_until(lambda: 503 in learning.statuses, PATIENCE_S)
+        settle()
+        learning.until_more()
+        learning.judge(other)
 
 
 @pytest.mark.slow
