@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Meta
 
-from hinged_service.events import MAX_VALUE
+from hinged_service.events import Event
 from hinged_service.files.record import BadRecord
 
 __all__ = ["PlainRows", "Role"]
 
 _KEPT_LABELS = 1024
 
-_Number = Annotated[float, Meta(ge=-MAX_VALUE, le=MAX_VALUE)]
-_decode = msgspec.json.Decoder(list[list[_Number]]).decode
+_decode = msgspec.json.Decoder(Event).decode_lines
 _encode = msgspec.json.encode
 
 
@@ -31,9 +29,9 @@ class Role(NamedTuple):
 class PlainRows:
     """Rows of which every feature is a number as JSON writes one.
 
-    A cell that is such a number goes into the JSON as it stands, many rows in one go. (30
-    columns: 4 µs a row instead of 11 by `csv`, `float` and an encoder.) All others are left to
-    those.
+    Such a cell goes into the JSON as it stands, and what is logged is what is learned. (30
+    columns: 6 µs a row instead of 15 by `csv`, `float` and an encoder.) All other rows are left
+    to those.
 
     Parameters
     ----------
@@ -63,17 +61,18 @@ class PlainRows:
         self._label, self._id = label, id
         self._delimiter = delimiter.encode()
         self._quote = b"\0" if quote is None else quote.encode()
-        self._labels: dict[bytes, tuple[Any, bytes]] = {}
+        self._labels: dict[bytes, bytes] = {}
         keys = [b",%b:" % _encode(name) for name in self._names]
         # key, cell, key, cell, …: the cells' places are filled for each row
         self._parts = [part for key in keys for part in (key, b"")]
         self._parts[0] = b'{"x":{' + keys[0][1:]
         self._parts += [b'},"y":', b"", *((b',"id":', b"") if id is not None else ()), b"}"]
 
-    def read(self, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes]] | None:
+    def read(self, lines: Sequence[bytes]) -> tuple[list[Event], list[bytes]] | None:
         """Return the events of some lines and their JSON; `None` if one of them is not plain."""
         whole = b"".join(lines)
-        if not whole.isascii() or self._quote in whole:
+        # Without quotation marks no cell can be more to JSON than one value.
+        if not whole.isascii() or b'"' in whole or self._quote in whole:
             return None
         whole = whole.replace(b"\r\n", b"\n")
         if b"\r" in whole:
@@ -81,52 +80,31 @@ class PlainRows:
         rows = [line.split(self._delimiter) for line in whole.removesuffix(b"\n").split(b"\n")]
         if set(map(len, rows)) != {self._columns}:
             return None
-        picked = list(map(self._pick, rows))
-        numbers = b"[[%b,0]]" % b",0],[".join(map(b",".join, picked))
-        if b"-0," in numbers:  # to JSON a whole number, which has no sign
-            return None
         try:
-            values = _decode(numbers)
-            if len(values) != len(lines) or set(map(len, values)) != {len(self._names) + 1}:
+            texts = self._texts(rows)
+            told = b"\n".join(texts)
+            if b":-0," in told or b":-0}" in told:  # to JSON a whole number, which has no sign
                 return None
-            labels = [self._label_of(row[self._label.at]) for row in rows]
-            ids = self._ids_of(rows)
+            events = _decode(told)
         except (msgspec.MsgspecError, BadRecord):
             return None
-        events: list[dict[str, Any]] = [
-            {"x": dict(zip(self._names, row, strict=False)), "y": y}  # without the 0 at its end
-            for row, (y, _) in zip(values, labels, strict=True)
-        ]
-        for event, name in zip(events, ids, strict=False):
-            event["id"] = name
-        return events, self._texts(picked, labels, ids)
+        return (events, texts) if len(events) == len(lines) else None
 
-    def _label_of(self, cell: bytes) -> tuple[Any, bytes]:
-        found = self._labels.get(cell)
-        if found is None:
-            y = self._label.read(cell.decode())
-            if len(self._labels) == _KEPT_LABELS:
-                self._labels.clear()
-            self._labels[cell] = found = y, _encode(y)
-        return found
-
-    def _ids_of(self, rows: Sequence[Sequence[bytes]]) -> list[str]:
-        if self._id is None:
-            return []
-        return [self._id.read(row[self._id.at].decode()) for row in rows]
-
-    def _texts(
-        self,
-        picked: Sequence[Sequence[bytes]],
-        labels: Sequence[tuple[Any, bytes]],
-        ids: Sequence[str],
-    ) -> list[bytes]:
-        parts, cells, label = self._parts, slice(1, 2 * len(self._names), 2), -4 if ids else -2
+    def _texts(self, rows: Sequence[Sequence[bytes]]) -> list[bytes]:
+        pick, parts, label, named = self._pick, self._parts, self._label.at, self._id
+        cells, told = slice(1, 2 * len(self._names), 2), 2 * len(self._names) + 1
         texts = []
-        for number, row in enumerate(picked):
-            parts[cells] = row
-            parts[label] = labels[number][1]
-            if ids:
-                parts[-2] = _encode(ids[number])
+        for row in rows:
+            parts[cells] = pick(row)
+            cell = row[label]
+            parts[told] = self._labels.get(cell) or self._label_of(cell)
+            if named is not None:
+                parts[-2] = _encode(named.read(row[named.at].decode()))
             texts.append(b"".join(parts))
         return texts
+
+    def _label_of(self, cell: bytes) -> bytes:
+        if len(self._labels) == _KEPT_LABELS:
+            self._labels.clear()
+        self._labels[cell] = text = _encode(self._label.read(cell.decode()))
+        return text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from hinged_service.events import Event
+
 __all__ = [
     "BLOCK_BYTES",
     "BLOCK_RECORDS",
@@ -64,8 +66,9 @@ class Block(NamedTuple):
     number
         The place of the first in the file.
     lines, events, errors, texts
-        Of each record what `Record` calls line, event, error and json. JSON without event and
-        error was not looked at yet: `hinged_service.files.ndjson.read` tells what it is.
+        Of each record what `Record` calls line, event, error and json. An event whose JSON was
+        read is decoded. JSON without event and error was not looked at yet:
+        `hinged_service.files.ndjson.read` tells what it is.
     bytes_read
         How much of the file has been read so far.
 
@@ -73,7 +76,7 @@ class Block(NamedTuple):
 
     number: int
     lines: Sequence[int | None]
-    events: Sequence[dict[str, Any] | None]
+    events: Sequence[dict[str, Any] | Event | None]
     errors: Sequence[str | None]
     texts: Sequence[bytes | None]
     bytes_read: int
@@ -82,7 +85,8 @@ class Block(NamedTuple):
         """Iterate over them one by one."""
         columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
         for number, (line, event, error, text) in enumerate(columns, self.number):
-            yield Record(number, line, event, error, self.bytes_read, text)
+            told = _told(event) if isinstance(event, Event) else event
+            yield Record(number, line, told, error, self.bytes_read, text)
 
 
 class Columns:
@@ -98,7 +102,7 @@ class Columns:
     def __init__(self, number: int) -> None:
         self._number = number
         self.lines: list[int | None] = []
-        self._events: list[dict[str, Any] | None] = []
+        self._events: list[dict[str, Any] | Event | None] = []
         self._errors: list[str | None] = []
         self._texts: list[bytes | None] = []
 
@@ -114,7 +118,7 @@ class Columns:
         self._errors.append(error)
         self._texts.append(None)
 
-    def add_all(self, last: int, events: Sequence[dict[str, Any]], texts: Sequence[bytes]) -> None:
+    def add_all(self, last: int, events: Sequence[Event], texts: Sequence[bytes]) -> None:
         """Add the events of consecutive lines, and their JSON."""
         self.lines += range(last - len(events) + 1, last + 1)
         self._events += events
@@ -124,6 +128,11 @@ class Columns:
     def block(self, bytes_read: int) -> Block:
         """Return it as it is now."""
         return Block(self._number, self.lines, self._events, self._errors, self._texts, bytes_read)
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """Return a decoded event as one that is not decoded."""
+    return {"x": event.x, "y": event.y} | ({} if event.id is None else {"id": event.id})
 
 
 def blocks_of(records: Iterable[Record]) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from hinged_service.events import Event
 from hinged_service.files import FileError, FileOptions, Source, open_source
 from hinged_service.files.ndjson import read
 from hinged_service.files.record import BadRecord, Block
@@ -128,13 +129,13 @@ def _each(block: Block) -> Sequence[Raw]:
 
 
 def _body(
-    line: int | None, event: dict[str, Any] | None, error: str | None, text: bytes | None
-) -> dict[str, Any] | Fault:
+    line: int | None, event: dict[str, Any] | Event | None, error: str | None, text: bytes | None
+) -> dict[str, Any] | bytes | Fault:
     try:
-        if event is not None:
+        if isinstance(event, dict):
             return event
-        if error is None and text is not None:
-            return read(text)
+        if text is not None:
+            return read(text) if event is None else text
     except BadRecord as fault:
         error = str(fault)
     return Fault("" if line is None else f"line {line}:", error or "is no event")

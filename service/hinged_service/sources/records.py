@@ -77,9 +77,9 @@ class Lot(NamedTuple):
     texts
         Their JSON, without white space around it; `None` where there is only the event.
     events
-        Mappings of which all is checked but what depends on the model: number and names of
-        features, the ranges of numbers, weight and id are right, and the JSON beside one says
-        the same, in numbers only. `None` altogether: the JSON was not looked at yet.
+        What they are: decoded from that JSON, or a mapping of which all is checked but what
+        depends on the model: number and names of features, the ranges of numbers, weight and
+        id are right. `None` altogether: the JSON was not looked at yet.
     each
         Returns them one by one: called if one of them is no event of the model.
     names
@@ -89,7 +89,7 @@ class Lot(NamedTuple):
 
     places: Sequence[str]
     texts: Sequence[bytes | None]
-    events: Sequence[dict[str, Any]] | None
+    events: Sequence[dict[str, Any] | Event] | None
     each: Callable[[], Sequence[Raw]]
     names: Sequence[str | None] | None = None
 
@@ -196,17 +196,21 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
 
 
 def _made(
-    fold: Fold, records: Sequence[dict[str, Any]], texts: Sequence[bytes | None]
+    fold: Fold, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
 ) -> tuple[list[Event], bytes] | None:
     """Return events of what was checked, and their JSON, which nobody has to read again."""
     kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
-    untold = [record.get("x") for record, text in zip(records, texts, strict=True) if not text]
-    if None in untold or not values.issuperset(
-        map(type, chain.from_iterable(x.values() for x in untold if x is not None))
+    made = [record for record in records if not isinstance(record, Event)]
+    features = [record.get("x") for record in made]
+    if None in features or not values.issuperset(
+        map(type, chain.from_iterable(x.values() for x in features if x is not None))
     ):
         return None
     events: list[Event] = []
     for record in records:
+        if isinstance(record, Event):
+            events.append(record)
+            continue
         weight = record.get("w", 1.0)
         if type(weight) is not float:
             return None
