@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hinged_service.appender import Appender, Fed
 from hinged_service.errors import ModelGone, SetAside, Unavailable
@@ -15,12 +16,14 @@ from hinged_service.sources.records import Batch, Lot, Raw, gather
 from hinged_service.sources.stopping import Stop
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Feeder", "Tally"]
+__all__ = ["Feeder", "Gathered", "Tally", "meanwhile"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
+_ROUNDS_TO_SEND = 4
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
@@ -77,6 +80,47 @@ class Tally:
                 self.learned += 1
                 self.mistakes += outcome[2]
         self.duplicates -= len(fed.refused)
+
+
+class Gathered(NamedTuple):
+    """Records that were read for a model, to be fed.
+
+    Parameters
+    ----------
+    uid
+        The model's.
+    records
+        The records.
+    batch
+        What they are to it.
+
+    """
+
+    uid: str
+    records: Sequence[Raw] | Lot
+    batch: Batch
+
+
+def _gathered(appender: Appender, records: Sequence[Raw] | Lot) -> Gathered:
+    return Gathered(appender.entry.uid, records, gather([appender.replica.fold], records))
+
+
+async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
+    """Return what both come to; the step is taken while the work waits for Redis.
+
+    A step that computes lets nobody else run: it begins when the work has had the rounds of the
+    loop that it needs to send its request.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        for _ in range(_ROUNDS_TO_SEND):
+            await asyncio.sleep(0)
+        found = await step()
+        return await task, found
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
 
 class Feeder:
@@ -140,7 +184,13 @@ class Feeder:
 
         return await self._patiently(ask)
 
-    async def feed(self, records: Sequence[Raw] | Lot, source: str, start: str, end: str) -> str:
+    async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
+        """Read consecutive records of a source for the model; raises as `fold`."""
+        return _gathered(await self._patiently(self._open), records)
+
+    async def feed(
+        self, records: Sequence[Raw] | Lot | Gathered, source: str, start: str, end: str
+    ) -> str:
         """Feed consecutive records of a source; raises as `fold`.
 
         Parameters
@@ -159,14 +209,18 @@ class Feeder:
         Where the source stands now. If that is not `end`, nothing was taken: go on from there.
 
         """
-        batch = gather([await self.fold()], records)
-        span = batch.span(source, start, end)
+        ready = records if isinstance(records, Gathered) else await self.gathered(records)
 
         async def send() -> Fed:
-            return await (await self._open()).feed(batch.events, batch.payload, span)
+            nonlocal ready
+            appender = await self._open()
+            if appender.entry.uid != ready.uid:  # made anew, it may take other events
+                ready = _gathered(appender, ready.records)
+            batch = ready.batch
+            return await appender.feed(batch.events, batch.payload, batch.span(source, start, end))
 
         fed = await self._patiently(send)
-        self.tally.note(batch, fed, taken=fed.offset == end)
+        self.tally.note(ready.batch, fed, taken=fed.offset == end)
         return fed.offset
 
     async def _open(self) -> Appender:

@@ -6,13 +6,13 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from hinged_service.events import Event
 from hinged_service.files import FileError, FileOptions, Source, open_source
 from hinged_service.files.ndjson import read
 from hinged_service.files.record import BadRecord, Block
-from hinged_service.sources.feeder import Feeder
+from hinged_service.sources.feeder import Feeder, Gathered, meanwhile
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.records import Fault, Lot, Raw
 from hinged_service.sources.runner import Failed
@@ -67,24 +67,27 @@ async def _bring(
     name, offset = await _place(source, restart, feeder)
     if offset:
         reporter.say(f"{source.name}: going on after its first {int(offset):,} records.")
-    waits = nullcontext if source.resumable else feeder.stop.blocking
     while True:
         reading = source.blocks(int(offset or 0))
-        while True:
-            with waits():
-                block, fault = _take(reading)
-            if fault is not None:
-                raise fault
-            if block is None:
-                return
+        taken = await _take(reading, source, feeder)
+        while (block := taken.block) is not None:
             end = str(block.number + len(block.texts))
-            now = await feeder.feed(_lot(block), name, offset, end)
+            sent = feeder.feed(taken.ready, name, offset, end)
+            if source.resumable:
+                now, following = await meanwhile(sent, partial(_take, reading, source, feeder))
+            else:  # it may not come for long, and nothing else is done until then
+                now, following = await sent, None
             if now != end:
                 offset = now
                 break
             offset = end
             reporter.show(before + block.bytes_read)
             feeder.stop.check()
+            taken = following or await _take(reading, source, feeder)
+        else:
+            if taken.fault is not None:
+                raise taken.fault
+            return
         reporter.say(f"{source.name}: somebody else brought it up to record {offset or 0}.")
 
 
@@ -103,12 +106,21 @@ async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, st
     return name, ""
 
 
-def _take(reading: Iterator[Block]) -> tuple[Block | None, FileError | None]:
-    """Return the next records, or what ends the file before its time."""
+class _Taken(NamedTuple):
+    """The next records, also as read for the model; or what ends the file, if before its time."""
+
+    block: Block | None
+    ready: Gathered | Sequence[Raw] = ()
+    fault: FileError | None = None
+
+
+async def _take(reading: Iterator[Block], source: Source, feeder: Feeder) -> _Taken:
     try:
-        return next(reading, None), None
+        with nullcontext() if source.resumable else feeder.stop.blocking():
+            block = next(reading, None)
     except FileError as error:
-        return None, error
+        return _Taken(None, fault=error)
+    return _Taken(block, await feeder.gathered(_lot(block)) if block is not None else ())
 
 
 def _lot(block: Block) -> Lot | Sequence[Raw]:
