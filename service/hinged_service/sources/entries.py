@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hinged_service.files.record import BadRecord
 from hinged_service.files.values import as_number
 from hinged_service.fold import Fold
-from hinged_service.sources.records import Fault, Raw
+from hinged_service.sources.records import Fault, Lot, Raw
 
 __all__ = ["Reading"]
 
@@ -35,6 +36,24 @@ class Reading:
     label: str | None = None
     weight: str | None = None
     text: frozenset[str] = frozenset()
+
+    def all(self, entries: Sequence[tuple[str, dict[bytes, bytes]]], fold: Fold) -> Lot | list[Raw]:
+        """Return entries as records of the model `fold`: as columns if each holds JSON."""
+
+        def each() -> list[Raw]:
+            return [self.raw(entry_id, fields, fold) for entry_id, fields in entries]
+
+        if self.event is None:
+            return each()
+        key, id_key = self.event.encode(), (self.id or "").encode()
+        texts = [fields.get(key) for _, fields in entries]
+        named = [fields.get(id_key) for _, fields in entries] if self.id is not None else []
+        try:
+            names = [None if name is None else name.decode() for name in named]
+        except UnicodeDecodeError:
+            return each()
+        places = [entry_id for entry_id, _ in entries]
+        return each() if None in texts else Lot(places, texts, None, each, names)
 
     def raw(self, entry_id: str, fields: dict[bytes, bytes], fold: Fold) -> Raw:
         """Return an entry as a record of the model `fold`."""

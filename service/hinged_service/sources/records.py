@@ -83,7 +83,7 @@ class Lot(NamedTuple):
     each
         Returns them one by one: called if one of them is no event of the model.
     names
-        Ids that the source carries beside the events, if any.
+        Ids that the source carries beside the events; none at all if it never does.
 
     """
 
@@ -91,7 +91,7 @@ class Lot(NamedTuple):
     texts: Sequence[bytes | None]
     events: Sequence[dict[str, Any] | Event] | None
     each: Callable[[], Sequence[Raw]]
-    names: Sequence[str | None] | None = None
+    names: Sequence[str | None] = ()
 
 
 class Batch(NamedTuple):
@@ -184,7 +184,7 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
         return None
     # Each by itself: joined, two halves of an event would be one.
     events: list[Event] = list(map(_decode_mixed if fold.takes_mixed else _decode_numbers, texts))
-    if lot.names is not None and any(name is not None for name in lot.names):
+    if any(name is not None for name in lot.names):
         parts = []
         for event, text, name in zip(events, texts, lot.names, strict=True):
             named = (event, text) if name is None else _named(event, text, name)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.sources.entries import Reading
-from hinged_service.sources.feeder import Feeder
+from hinged_service.sources.feeder import Feeder, Gathered, meanwhile
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.records import Fault, Raw
-from hinged_service.store.foreign import ForeignStream, NoGroup, Pending
+from hinged_service.store.foreign import Entry, ForeignStream, NoGroup, Pending
 
 __all__ = ["Begin", "Rules", "bring_stream"]
 
@@ -179,8 +180,48 @@ class _Reader:
                 return self._rules.drain and self._after == after
         elif await stream.between(after, f"({entries[0][0]}", 1):
             return False  # another reader holds what comes before
-        await self._feed(entries)
+        await self._flow(entries)
         return False
+
+    async def _flow(self, entries: list[Entry]) -> None:
+        """Feed new entries; read on meanwhile, for as long as this reader holds the stream."""
+        done: list[str] = []
+        ready = await self._ready(entries)
+        while True:
+            end = entries[-1][0]
+            sent = self._feeder.feed(ready, self._rules.source, self._offset, end)
+            now, (entries_after, ready_after) = await meanwhile(
+                sent, partial(self._following, done, end)
+            )
+            if now != end:
+                await self.resume()
+                return
+            self._offset = end
+            done += [entry_id for entry_id, _ in entries]
+            if ready_after is None:
+                break
+            entries, ready = entries_after, ready_after
+            self.reporter.show()
+            await self._check()
+        await self._stream.done(done)
+
+    async def _following(self, done: list[str], end: str) -> tuple[list[Entry], Gathered | None]:
+        """Return what follows a batch that is being fed, also as read for the model.
+
+        Should the source be away, the next turn meets that.
+        """
+        if self._feeder.stop.signal is not None:
+            return [], None
+        try:
+            entries = await self._stream.following(done, end, _BATCH)
+        except (NoGroup, Unavailable):
+            return [], None
+        done.clear()
+        return entries, await self._ready(entries) if entries else None
+
+    async def _ready(self, entries: list[Entry]) -> Gathered:
+        fold = await self._feeder.fold()
+        return await self._feeder.gathered(self._rules.reading.all(entries, fold))
 
     async def _go_over(self, pending: list[Pending]) -> None:
         """Feed from the first pending entry on, up to what another reader is busy with."""
@@ -224,9 +265,7 @@ class _Reader:
             bad, entries = {suspect.id: Fault("", why)}, []
         await self._feed(entries, bad)
 
-    async def _feed(
-        self, entries: list[tuple[str, dict[bytes, bytes]]], bad: dict[str, Fault] | None = None
-    ) -> None:
+    async def _feed(self, entries: list[Entry], bad: dict[str, Fault] | None = None) -> None:
         fold = await self._feeder.fold()
         records = [self._rules.reading.raw(entry_id, f, fold) for entry_id, f in entries]
         if bad:
