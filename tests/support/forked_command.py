@@ -21,17 +21,28 @@ __all__ = ["ForkedCommand"]
 
 
 class ForkedCommand:
-    """One run of `hinged`; with `session`, in a session of its own."""
+    """One run of `hinged`.
+
+    With `session` it is in a session of its own. A `quiet` one has no pipes: what it
+    prints is dropped, what it logs goes where the tests' own errors go.
+    """
 
     def __init__(
-        self, arguments: Sequence[str], environment: dict[str, str], session: bool = False
+        self,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        session: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._arguments = list(arguments)
         stdout, theirs_out = processes.Pipe(duplex=False)
         stderr, theirs_err = processes.Pipe(duplex=False)
         self._process = processes.Process(
             target=_run,
-            args=(self._arguments, environment, str(Path.cwd()), session, theirs_out, theirs_err),
+            args=(
+                *(self._arguments, environment, str(Path.cwd()), session),
+                *((None, None) if quiet else (theirs_out, theirs_err)),
+            ),
         )
         with fresh(), theirs_out, theirs_err:
             self._process.start()
@@ -105,13 +116,18 @@ def _run(
     environment: dict[str, str],
     cwd: str,
     session: bool,
-    out: Connection,
-    err: Connection,
+    out: Connection | None,
+    err: Connection | None,
 ) -> None:
     if session:
         os.setsid()
-    for number, pipe in ((1, out), (2, err)):
-        os.dup2(pipe.fileno(), number)
-        pipe.close()
+    if out is None or err is None:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.close(nothing)
+    else:
+        for number, pipe in ((1, out), (2, err)):
+            os.dup2(pipe.fileno(), number)
+            pipe.close()
     os.chdir(cwd)
     enter(arguments, environment)

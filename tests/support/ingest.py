@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import hinged
+from tests.support.forked_command import ForkedCommand
 
 Event = dict[str, Any]
 
@@ -35,17 +36,23 @@ def learned(rows: Sequence[Event]) -> dict[str, float]:
 
 
 class Ingest:
-    """A `hinged ingest …` process."""
+    """A `hinged ingest …` process; a `whole` one does all that a start takes."""
 
-    def __init__(self, *words: str, redis_url: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "hinged_service.cli", "ingest", *words, "--json"],
-            env=os.environ | {"HINGED_REDIS_URL": redis_url},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, *words: str, redis_url: str, whole: bool = False) -> None:
+        arguments = ["ingest", *words, "--json"]
+        environment = os.environ | {"HINGED_REDIS_URL": redis_url}
+        self.process: subprocess.Popen[str] | ForkedCommand
+        if whole:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "hinged_service.cli", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            self.process = ForkedCommand(arguments, environment)
 
     def kill(self) -> None:
         """Kill it hard."""
@@ -55,7 +62,7 @@ class Ingest:
     def end(self, timeout_s: float = 120) -> tuple[int, dict[str, Any], str]:
         """Wait for its end; return exit code, summary, and what it told."""
         out, told = self.process.communicate(timeout=timeout_s)
-        return self.process.returncode, json.loads(out or "{}"), told
+        return self.process.wait(), json.loads(out or "{}"), told
 
 
 def kill_often(

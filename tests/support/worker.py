@@ -10,6 +10,7 @@ import time
 
 import httpx
 
+from tests.support.forked_command import ForkedCommand
 from tests.support.patience import PATIENT
 from tests.support.redis_server import free_port
 
@@ -21,7 +22,7 @@ class Worker:
         self.port = free_port()
         self._environment = {f"HINGED_{k.upper()}": str(v) for k, v in (PATIENT | settings).items()}
         self._environment["HINGED_REDIS_URL"] = redis_url
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedCommand | None = None
 
     @property
     def url(self) -> str:

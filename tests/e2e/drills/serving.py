@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from hinged_service.settings import Settings
+from tests.support.forked_command import ForkedCommand
 from tests.support.patience import PATIENT
 from tests.support.processes import PROC
 from tests.support.worker import Worker
@@ -36,18 +37,20 @@ class Serving(Worker):
         usual = {name: Settings.model_fields[name].default for name in PATIENT}
         super().__init__(redis_url, **(usual | _BUSY | _KEEP_ALL | settings))
         self._workers = workers
-        self._environment |= dict(variables or {})
+        self._variables = dict(variables or {})
 
     def start(self, wait: bool = True) -> None:
         """Start it; wait until it answers."""
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "hinged_service.cli", "serve"),
-                *("--port", str(self.port), "--workers", str(self._workers)),
-            ],
-            env=os.environ | self._environment,
-            stdout=subprocess.DEVNULL,
-        )
+        arguments = ["serve", "--port", str(self.port), "--workers", str(self._workers)]
+        environment = os.environ | self._environment | self._variables
+        if self._variables:  # some of them tell the loader of programs something
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "hinged_service.cli", *arguments],
+                env=environment,
+                stdout=subprocess.DEVNULL,
+            )
+        else:
+            self._process = ForkedCommand(arguments, environment, quiet=True)
         if wait:
             self.wait_until_alive()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from river import linear_model
 
 from tests.service.custom.pipelines import BUILDS, SIZES, mails
+from tests.support.forked_command import ForkedCommand
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -75,23 +74,17 @@ def learn(client: httpx.Client, path: str, x: Any, y: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def other_process(url: str, models: str) -> Iterator[httpx.Client]:
     """A worker that is another process."""
-    command = ["-m", "hinged_service.cli", "serve", "--port", "0", "--models", models]
-    with subprocess.Popen(
-        [sys.executable, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "HINGED_REDIS_URL": url},
-    ) as process:
-        try:
-            assert process.stdout is not None
-            address = re.search(r"http://\S+", process.stdout.readline())
-            assert address is not None
-            with httpx.Client(base_url=address[0], timeout=30, trust_env=False) as client:
-                wait_until(lambda: ready(client), 60)
-                yield client
-        finally:
-            process.terminate()
+    command = ["serve", "--port", "0", "--models", models]
+    process = ForkedCommand(command, {**os.environ, "HINGED_REDIS_URL": url})
+    try:
+        address = re.search(r"http://\S+", process.stdout.readline())
+        assert address is not None
+        with httpx.Client(base_url=address[0], timeout=30, trust_env=False) as client:
+            wait_until(lambda: ready(client), 60)
+            yield client
+    finally:
+        process.terminate()
+        process.communicate()
 
 
 def ready(client: httpx.Client) -> bool:

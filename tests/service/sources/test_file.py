@@ -91,7 +91,9 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
     path = tmp_path / "d.ndjson"
     path.write_text("\r\n".join(lines))
     code, summary, told = Ingest(
-        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
+        *("file", str(path), "--model", "m", "--learner", "perceptron"),
+        redis_url=redis_url,
+        whole=True,
     ).end()
     assert code == 0, told
     assert (summary["learned"], summary["dead"], summary["records"]) == (20, 3, 23)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from tests.support.forked_command import ForkedCommand
 from tests.support.patience import PATIENT
 from tests.support.processes import gone, wait_until, with_variable
 
@@ -16,21 +17,24 @@ _HINGED = "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli import ma
 
 
 class Serving:
-    """One run of it on a free port."""
+    """One run of it on a free port; a `whole` one does all that a start takes."""
 
-    def __init__(self, redis_url: str, workers: int, mark: str) -> None:
+    def __init__(self, redis_url: str, workers: int, mark: str, whole: bool = False) -> None:
         self._mark = mark
         settings = {f"HINGED_{k.upper()}": str(v) for k, v in PATIENT.items()}
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-c", _HINGED, "serve", "--port", "0"),
-                *("--workers", str(workers), "--redis-url", redis_url),
-            ],
-            env=os.environ | settings | {"HINGED_TEST_MARK": mark},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        arguments = ["serve", "--port", "0", "--workers", str(workers), "--redis-url", redis_url]
+        environment = os.environ | settings | {"HINGED_TEST_MARK": mark}
+        self.process: subprocess.Popen[str] | ForkedCommand
+        if whole:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _HINGED, *arguments],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            self.process = ForkedCommand(arguments, environment)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().split("http://")[1].split(" ")[0]
         self.url = f"http://{self.url}"
@@ -66,7 +70,7 @@ class Serving:
         """Wait until it and all its workers are gone; return its exit code and what it said."""
         _, said = self.process.communicate(timeout=60)
         wait_until(lambda: all(map(gone, with_variable("HINGED_TEST_MARK", self._mark))), 30)
-        return self.process.returncode, said
+        return self.process.wait(), said
 
     def kill(self) -> None:
         """Leave nothing behind."""

@@ -20,7 +20,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
-Serve = Callable[[int], Serving]
+Serve = Callable[..., Serving]
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def serve(redis_url: str) -> Iterator[Serve]:
     """Start `hinged serve` with so many workers."""
     started: list[Serving] = []
 
-    def start(workers: int) -> Serving:
-        started.append(Serving(redis_url, workers, uuid.uuid4().hex))
+    def start(workers: int, whole: bool = False) -> Serving:
+        started.append(Serving(redis_url, workers, uuid.uuid4().hex, whole))
         httpx.put(f"{started[-1].url}/v1/models/m", json=SPEC, timeout=30).raise_for_status()
         return started[-1]
 
@@ -77,7 +77,7 @@ def _events(serving: Serving) -> int:
 
 @pytest.mark.parametrize(("workers", "second"), [(1, signal.SIGTERM), (2, signal.SIGTERM)])
 def test_a_second_signal_hurries(serve: Serve, workers: int, second: signal.Signals) -> None:
-    serving = serve(workers)
+    serving = serve(workers, whole=workers == 2)
     with unended_call(serving.port, "/v1/models/m/learn"):
         serving.tell()
         wait_until(lambda: not serving.accepts(), 30)
