@@ -63,6 +63,12 @@ def events(draw: st.DrawFn) -> Event:
     return event
 
 
+few_ids = st.lists(
+    st.builds(lambda *parts: event_of(*parts), st.integers(0, 5), number), min_size=2, max_size=5
+)
+"""Events of few ids, so that they come again, also with another content."""
+
+
 def event_of(name: int, variant: int) -> Event:
     """Return one of the contents that an id may have: mostly the first."""
     variant = max(0, variant - 2)
@@ -245,6 +251,13 @@ class Engine(RuleBasedStateMachine):
         self.sync()
         assert fresh <= set(self.past.ids), "what was acknowledged is not in the log"
 
+    @rule(which=st.integers(0, 1), at=st.integers(0, 2), batch=few_ids)
+    def learn_again(self, which: int, at: int, batch: list[Event]) -> None:
+        """Learn what was learned before, and more, by a model that is there."""
+        there = sorted(self.past.doubles)
+        if there:
+            self.learn(which, there[at % len(there)], batch)
+
     def _contents(self) -> dict[str, tuple[int, Any]]:
         """Return which content counts or waits under an id."""
         return self.past.counted
@@ -414,6 +427,27 @@ class Engine(RuleBasedStateMachine):
         self.server.set_back(self.folder / "copy")
         self.past = self.copied.copy()
         self.sync()
+
+    @rule(
+        which=st.integers(0, 1),
+        at=st.integers(0, 2),
+        lost=st.lists(events(), min_size=1, max_size=3),
+        instead=st.lists(st.lists(events(), min_size=1, max_size=3), min_size=1, max_size=3),
+    )
+    def another_past(
+        self, which: int, at: int, lost: list[Event], instead: list[list[Event]]
+    ) -> None:
+        """Let one worker have learned what the log loses; the other goes on from before."""
+        there = sorted(self.past.doubles)
+        if not there:
+            return
+        name = there[at % len(there)]
+        self.replicas_are_the_plain_models()
+        self.copy_data()
+        self.learn(which, name, lost)
+        self.set_back()
+        for batch in instead:
+            self.learn(1 - which, name, batch)
 
     # What must hold
 

@@ -27,7 +27,7 @@ from hinged_service.events import (
 )
 from hinged_service.routes.tensors import Tensor, rows
 from tests.fuzz.budget import tries
-from tests.fuzz.damage import damaged_bytes, damaged_json, text_of
+from tests.fuzz.damage import ODD, damaged_bytes, damaged_json, text_of
 
 SEEDS = [
     b'{"x":{"a":1,"b":-2.5},"y":true,"id":"e1"}',
@@ -178,7 +178,16 @@ TENSORS = [
 ]
 
 
-@given(document=damaged_json(TENSORS), mixed=st.booleans())
+@st.composite
+def odd_tensors(draw: st.DrawFn) -> Any:
+    """Draw a tensor of any type with anything in it."""
+    kinds = [f"{kind}{bits}" for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)]
+    data = draw(st.lists(st.sampled_from(ODD), min_size=1, max_size=2))
+    datatype = draw(st.sampled_from([*kinds, "FP16", "FP32", "FP64", "BOOL", "BYTES"]))
+    return [{"name": "a", "shape": [len(data)], "datatype": datatype, "data": data}]
+
+
+@given(document=damaged_json(TENSORS) | odd_tensors(), mixed=st.booleans())
 @tries(300)
 def test_tensors_are_events_or_say_what_is_wrong(document: Any, mixed: bool) -> None:
     try:

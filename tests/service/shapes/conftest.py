@@ -156,10 +156,13 @@ def name() -> str:
 
 
 @pytest.fixture(scope="session")
-def workers(shaped: Shaped) -> Iterator[tuple[Service, Service]]:
-    """Two workers on that Redis, which save and forget quickly."""
+def workers(
+    shaped: Shaped, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, Service]]:
+    """Two workers on that Redis, which save and forget quickly and count together."""
     with ExitStack() as stack:
         quick: dict[str, Any] = {
+            "metrics_dir": tmp_path_factory.mktemp("metrics"),
             "snapshot_every_ms": 50,
             "housekeeping_ms": 50,
             "inbox_poll_ms": 20,

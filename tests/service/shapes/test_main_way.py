@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 import hinged
+from tests.service.observing.telling import scrape, until
 from tests.service.shapes.conftest import Shaped
 from tests.support.engine import event, leaked_keys
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
@@ -114,6 +115,24 @@ def test_many_callers_of_two_workers_lose_nothing(
             assert weights_at(client, name, position) == state
             about = client.get(f"/v1/models/{name}", params={"at_least": position}).json()
             assert (about["events"], about["mistakes"]) == (200, mistakes)
+
+
+def test_metrics_are_the_same_whichever_worker_is_asked(
+    workers: tuple[Service, Service], name: str
+) -> None:
+    def told(client: httpx.Client) -> float:
+        return scrape(client).value("hinged_events_total", model=name)
+
+    with workers[0].client() as one, workers[1].client() as two:
+        one.put(f"/v1/models/{name}", json=PERCEPTRON)
+        seen = 0.0
+        for number in range(30):
+            learn((one, two)[number % 2], name, event(number))
+            if number % 5 == 0:
+                before, seen = seen, told((two, one)[number // 5 % 2])
+                assert before <= seen <= number + 1
+        until(one, "", "hinged_events_total", 30, model=name)
+        assert [told((one, two)[turn % 2]) for turn in range(20)] == [30] * 20
 
 
 def test_the_inbox_is_a_door_too(
