@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -17,25 +19,87 @@ from tests.support.redis_server import RedisServer, server_binaries
 Event = tuple[dict[str, float], bool]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each of several processes begin with its share of the tests that hold up the others.
+
+    Those that run alone follow one another then, and none that is slow comes last,
+    when the other processes have nothing left to do. Each is given one stretch of the
+    tests at first, all stretches being of one length.
+    """
+    count = getattr(config, "workerinput", {}).get("workercount", 1)
+    if count == 1:
+        return
+
+    def rank(item: pytest.Item) -> int:
+        marks = ("alone", "slow")
+        return next((i for i, mark in enumerate(marks) if item.get_closest_marker(mark)), 2)
+
+    first = sorted((item for item in items if rank(item) < 2), key=rank)
+    rest = [item for item in items if rank(item) == 2]
+    left, ordered = len(items), []
+    for number in range(count):
+        begin = first[number::count]
+        share = max(left // (count - number), len(begin))
+        ordered += begin + rest[: share - len(begin)]
+        del rest[: share - len(begin)]
+        left -= share
+    items[:] = ordered + rest
+
+
+class _Machine:
+    """What all processes of the tests run on: one test has it alone, or many share it.
+
+    Whoever wants in passes a gate first, so that a test that waits to be alone
+    keeps newcomers out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def used(self, alone: bool) -> Iterator[IO[str]]:
+        with (self._folder / "machine").open("w") as machine:
+            self._enter(machine, alone)
+            yield machine
+
+    @contextlib.contextmanager
+    def alone(self, machine: IO[str]) -> Iterator[None]:
+        self._enter(machine, True)
+        yield
+        fcntl.flock(machine, fcntl.LOCK_SH)
+
+    def _enter(self, machine: IO[str], alone: bool) -> None:
+        with (self._folder / "gate").open("w") as gate:
+            if alone:  # so that two who wait to be alone do not wait for each other
+                fcntl.flock(machine, fcntl.LOCK_UN)
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+
+
+Alone = Callable[[], contextlib.AbstractContextManager[None]]
+
+
 @pytest.fixture(autouse=True)
 def _machine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """Let tests marked `alone` have the machine to themselves; all others share it.
-
-    They judge how long something takes. Whoever wants in passes a gate first, so
-    that a test that waits to be alone keeps newcomers out.
-    """
+) -> Iterator[Alone]:
+    """Let tests marked `alone` have the machine to themselves; all others share it."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        yield
+        yield contextlib.nullcontext
         return
-    folder = tmp_path_factory.getbasetemp().parent
-    alone = request.node.get_closest_marker("alone") is not None
-    with (folder / "gate").open("w") as gate, (folder / "machine").open("w") as machine:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        yield
+    machine = _Machine(tmp_path_factory.getbasetemp().parent)
+    with machine.used(request.node.get_closest_marker("alone") is not None) as used:
+        yield lambda: machine.alone(used)
+
+
+@pytest.fixture
+def alone(_machine: Alone) -> Alone:
+    """Return what gives a test the machine to itself for a while: `with alone(): …`.
+
+    A bound on time that is kept beside other tests is kept; one that is not may be
+    the fault of the others, so the test judges again without them.
+    """
+    return _machine
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import signal
 import threading
 import time
@@ -15,11 +16,19 @@ import pytest
 
 import hinged
 from tests.support.plain_fold import fold_log
+from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("impatient")]
+Test = Callable[..., None]
+
+
+def timed(test: Test) -> Test:
+    """Mark what judges how long something takes and the service waits; it runs alone."""
+    marked: Test = pytest.mark.alone(pytest.mark.usefixtures("impatient")(test))
+    return marked
+
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
 MODEL = "/v1/models/m"
@@ -84,6 +93,7 @@ def unavailable(call: Callable[[], httpx.Response]) -> None:
 
 
 @KINDS
+@timed
 def test_learning_pauses_predicting_goes_on_and_all_comes_back(outage: Outage, kind: str) -> None:
     with Service(outage.proxy.url) as service, service.client() as client:
         client.put(MODEL, json=PERCEPTRON)
@@ -137,6 +147,7 @@ def test_learning_pauses_predicting_goes_on_and_all_comes_back(outage: Outage, k
     assert sorted(folded.counted_ids) == ["before", "during", "many"]
 
 
+@timed
 def test_a_service_that_starts_before_its_redis_serves_when_it_comes(
     own_server: RedisServer,
 ) -> None:
@@ -155,6 +166,7 @@ def test_a_service_that_starts_before_its_redis_serves_when_it_comes(
         assert client.post(f"{MODEL}/learn", json=EVENT).status_code == 200
 
 
+@timed
 def test_a_full_redis_pauses_learning_only(own_server: RedisServer) -> None:
     with (
         Service(own_server.url) as service,
@@ -200,6 +212,11 @@ def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(
         assert (info["updates"], info["mistakes"]) == (60, 60)
 
 
+def _learned(client: httpx.Client, name: str, sign: float) -> bool:
+    event = {"x": {name: sign}, "y": True}
+    return client.post(f"/v1/models/{name}/learn", json=event).is_success
+
+
 def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None:
     proxy = Proxy(own_server.port)
     proxy.start()
@@ -211,12 +228,7 @@ def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None
     with Service(proxy.url, **settings, read_wait_ms=20) as service, service.client() as client:
         for name, sign in (("a", 1.0), ("b", -1.0)):
             client.put(f"/v1/models/{name}", json=PERCEPTRON)
-            for _ in range(20):
-                answer = client.post(
-                    f"/v1/models/{name}/learn", json={"x": {name: sign}, "y": True}
-                )
-                if answer.status_code == 200:
-                    break
+            wait_until(functools.partial(_learned, client, name, sign), 30)
         proxy.delay_s = 0.1
         for n in range(60):
             name, sign = ("b", -1.0) if n % 2 else ("a", 1.0)
@@ -229,6 +241,7 @@ def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None
     proxy.stop()
 
 
+@timed
 def test_more_models_than_connections_are_answered_in_time_while_redis_stands_still(
     own_server: RedisServer,
 ) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.forked_worker import ForkedWorker
 from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 SLOW = {
     "learner": {"type": "perceptron"},
@@ -83,7 +83,7 @@ def _account(client: httpx.Client, model: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_long_replay_lets_other_models_answer_and_survives_kills(own_server: RedisServer) -> None:
-    worker = Worker(own_server.url, snapshot_every_ms=200)
+    worker = ForkedWorker(own_server.url, snapshot_every_ms=200)
     worker.start()
     took: list[float] = []
     try:
@@ -118,7 +118,7 @@ def test_a_long_replay_lets_other_models_answer_and_survives_kills(own_server: R
 
 
 def test_closing_does_not_wait_for_a_replay(own_server: RedisServer) -> None:
-    worker = Worker(own_server.url)
+    worker = ForkedWorker(own_server.url)
     worker.start()
     try:
         with httpx.Client(base_url=worker.url, timeout=30) as client:

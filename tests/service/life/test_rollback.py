@@ -7,8 +7,9 @@ import time
 import httpx
 import pytest
 
+from tests.conftest import Alone
+from tests.support.forked_worker import ForkedWorker
 from tests.support.redis_server import RedisServer
-from tests.support.worker import Worker
 
 WEIGHTS = 100_000
 BOUND_S = 3.0
@@ -57,11 +58,10 @@ def _rolled_back_s(clients: Clients, turn: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_a_rollback_of_100_000_weights_takes_effect_on_all_workers(
-    own_server: RedisServer,
+    own_server: RedisServer, alone: Alone
 ) -> None:
-    workers = [Worker(own_server.url) for _ in range(3)]
+    workers = [ForkedWorker(own_server.url) for _ in range(3)]
     for worker in workers:
         worker.start(wait=False)
     clients = [httpx.Client(base_url=worker.url, timeout=30) for worker in workers]
@@ -73,6 +73,9 @@ def test_a_rollback_of_100_000_weights_takes_effect_on_all_workers(
         for first in range(0, WEIGHTS, 10_000):
             _learn(clients[0], first, True)
         took = [_rolled_back_s(clients, turn) for turn in range(3)]
+        if min(took) >= BOUND_S:
+            with alone():
+                took = [_rolled_back_s(clients, turn) for turn in range(3, 6)]
     finally:
         for client in clients:
             client.close()
