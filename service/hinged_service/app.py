@@ -85,7 +85,7 @@ class _Service(FastAPI):
             await self._admitted(scope, receive, send)
             return
         # What `_admitted` does, without its layers: they tell in the time of a prediction.
-        began_s, held = perf_counter(), self.room.enter(scope)
+        began_s, held = perf_counter(), self.room.held(scope)
         try:
             status, at_s = await call(scope, receive, send)
             observer.answered("POST", call.path, status, at_s - began_s)

@@ -20,7 +20,6 @@ __all__ = ["GATHER_BYTES", "Fed", "Learned", "Queue", "Waiting", "callers", "joi
 
 GATHER_BYTES = 2**20
 """A batch is not gathered beyond so many bytes of JSON."""
-_ANONYMOUS = logs.Caller(1)
 
 
 class Learned(NamedTuple):
@@ -152,8 +151,9 @@ class Queue:
             if events > self._settings.max_batch_events or size > GATHER_BYTES:
                 break
             taken.append(self._waiting.popleft())
-        self._events -= sum(len(w.events) for w in taken)
-        self.bytes -= sum(len(w.payload) for w in taken)
+        for waiting in taken:
+            self._events -= len(waiting.events)
+            self.bytes -= len(waiting.payload)
         return taken
 
 
@@ -184,13 +184,8 @@ def callers(taken: list[Waiting]) -> list[logs.Caller]:
         count = len(waiting.events)
         if not waiting.each:
             callers.append(logs.Caller(count, waiting.marks))
-        elif not waiting.marks:
-            callers += [_ANONYMOUS] * count
-        else:
-            marks = {part[0]: (0, *part[1:]) for part in waiting.marks}
-            callers += [
-                logs.Caller(1, (marks[i],)) if i in marks else _ANONYMOUS for i in range(count)
-            ]
+        elif count:
+            callers += logs.apart(count, waiting.marks)
     return callers
 
 

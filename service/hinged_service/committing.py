@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -217,7 +217,7 @@ class Committer:
         total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
         return self.replica.log_bytes / total if total else 0.0
 
-    async def learn(self, events: list[Event], payload: Json) -> Learned:
+    def learn(self, events: list[Event], payload: Json) -> Coroutine[Any, Any, Learned]:
         """Append the events to the log and return what they did.
 
         Parameters
@@ -240,8 +240,7 @@ class Committer:
             same ones with ids may be sent again.
 
         """
-        learned: Learned = await self._queued(events, payload, each=False)
-        return learned
+        return self._queued(events, payload, each=False)
 
     async def learn_each(self, events: list[Event], payload: Json) -> Fed:
         """Append the events, each by itself: one that is refused does not keep out the others.
@@ -277,8 +276,8 @@ class Committer:
 
     def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
         marks = [mark(i, event) for i, event in enumerate(events) if event.id is not None]
-        if not self.keeps and any(kind for _, kind, _, _ in marks):
-            self.keeps = True
+        if marks and not self.keeps:
+            self.keeps = any(kind for _, kind, _, _ in marks)
         return marks
 
     async def feed(self, events: list[Event], payload: Json, span: logs.Span) -> Fed:
@@ -372,7 +371,7 @@ class Committer:
 
     def staleness_s(self) -> float | None:
         """Return the replica's age in seconds if it is older than allowed, else `None`."""
-        age_s = self.age_s()
+        age_s = self._loop.time() - self.fresh_at_s
         return age_s if age_s > self._staleness_s else None
 
     async def reach(self, position: Position) -> None:
@@ -419,10 +418,10 @@ class Committer:
         while self._queue or self._readers:
             if self._queue:
                 taken = self._queue.take()
-                started_s = self._loop.time()
+                began_s = perf_counter()  # the loop's clock stands still between its rounds
                 await self._guarded(self._commit(taken), [w.fail for w in taken])
                 if self._queue:
-                    await self._gather(self._loop.time() - started_s)
+                    await self._gather(perf_counter() - began_s)
             else:
                 readers, self._readers = self._readers, []
                 if await self._guarded(self._read_all(), [_failer(r) for r in readers]):
@@ -597,7 +596,9 @@ class Committer:
                 why = ((i, reply.refused.get(caller + i)) for i in range(count))
                 refused = {i: refusal(*found) for i, found in why if found is not None}
             mine = [None] * count if outcomes is None else outcomes[first : first + count]
-            early = frozenset(i - first for i in reply.early if first <= i < first + count)
+            early = reply.early
+            if early:
+                early = frozenset(i - first for i in early if first <= i < first + count)
             learned = Learned(own, mine, early)
             if not waiting.each and caller in reply.refused:
                 waiting.fail(refusal(*reply.refused[caller]))

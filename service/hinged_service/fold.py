@@ -117,6 +117,8 @@ class Fold:
         Whether the model only predicts.
     detections, detected
         The last drifts found; how many there were.
+    takes_mixed, may_refuse
+        As in the spec.
     replaced
         Whether other weights took the place of those that were tracked; whoever
         saves them resets it.
@@ -125,6 +127,7 @@ class Fold:
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
+        self.takes_mixed, self.may_refuse = spec.takes_mixed, spec.may_refuse
         self._multiclass = spec.multiclass
         self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
@@ -157,11 +160,6 @@ class Fold:
         self.learner = learner
         self.answers = answers_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
-
-    @property
-    def takes_mixed(self) -> bool:
-        """Whether features may be text, booleans or missing."""
-        return self._spec.takes_mixed
 
     def learn_all(
         self,
@@ -349,7 +347,7 @@ class Fold:
         try:
             if event.w != 1.0:
                 self.learner.check_weight(event.w)
-            if self._spec.may_refuse and not is_label(event):
+            if self.may_refuse and not is_label(event):
                 self.predict(event.x)
         except hinged.InvalidEvent as error:
             return Refused(error.field, error.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ VECTORS = (
 learn, and what averaging, pocket, AROW, AdaGrad and lazy penalties keep beside them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamKeys:
     """The keys of one stream.
 
@@ -39,7 +40,7 @@ class StreamKeys:
     def _key(self, kind: str) -> str:
         return f"hinged:{{{self.stream}}}:{kind}"
 
-    @property
+    @functools.cached_property
     def meta(self) -> str:
         """Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters.
 
@@ -47,52 +48,52 @@ class StreamKeys:
         """
         return self._key("meta")
 
-    @property
+    @functools.cached_property
     def log(self) -> str:
         """Stream: the labelled events, in the order in which they count."""
         return self._key("log")
 
-    @property
+    @functools.cached_property
     def followers(self) -> str:
         """Hash: model uid to position and chain of its snapshot."""
         return self._key("followers")
 
-    @property
+    @functools.cached_property
     def producers(self) -> str:
         """Hash: producer to its last batch and the answer it got."""
         return self._key("producers")
 
-    @property
+    @functools.cached_property
     def seen(self) -> tuple[str, str]:
         """Two hashes, by generation: event id to digest of its content."""
         return self._key("seen:0"), self._key("seen:1")
 
-    @property
+    @functools.cached_property
     def aliases(self) -> str:
         """Hash: alias to the uid of the model that it means, with the decisions made."""
         return self._key("aliases")
 
-    @property
+    @functools.cached_property
     def pending(self) -> tuple[str, ...]:
         """Eight hashes, the slots of a ring: id to a prediction that waits for its label."""
         return tuple(self._key(f"pending:{slot}") for slot in range(8))
 
-    @property
+    @functools.cached_property
     def offsets(self) -> str:
         """Hash: a source outside to the offset of what it is to bring next."""
         return self._key("offsets")
 
-    @property
+    @functools.cached_property
     def inbox(self) -> str:
         """Stream: events from anybody, on their way to the log; trimmed behind what was taken."""
         return self._key("inbox")
 
-    @property
+    @functools.cached_property
     def dead(self) -> str:
         """Stream, the last 10,000: source, offset, reason and beginning of records refused."""
         return self._key("dead")
 
-    @property
+    @functools.cached_property
     def checkpoints(self) -> str:
         """Hash: checkpoint uid to what it is of; and `name:` with its name to its uid."""
         return self._key("checkpoints")

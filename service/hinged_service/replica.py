@@ -311,13 +311,12 @@ class Replica:
 
     def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
         """Tell whether a snapshot should be taken now."""
-        if self.between or self.is_saved():
-            return False
-        return (
+        due = (
             self._unsaved_events >= every_events
             or now_s - self._unsaved_since_s >= every_s
             or self.changed_names() >= every_names
         )
+        return due and not (self.between or self.is_saved())
 
     def unsaved_s(self, now_s: float) -> float:
         """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""

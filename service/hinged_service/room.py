@@ -66,6 +66,10 @@ class Room:
                 "allows; nothing of this one was taken.",
                 retry_after_s=1,
             )
+        return self.held(scope)
+
+    def held(self, scope: Scope) -> Held:
+        """Begin a request without asking whether there is room."""
         self.requests += 1
         held = scope[_HELD] = Held(self)
         return held

@@ -176,7 +176,13 @@ class Call:
                 check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
-            status, headers, answer = 200, _JSON, await self._on_model(name, body, scope)
+            appender = self.host.live(name) or await self.host.open(name)
+            status, headers = 200, _JSON
+            try:
+                answer = await self._answer(appender, body, scope)
+            except ModelGone:
+                self.host.forget(name, appender)
+                answer = await self._answer(await self.host.open(name), body, scope)
         except ServiceError as error:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
@@ -186,15 +192,6 @@ class Call:
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
         await send({"type": "http.response.body", "body": answer})
         return status, at_s
-
-    async def _on_model(self, name: str, body: bytes, scope: Scope) -> bytes:
-        appender = self.host.live(name) or await self.host.open(name)
-        try:
-            return await self._answer(appender, body, scope)
-        except ModelGone:
-            self.host.forget(name, appender)
-        appender = await self.host.open(name)
-        return await self._answer(appender, body, scope)
 
 
 class Predicting(Call):
@@ -206,22 +203,27 @@ class Predicting(Call):
         await predict_lines(self.host, self._settings, scope, receive, send)
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        spec = appender.entry.spec
-        questions, many = parse_questions(body, self._max_events, spec.takes_mixed)
-        await appender.freshen()
-        position = at_least(scope)
-        if position is not None:
+        takes_mixed = appender.replica.fold.takes_mixed
+        questions, many = parse_questions(body, self._max_events, takes_mixed)
+        stale_s = appender.staleness_s()
+        if stale_s is not None:
+            await appender.freshen()
+            stale_s = appender.staleness_s()
+        if scope["query_string"] and (position := at_least(scope)) is not None:
             await appender.reach(position)
+            stale_s = appender.staleness_s()
         replica = appender.replica
-        at, stale_s = str(replica.position), appender.staleness_s()
-        if spec.may_refuse:
-            found = _predictions(replica.fold, questions, many)
+        fold, at = replica.fold, str(replica.position)
+        if fold.may_refuse:
+            found = _predictions(fold, questions, many)
             answers = [Predicted(*prediction, at, stale_s) for prediction in found]
         else:
-            predict = replica.fold.answers.predict
+            predict = fold.answers.predict
             answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
-        if any(question.id is not None for question in questions):
-            await _kept(appender, questions, answers, many)
+        for question in questions:
+            if question.id is not None:
+                await _kept(appender, questions, answers, many)
+                break
         return _encode(answers if many else answers[0])
 
 
@@ -234,26 +236,18 @@ class Learning(Call):
         await learn_lines(self.host, self._settings, scope, receive, send)
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+        fold, many = appender.replica.fold, True
         try:
-            return await self._learned(appender, body)
-        except ServiceError as error:
-            if not error.logged:
-                note_refused(appender, error.status)
-            raise
-
-    async def _learned(self, appender: Appender, body: bytes) -> bytes:
-        spec = appender.entry.spec
-        events, payload, many = parse_events(body, self._max_events, spec.takes_mixed)
-        fold = appender.replica.fold
-        faults = faults_of(events, fold, spec.may_refuse)
-        if faults:
-            raise _refusal(faults, many, logged=False)
-        if not events:
-            return b"[]"
-        try:
+            events, payload, many = parse_events(body, self._max_events, fold.takes_mixed)
+            if faults := faults_of(events, fold, fold.may_refuse):
+                raise _refusal(faults, many, logged=False)
+            if not events:
+                return b"[]"
             learned = await appender.learn(events, payload)
-        except (Conflict, NotFound, Expired) as refused:
-            _unindexed(refused, many)
+        except ServiceError as error:
+            note_refused(appender, error.status)
+            if isinstance(error, (Conflict, NotFound, Expired)):
+                _unindexed(error, many)
             raise
         late = [(i, r) for i, r in enumerate(learned.outcomes) if type(r) is Refused]
         if late:
