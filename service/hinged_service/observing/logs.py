@@ -14,7 +14,7 @@ from hinged_service.errors import StartupError
 from hinged_service.observing.requests import current, request_id
 from hinged_service.settings import Settings
 
-__all__ = ["JsonLines", "Rarely", "ShortStartupErrors", "log_config"]
+__all__ = ["JsonLines", "RareWarnings", "Rarely", "ShortStartupErrors", "log_config"]
 
 _MODEL_CHARS = 256
 _RARELY_S = 60.0
@@ -82,13 +82,23 @@ class Rarely(logging.Filter):
         return True
 
 
+class RareWarnings(Rarely):
+    """Lets warnings of one kind pass once a minute: whoever sends what is no HTTP does it again."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let a record pass unless it is a warning like one within the last minute."""
+        return record.levelno != logging.WARNING or super().filter(record)
+
+
 def log_config(settings: Settings) -> dict[str, Any]:
     """Return the set-up of logging, as `logging.config.dictConfig` takes it."""
     config: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
     config["filters"] = {
         "short": {"()": f"{__name__}.{ShortStartupErrors.__name__}"},
         "rarely": {"()": f"{__name__}.{Rarely.__name__}"},
+        "rare warnings": {"()": f"{__name__}.{RareWarnings.__name__}"},
     }
+    config["loggers"]["uvicorn.error"]["filters"] = ["rare warnings"]
     config["handlers"]["default"]["filters"] = ["short"]
     config["handlers"]["traces"] = {**config["handlers"]["default"], "filters": ["rarely"]}
     if settings.log_format == "json":

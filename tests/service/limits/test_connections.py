@@ -168,13 +168,16 @@ def used_for(port: int, seconds: float) -> bool:
     return True
 
 
-def test_hinged_serve_has_these_bounds_and_may_open_many_files(own_server: RedisServer) -> None:
+def test_hinged_serve_has_these_bounds_and_may_open_many_files(
+    own_server: RedisServer, tmp_path: Path
+) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    log = (tmp_path / "log").open("w")
     serving = subprocess.Popen(
         [sys.executable, "-m", "hinged_service.cli", "serve", "--port", "0"],
         env=os.environ | {"HINGED_REDIS_URL": own_server.url},
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, most)),
     )
@@ -185,6 +188,9 @@ def test_hinged_serve_has_these_bounds_and_may_open_many_files(own_server: Redis
         port = int(found[1])
         wait_until(lambda: listens(port), 60)
         assert cut_off(port, b"GET / HTTP/1.1\r\nx-endless: ", b"x" * 4096)
+        for _ in range(20):
+            assert send_raw(port, b"no HTTP\r\n\r\n").status == 400
+        assert (tmp_path / "log").read_text().count("Invalid HTTP request") == 1
         limits = Path(f"/proc/{serving.pid}/limits").read_text()
         allowed = re.search(r"Max open files +(\d+)", limits)
         assert allowed is not None
@@ -192,3 +198,4 @@ def test_hinged_serve_has_these_bounds_and_may_open_many_files(own_server: Redis
     finally:
         serving.terminate()
         serving.communicate(timeout=30)
+        log.close()
