@@ -13,7 +13,8 @@
 --      8 callers (msgpack): per caller [number of events, marks]; marks is a flat list of
 --        (index in the caller's events, kind, event id, digest), or absent. Kind 0: an event;
 --        digest: 14 hex digits of its features, 14 of its label. Kind 1: the label of a waiting
---        prediction; digest: 14 hex digits, then its JSON
+--        prediction; digest: 14 hex digits, then its JSON. [n, marks or false, true] stands for
+--        n callers of one event each
 --      9 byte limit of the entries in the reply
 --      10 whether the ring's keys are there: 1 or 0
 --      11 fold tag of the caller
@@ -140,71 +141,86 @@ local skip, refused = {}, {}
 local joined, settled, early, early_labels = {}, {}, {}, {}
 local too_late, unknown, repeated, conflicting = 0, 0, 0, 0
 local space = ring and ring.early and room(meta, ring) or 0
-local first = 0
-for number, caller in ipairs(cmsgpack.unpack(ARGV[8])) do
-  local count, marks = caller[1], caller[2]
-  if marks then
-    local mine, mine_marked, mine_skip = {}, {}, {}
-    local mine_joined, mine_settled, mine_early = {}, {}, {}
-    local mine_repeated = 0
-    local conflict, why, of_label
-    local from = 1
-    while from <= #marks and not conflict do
-      local to = math.min(from + 4 * CHUNK, #marks + 1)
-      local ids = {}
-      for i = from, to - 1, 4 do ids[#ids + 1] = marks[i + 2] end
-      local found = known(ids)
-      local waiting = ring and waiting_of(slots, ring, ids) or {}
-      for k, id in ipairs(ids) do
-        local at = from + 4 * (k - 1)
-        local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
-        local before = found[k] or accepted[id] or mine[id]
-        local drop, reason, prediction, keep = judged(kind, digest, before, waiting[k])
-        if keep and #early + #mine_early >= space then reason = 3 end
-        if reason then
-          conflict, why, of_label = index, reason, kind == 1
-          break
-        elseif drop then
-          mine_repeated = mine_repeated + kind
-          mine_skip[#mine_skip + 1] = first + index
-        elseif keep then
-          mine[id] = string.rep('0', 14) .. string.sub(digest, 1, 14)
-          mine_early[#mine_early + 1] = {id, digest, first + index}
-          mine_skip[#mine_skip + 1] = first + index
-        else
-          if prediction then
-            if kind == 1 then digest = prediction[1] .. string.sub(digest, 1, 14) end
-            mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
-          end
-          if waiting[k] then
-            mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction,
-              string.sub(waiting[k][1], 1, 1) == 'E'}
-          end
-          mine[id] = digest
-          mine_marked[#mine_marked + 1] = id
-          mine_marked[#mine_marked + 1] = digest
+
+-- Takes the events of one caller, of which the first is number `first` of the payload. If one of
+-- them cannot be taken, none is: the index of that one, why, whether it is a label.
+local function take(first, marks)
+  local mine, mine_marked, mine_skip = {}, {}, {}
+  local mine_joined, mine_settled, mine_early = {}, {}, {}
+  local mine_repeated = 0
+  local from = 1
+  while from <= #marks do
+    local to = math.min(from + 4 * CHUNK, #marks + 1)
+    local ids = {}
+    for i = from, to - 1, 4 do ids[#ids + 1] = marks[i + 2] end
+    local found = known(ids)
+    local waiting = ring and waiting_of(slots, ring, ids) or {}
+    for k, id in ipairs(ids) do
+      local at = from + 4 * (k - 1)
+      local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
+      local before = found[k] or accepted[id] or mine[id]
+      local drop, reason, prediction, keep = judged(kind, digest, before, waiting[k])
+      if keep and #early + #mine_early >= space then reason = 3 end
+      if reason then
+        return index, reason, kind == 1
+      elseif drop then
+        mine_repeated = mine_repeated + kind
+        mine_skip[#mine_skip + 1] = first + index
+      elseif keep then
+        mine[id] = string.rep('0', 14) .. string.sub(digest, 1, 14)
+        mine_early[#mine_early + 1] = {id, digest, first + index}
+        mine_skip[#mine_skip + 1] = first + index
+      else
+        if prediction then
+          if kind == 1 then digest = prediction[1] .. string.sub(digest, 1, 14) end
+          mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
         end
+        if waiting[k] then
+          mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction,
+            string.sub(waiting[k][1], 1, 1) == 'E'}
+        end
+        mine[id] = digest
+        mine_marked[#mine_marked + 1] = id
+        mine_marked[#mine_marked + 1] = digest
       end
-      from = to
     end
-    if conflict then
-      refused[#refused + 1] = number - 1
-      refused[#refused + 1] = conflict
-      refused[#refused + 1] = why
-      if why == 0 and of_label then conflicting = conflicting + 1 end
-      if why == 1 then unknown = unknown + 1 end
-      if why == 2 then too_late = too_late + 1 end
-      for index = first, first + count - 1 do skip[#skip + 1] = index end
-    else
-      for id, digest in pairs(mine) do accepted[id] = digest end
-      for _, word in ipairs(mine_marked) do marked[#marked + 1] = word end
-      for _, index in ipairs(mine_skip) do skip[#skip + 1] = index end
-      for _, part in ipairs(mine_joined) do joined[#joined + 1] = part end
-      for _, part in ipairs(mine_settled) do settled[#settled + 1] = part end
-      for _, part in ipairs(mine_early) do early[#early + 1] = part end
-      repeated = repeated + mine_repeated
+    from = to
+  end
+  for id, digest in pairs(mine) do accepted[id] = digest end
+  for _, word in ipairs(mine_marked) do marked[#marked + 1] = word end
+  for _, index in ipairs(mine_skip) do skip[#skip + 1] = index end
+  for _, part in ipairs(mine_joined) do joined[#joined + 1] = part end
+  for _, part in ipairs(mine_settled) do settled[#settled + 1] = part end
+  for _, part in ipairs(mine_early) do early[#early + 1] = part end
+  repeated = repeated + mine_repeated
+end
+
+-- Refuses a caller whole.
+local function refuse(number, first, count, index, why, of_label)
+  refused[#refused + 1] = number
+  refused[#refused + 1] = index
+  refused[#refused + 1] = why
+  if why == 0 and of_label then conflicting = conflicting + 1 end
+  if why == 1 then unknown = unknown + 1 end
+  if why == 2 then too_late = too_late + 1 end
+  for at = first, first + count - 1 do skip[#skip + 1] = at end
+end
+
+local first, number = 0, 0
+for _, share in ipairs(cmsgpack.unpack(ARGV[8])) do
+  local count, marks, apart = share[1], share[2], share[3]
+  local conflict, why, of_label
+  if marks then conflict, why, of_label = take(first, marks) end
+  if conflict and not apart then
+    refuse(number, first, count, conflict, why, of_label)
+  elseif conflict then -- rare; all at once is the same as one by one if all can be taken
+    for i = 1, #marks, 4 do
+      local at = marks[i]
+      local found, why, of_label = take(first + at, {0, marks[i + 1], marks[i + 2], marks[i + 3]})
+      if found then refuse(number + at, first + at, 1, found, why, of_label) end
     end
   end
+  number = number + (apart and count or 1)
   first = first + count
 end
 

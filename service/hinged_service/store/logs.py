@@ -26,6 +26,7 @@ __all__ = [
     "Entry",
     "Letter",
     "Span",
+    "apart",
     "append",
     "catch_up",
     "command",
@@ -83,11 +84,33 @@ class Caller:
     marks
         For events with an id: index within the caller's events, kind, event id,
         digest of the content, as `hinged_service.events.mark` gives them.
+    apart
+        If not 0: it and those after it are so many callers of one event each, as `apart`
+        returns them. The first has the marks of all, by index among them.
 
     """
 
     count: int
     marks: Sequence[tuple[int, int, str, str]] = ()
+    apart: int = 0
+
+    def packed(self) -> tuple[Any, ...]:
+        """Return what the script takes."""
+        marks = [part for mark in self.marks for part in mark]
+        if self.apart:
+            return self.apart, marks or False, True
+        return (self.count, marks) if marks else (self.count,)
+
+
+_NEXT = Caller(1, apart=-1)
+
+
+def apart(count: int, marks: Sequence[tuple[int, int, str, str]]) -> list[Caller]:
+    """Return so many callers of one event each.
+
+    They go to the script as one: with ids, packing 500 took 2 µs an event and the script 3.
+    """
+    return [Caller(1, marks, count), *[_NEXT] * (count - 1)]
 
 
 class Letter(NamedTuple):
@@ -255,12 +278,7 @@ async def append(
         the same batch again, or never again.
 
     """
-    callers = [
-        (caller.count, [part for mark in caller.marks for part in mark])
-        if caller.marks
-        else (caller.count,)
-        for caller in batch.callers
-    ]
+    callers = [caller.packed() for caller in batch.callers if caller.apart >= 0]
     span = batch.span
     reply = await connection.run(
         _APPEND,
