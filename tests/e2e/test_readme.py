@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 
 from hinged_service.settings import Settings
 from tests.service.kafka.broker import Broker
+from tests.support.forked_command import ForkedCommand
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -39,25 +40,17 @@ def section(title: str) -> str:
 def served(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The service as the README starts it, on a free port: its address and the data's folder."""
     serve = next(text for _, text in BLOCKS if text.startswith("hinged serve"))
-    command = [sys.executable, "-m", "hinged_service.cli", *serve.split()[1:], "--port", "0"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     environment["HINGED_DATA_DIR"] = str(tmp_path / "data")
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    ) as service:
-        try:
-            assert service.stdout is not None
-            address = re.search(r"http://\S+", service.stdout.readline())
-            assert address is not None
-            wait_until(lambda: ready(address[0]), 60)
-            yield address[0], environment["HINGED_DATA_DIR"]
-        finally:
-            service.terminate()
+    service = ForkedCommand([*serve.split()[1:], "--port", "0"], environment, session=True)
+    try:
+        address = re.search(r"http://\S+", service.stdout.readline())
+        assert address is not None
+        wait_until(lambda: ready(address[0]), 60)
+        yield address[0], environment["HINGED_DATA_DIR"]
+    finally:
+        service.terminate()
+        service.communicate()
     assert service.returncode == 0
 
 
