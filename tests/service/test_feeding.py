@@ -116,3 +116,28 @@ def test_two_readers_of_one_source_share_it(redis_url: str) -> None:
             assert (await one.read("m")).replica.fold.events == 200
 
     asyncio.run(run())
+
+
+def test_refused_events_among_many_do_not_keep_out_the_others(redis_url: str) -> None:
+    """Many go to the script as one, and are taken apart if one of them is refused."""
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await feed(one, events_of(0, 4, ids=True), "", "4")
+            mixed = events_of(2, 300, ids=True) + events_of(10, 3, ids=True) + events_of(900, 2)
+            mixed[1] = Event({"a": -1.0}, True, 1.0, "e3")  # another content than before
+            mixed[250] = Event({"a": -2.0}, True, 1.0, "e20")  # than in the same batch
+            fed = await feed(one, mixed, "4", "309")
+            assert fed.offset == "309"
+            assert fed.refused == {1, 250}
+            assert {index: error.status for index, error in fed.errors.items()} == {
+                1: 409,
+                250: 409,
+            }
+            assert fed.learned is not None
+            left_out = [n for n, outcome in enumerate(fed.learned.outcomes) if outcome is None]
+            assert left_out == [0, 1, 250, 300, 301, 302]
+            assert (await one.read("m")).replica.fold.events == 4 + 305 - 6
+
+    asyncio.run(run())
