@@ -12,6 +12,7 @@ from river import evaluate, metrics, utils
 from hinged_service import metrics as progressive
 from tests.service.composed.cases import CASES, Case
 from tests.service.composed.conftest import Start
+from tests.support.processes import wait_until
 
 Clients = tuple[httpx.Client, httpx.Client]
 Create = Callable[..., str]
@@ -69,6 +70,7 @@ def test_metrics_are_those_of_rivers_progressive_validation(
     expected = as_river_counts(case, kinds)
     late = start()
     with late.client() as third:
+        wait_until(lambda: third.get(path).json()["progress"] == 1.0)
         for client in (*clients, third):
             assert client.get(path).json()["metrics"] == pytest.approx(expected, rel=1e-9)
     late.stop()
