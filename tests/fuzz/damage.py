@@ -54,9 +54,11 @@ def damaged_json(draw: st.DrawFn, documents: list[Any]) -> Any:
             break
         *path, key = draw(st.sampled_from(places))
         parent = _at(document, tuple(path))
-        how = draw(st.sampled_from(["odd", "lost", "other", "doubled", "named"]))
+        how = draw(st.sampled_from(["odd", "lost", "other", "doubled", "named", "more"]))
         if how == "odd":
             parent[key] = copy.deepcopy(draw(st.sampled_from(ODD)))
+        elif how == "more" and type(parent[key]) in (int, float):
+            parent[key] += 1
         elif how == "lost":
             del parent[key]
         elif how == "other":

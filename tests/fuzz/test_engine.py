@@ -139,13 +139,14 @@ class Engine(RuleBasedStateMachine):
 
     # What there is
 
-    @initialize(ahead=st.booleans())
-    def begin(self, ahead: bool) -> None:
-        """Begin with a model, maybe on a server whose clock ran a day ahead."""
+    @initialize(ahead=st.sampled_from([True, True, False]), models=st.integers(1, 2))
+    def begin(self, ahead: bool, models: int) -> None:
+        """Begin with a model or two, maybe on a server whose clock ran a day ahead."""
         if ahead:  # what comes after a loss gets the very ids that were lost
             stream_from_tomorrow(self.client, STREAM)
             self.sync()
-        self.create(0, "a", 1.0)
+        for name in NAMES[:models]:
+            self.create(0, name, 1.0)
 
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), rate=st.sampled_from([1.0, 0.1]))
     def create(self, which: int, name: str, rate: float) -> None:
@@ -380,9 +381,10 @@ class Engine(RuleBasedStateMachine):
 
     # What goes wrong
 
-    @rule(which=st.integers(0, 1))
-    def restart(self, which: int) -> None:
-        """Kill a worker; another takes its place."""
+    @rule(which=st.integers(0, 1), saved=st.sampled_from(["none", *NAMES]))
+    def restart(self, which: int, saved: str) -> None:
+        """Kill a worker, maybe after one model was saved; another takes its place."""
+        self.save(0, saved)
         self.loop.run_until_complete(self.workers[which].kill())
         self.workers[which] = self._new_worker(which)
 
@@ -433,9 +435,10 @@ class Engine(RuleBasedStateMachine):
         at=st.integers(0, 2),
         lost=st.lists(events(), min_size=1, max_size=3),
         instead=st.lists(st.lists(events(), min_size=1, max_size=3), min_size=1, max_size=3),
+        each=st.booleans(),
     )
     def another_past(
-        self, which: int, at: int, lost: list[Event], instead: list[list[Event]]
+        self, which: int, at: int, lost: list[Event], instead: list[list[Event]], each: bool
     ) -> None:
         """Let one worker have learned what the log loses; the other goes on from before."""
         there = sorted(self.past.doubles)
@@ -448,6 +451,8 @@ class Engine(RuleBasedStateMachine):
         self.set_back()
         for batch in instead:
             self.learn(1 - which, name, batch)
+            if each:
+                self.replicas_are_the_plain_models()
 
     # What must hold
 
@@ -479,5 +484,5 @@ def _repeated(batch: list[Event], before: set[str]) -> list[bool]:
 
 def test_two_workers_live_through_anything() -> None:
     phases = [Phase.reuse, Phase.generate]  # to shrink on real servers takes many minutes
-    settings = tries(8, stateful_step_count=25, phases=phases)
+    settings = tries(12, stateful_step_count=25, phases=phases)
     run_state_machine_as_test(Engine, settings=settings)

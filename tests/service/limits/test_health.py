@@ -110,16 +110,14 @@ def test_a_redis_that_stands_still_is_told_within_a_second(own_server: RedisServ
         assert ready(client)
         own_server.signal(signal.SIGSTOP)
         try:
-            took = []
-            for _ in range(3):
-                began = time.monotonic()
-                assert client.get("/readyz").status_code == 503
-                took.append(time.monotonic() - began)
-            assert min(took) < 1.0, took
+            for path, status, most_s in (("/readyz", 503, 1.0), ("/healthz", 200, 0.5)):
+                took = []
+                for _ in range(3):  # the machine may stand still during one of them
+                    began = time.monotonic()
+                    assert client.get(path).status_code == status
+                    took.append(time.monotonic() - began)
+                assert min(took) < most_s, (path, took)
             not_ready(client, "redis", "does not answer")
-            alive = time.monotonic()
-            assert client.get("/healthz").status_code == 200
-            assert time.monotonic() - alive < 0.5
         finally:
             own_server.signal(signal.SIGCONT)
         wait_until(lambda: ready(client))

@@ -23,7 +23,9 @@ EVENT = b'{"x":{"a":1},"y":true}'
 @contextlib.contextmanager
 def serving(server: RedisServer, **settings: Any) -> Iterator[tuple[Service, httpx.Client]]:
     with Service(server.url, **settings) as service, service.client() as client:
-        client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
+        spec = {"learner": {"type": "perceptron"}}
+        # with a short time for bodies we may stand still in the middle of ours
+        wait_until(lambda: client.put("/v1/models/m", json=spec).is_success, 30)
         yield service, client
 
 
