@@ -81,7 +81,7 @@ class Delimited:
         rows = self._rows(text)
         _header(rows)
         held = Columns(sum(1 for _ in islice(rows, start)))
-        some, began = 1, lines.position
+        some, began = 1, 0
         try:
             while True:
                 most = min(some, BLOCK_RECORDS - len(held.lines))
@@ -96,9 +96,9 @@ class Delimited:
                     held.add(line, *read)
                 else:
                     break
-                if len(held.lines) == BLOCK_RECORDS or lines.position - began > BLOCK_BYTES:
+                if len(held.lines) == BLOCK_RECORDS or text.bytes - began > BLOCK_BYTES:
                     yield held.block(lines.position)
-                    held, began = Columns(held.end), lines.position
+                    held, began = Columns(held.end), text.bytes
         except FileError:
             if held.lines:
                 yield held.block(lines.position)
@@ -171,7 +171,7 @@ class _Text(Iterator[str]):
         self._encoding = encoding
         self._size = 0
         self._ahead: deque[bytes | None] = deque()
-        self.number = 0
+        self.number = self.bytes = 0
         self.fault: str | None = None
 
     def begin(self) -> None:
@@ -196,6 +196,7 @@ class _Text(Iterator[str]):
             for _ in lines:
                 ahead.popleft()
             self.number += len(lines)
+            self.bytes += sum(map(len, lines))
         return found
 
     def __next__(self) -> str:
@@ -205,6 +206,7 @@ class _Text(Iterator[str]):
             self.fault = TOO_LONG
             raise _TooLong
         self._size += len(line)
+        self.bytes += len(line)
         if self._size > MAX_LINE_BYTES:
             self.fault = f"a quoted cell does not end until line {self.number}: is a quote missing?"
             raise _TooLong
