@@ -71,8 +71,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """End a head."""
+        """End a head, unless it has too many headers: then nothing is done for it."""
         self._in_head = False
+        if len(self.headers) > MAX_HEADERS:
+            self._refuse()
+            raise ValueError("too many headers")  # the parser stops
         super().on_headers_complete()
 
     def _refuse(self) -> None:

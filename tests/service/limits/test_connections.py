@@ -77,6 +77,15 @@ def test_a_head_below_the_limits_is_taken(served_by: dict[str, Service]) -> None
         assert send_raw(port, post_bytes(PREDICT, BODY, *headers)).status == 200
 
 
+@pytest.mark.parametrize("more", [1, 800])
+def test_too_many_headers_are_told(served_by: dict[str, Service], more: int) -> None:
+    service = served_by["plain"]
+    many = [f"x-{n}: {n}" for n in range(MAX_HEADERS + more)]
+    assert send_raw(service.port, post_bytes(PREDICT, BODY, *many)).status == 431
+    with service.client() as client:
+        assert client.get("/v1/models/m").status_code == 200
+
+
 @pytest.mark.parametrize(
     "begin", [b"GET /", b"GET / HTTP/1.1\r\nx-endless: ", b"GET / HTTP/1.1\r\nHost: t\r\nx"]
 )
