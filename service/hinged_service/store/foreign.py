@@ -65,6 +65,7 @@ class ForeignStream:
                 "The address of the source is wrong: it must be redis://[USER:PASSWORD@]HOST:PORT, "
                 "rediss:// for TLS or unix:///PATH."
             ) from None
+        self._redis.set_response_callback("XREADGROUP", _of_one_stream)
         self.consumer = consumer
         self._key = key
         self._group = group
@@ -123,10 +124,10 @@ class ForeignStream:
     async def new(self, count: int, block_ms: int) -> list[Entry]:
         """Return entries that no consumer of the group has got yet; wait for some."""
         async with _translated(block_ms / 1000):
-            found = await self._redis.xreadgroup(
+            found: list[Entry] = await self._redis.xreadgroup(
                 self._group, self.consumer, {self._key: ">"}, count, block_ms
             )
-        return [(entry_id.decode(), fields) for entry_id, fields in found[0][1]] if found else []
+        return found
 
     async def following(self, done: Sequence[str], after: str, count: int) -> list[Entry]:
         """Acknowledge entries, and return new ones if they are what comes after an id.
@@ -142,15 +143,25 @@ class ForeignStream:
             pipe.xpending_range(key, group, f"({after}", "+", 1)
             pipe.xrange(key, f"({after}", "+", 1)
             pipe.xreadgroup(group, self.consumer, {key: ">"}, count)
-            pending, next_one, found = (await pipe.execute())[-3:]
-        if pending or not next_one or not found or next_one[0][0] != found[0][1][0][0]:
-            return []
-        return [(entry_id.decode(), fields) for entry_id, fields in found[0][1]]
+            pending, first, found = (await pipe.execute())[-3:]
+        follows = first and found and first[0][0].decode() == found[0][0]
+        return found if follows and not pending else []
 
     async def done(self, ids: Sequence[str]) -> None:
         """Acknowledge entries, whoever got them."""
         async with _translated():
             await self._redis.xack(self._key, self._group, *ids)
+
+
+def _of_one_stream(response: Any, **kwargs: Any) -> list[Entry]:
+    """Return the entries of a reply; redis-py's own way takes 0.5 µs more for each."""
+    return [
+        (
+            entry_id.decode(),
+            {flat[0]: flat[1]} if len(flat) == 2 else dict(zip(flat[::2], flat[1::2], strict=True)),
+        )
+        for entry_id, flat in (response[0][1] if response else ())
+    ]
 
 
 @contextlib.asynccontextmanager
