@@ -47,6 +47,9 @@ class ForkedCommand:
         with fresh(), theirs_out, theirs_err:
             self._process.start()
         self.stdout, self.stderr = _text(stdout), _text(stderr)
+        if quiet:
+            self.stdout.close()
+            self.stderr.close()
 
     @property
     def pid(self) -> int:
