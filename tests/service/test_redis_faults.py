@@ -262,6 +262,8 @@ def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
             for name in names:
                 await one.create(name)
                 await one.open(name)
+            await one.create("before")
+            await one.learn("before", event(0))  # the server has the script from now on
             proxy.delay_s = 0.15
             for _ in range(3):  # a machine that stands still in one of them does so in no other
                 began_s = time.monotonic()
