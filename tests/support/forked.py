@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.process
 import os
 import subprocess
 import sys
@@ -77,6 +78,8 @@ def enter(arguments: Sequence[str], environment: dict[str, str]) -> None:
     sys.argv = ["hinged", *arguments]
     if environment.get("PYTHONWARNINGS") == "error":
         warnings.simplefilter("error")
+    # As from a shell: a parent known to multiprocessing would make it a worker of that parent.
+    multiprocessing.process._parent_process = None  # type: ignore[attr-defined]
     sys.modules["__main__"] = _main_module()
     from hinged_service.cli import main
 
