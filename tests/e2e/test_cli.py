@@ -256,7 +256,8 @@ def test_a_demo_in_plain_ascii(run: Callable[..., Command]) -> None:
 def test_a_service_stops_cleanly_on_a_signal(
     run: Callable[..., Command], number: signal.Signals, workers: str
 ) -> None:
-    service = run("serve", "--port", "0", "--workers", workers, whole=number is signal.SIGTERM)
+    whole = workers == "1" or number is signal.SIGTERM
+    service = run("serve", "--port", "0", "--workers", workers, whole=whole)
     with service.ready():
         service.process.send_signal(number)
         code, _, err = service.finish()
