@@ -572,20 +572,13 @@ class Host:
         """Finish what a dead worker began, and advance who would hold the log."""
         told = self.connection.observer.known()
         found, _, unreadable = await models.index(self.connection)
-        by_stream: dict[str, dict[str, str]] = defaultdict(dict)
+        by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
         for name, entry in found.items():
-            if entry.deleting:
-                await self._finish_deletion(name, entry)
-                continue
-            if entry.base is None:
-                with contextlib.suppress(Conflict, NotFound):  # then it is undone
-                    await self._finish_creation(name, entry)
-            by_stream[entry.stream][entry.uid] = name
+            by_stream[entry.stream][name] = entry
         unnamed: set[str] = set()
-        for stream, named in by_stream.items():
+        for stream, entries in by_stream.items():
             try:
-                await late.retire(self.connection, StreamKeys(stream))
-                unnamed |= await self._sweep_stream(StreamKeys(stream), named)
+                unnamed |= await self._sweep_stream(StreamKeys(stream), entries)
                 self._changes.good(("stream", stream), logger, "stream %s is whole again", stream)
             except DamagedState as error:
                 self._changes.bad(
@@ -608,8 +601,26 @@ class Host:
             )
         self._orphans = unnamed
 
-    async def _sweep_stream(self, keys: StreamKeys, named: dict[str, str]) -> set[str]:
-        """Remove followers that no name was found for twice; return those without a name now."""
+    async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
+        """Finish what was begun on a stream, and remove followers that no name was found for twice.
+
+        Returns
+        -------
+        The followers without a name now.
+
+        """
+        named: dict[str, str] = {}
+        for name, entry in entries.items():
+            if entry.deleting:
+                await self._finish_deletion(name, entry)
+                continue
+            if entry.base is None:
+                with contextlib.suppress(Conflict, NotFound):  # then it is undone
+                    await self._finish_creation(name, entry)
+            named[entry.uid] = name
+        if not named:
+            return set()
+        await late.retire(self.connection, keys)
         following = await models.followers(self.connection, keys)
         unnamed = following.keys() - named.keys()
         for uid in self._orphans & unnamed:

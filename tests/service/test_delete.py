@@ -9,6 +9,7 @@ import json
 import pytest
 
 import hinged
+from hinged_service.codec import DamagedState
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.spec import IndexEntry
 from hinged_service.store import models
@@ -212,6 +213,28 @@ def test_a_half_finished_creation_is_finished(
                 assert await one.state("m") == fold_of(client)
 
     asyncio.run(run())
+
+
+def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
+    redis_url: str, shared_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            with shared_server.client() as meddler:
+                meddler.set("hinged:{a}:followers", "no hash")
+            with pytest.raises(DamagedState):
+                await one.create("a")
+            await one.create("z")
+            entry = await models.find(one.connection, "z")
+            assert isinstance(entry, IndexEntry)
+            assert await models.swap(one.connection, "z", entry, entry.as_deleting())
+            await one.host._sweep()
+            assert await models.find(one.connection, "z") is None
+            assert await models.find(one.connection, "a") is not None
+
+    asyncio.run(run())
+    assert [r.getMessage() for r in caplog.records if r.exc_info] == []
+    assert "stream a is damaged" in caplog.text
 
 
 @pytest.mark.parametrize("step", ["marked", "removed"])
