@@ -17,6 +17,8 @@ from hinged.vector import Features
 
 __all__ = ["INTERCEPT", "LinearClassifier"]
 
+_outcome = tuple.__new__  # what `Outcome._make` does, without a frame of Python
+
 
 class _Name(enum.Enum):
     INTERCEPT = "intercept"
@@ -118,7 +120,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        return Outcome._make(self._learn(x, y, w))
+        return _outcome(Outcome, self._learn(x, y, w))
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn the rows of a frame one after the other.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from collections.abc import AsyncIterator
 from time import perf_counter
@@ -22,7 +23,7 @@ from hinged_service.observing.observer import Observer
 from hinged_service.overview import Overview
 from hinged_service.rates import Rates
 from hinged_service.readiness import Readiness
-from hinged_service.room import Room
+from hinged_service.room import HELD, Held, Room
 from hinged_service.routes import (
     bound,
     checkpoints,
@@ -55,6 +56,7 @@ in one order for all workers, durable in Redis."""
 
 
 _FAILED = 500
+_MODELS = ["v1", "models"]
 
 
 class _Service(FastAPI):
@@ -76,36 +78,38 @@ class _Service(FastAPI):
             await super().__call__(scope, receive, send)
             return
         requests.current.set(scope)
-        observer = self.observer
-        if observer is not None and observer.tracing is not None:
-            await observer.tracing.request(self._admitted, scope, receive, send)
-            return
-        call = self._hot_call(scope) if observer is not None and self.keys is None else None
-        if call is None or observer is None or self.room.full:
-            await self._admitted(scope, receive, send)
+        call, parts = None, scope["path"].split("/")
+        if len(parts) == 5 and parts[1:3] == _MODELS and scope["method"] == "POST":
+            call = None if self.user_middleware else self.hot.get(parts[4])
+        if call is not None:
+            scope["path_params"], scope["endpoint"] = {"model": parts[3]}, call
+        observer, room = self.observer, self.room
+        if (
+            call is None
+            or observer is None
+            or observer.tracing is not None
+            or self.keys is not None
+            or room.requests >= room.most_requests
+        ):
+            admitted = functools.partial(self._admitted, call)
+            if observer is not None and observer.tracing is not None:
+                await observer.tracing.request(admitted, scope, receive, send)
+            else:
+                await admitted(scope, receive, send)
             return
         # What `_admitted` does, without its layers: they tell in the time of a prediction.
-        began_s, held = perf_counter(), self.room.held(scope)
+        began_s, held = perf_counter(), Held(room)
+        scope[HELD] = held
         try:
             status, at_s = await call(scope, receive, send)
             observer.answered("POST", call.path, status, at_s - began_s)
         finally:
             held.leave()
 
-    def _hot_call(self, scope: Scope) -> Call | None:
-        """Return the hot call that a request is for, and take its path apart; `None` for others."""
-        if scope["method"] != "POST" or self.user_middleware:
-            return None
-        parts = scope["path"].split("/")
-        if len(parts) != 5 or parts[1] != "v1" or parts[2] != "models":
-            return None
-        call = self.hot.get(parts[4])
-        if call is not None:
-            scope["path_params"] = {"model": parts[3]}
-            scope["endpoint"] = call
-        return call
-
-    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admitted(
+        self, call: Call | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request if it may be made; `call` is the hot call that it is for, if any."""
         began_s = perf_counter()
         try:
             if self.keys is not None:
@@ -116,7 +120,7 @@ class _Service(FastAPI):
             await problems.send_problem(error, send)
             return
         try:
-            await self._serve(scope, receive, send, began_s)
+            await self._serve(call, scope, receive, send, began_s)
         finally:
             held.leave()
 
@@ -139,8 +143,9 @@ class _Service(FastAPI):
             route = requests.template(scope)
             self.observer.answered(scope["method"], route, status, seconds)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, began_s: float) -> None:
-        call = self._hot_call(scope)
+    async def _serve(
+        self, call: Call | None, scope: Scope, receive: Receive, send: Send, began_s: float
+    ) -> None:
         if call is not None:
             status, at_s = await call(scope, receive, send)
             if self.observer is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import msgspec
 
 from hinged_service.codec import Position
 from hinged_service.errors import Busy, Conflict, Detail, Expired, NotFound, ServiceError
@@ -20,9 +21,10 @@ __all__ = ["GATHER_BYTES", "Fed", "Learned", "Queue", "Waiting", "callers", "joi
 
 GATHER_BYTES = 2**20
 """A batch is not gathered beyond so many bytes of JSON."""
+_ANONYMOUS = logs.Caller(1)
 
 
-class Learned(NamedTuple):
+class Learned(msgspec.Struct, gc=False):
     """What became of one caller's events.
 
     Parameters
@@ -66,8 +68,7 @@ class Fed(NamedTuple):
     errors: Mapping[int, ServiceError] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(msgspec.Struct):
     """What one caller wants to have appended.
 
     Parameters
@@ -93,12 +94,6 @@ class Waiting:
     span: logs.Span | None = None
     each: bool = False
 
-    def fail(self, error: BaseException) -> None:
-        """Answer with an error, unless there is an answer."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
-            self.answer.exception()  # whoever waits gets it; nobody waiting is no news
-
 
 class Queue:
     """What waits, in the order in which it came.
@@ -108,34 +103,34 @@ class Queue:
     settings
         The worker's.
 
+    Attributes
+    ----------
+    events, bytes
+        How many events wait, and how many bytes their JSON has.
+
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._waiting: deque[Waiting] = deque()
-        self._events = 0
+        self.events = 0
         self.bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    @property
-    def events(self) -> int:
-        """How many events wait."""
-        return self._events
-
     def is_full(self, events: int, size: int) -> bool:
         """Tell whether there is no room for so many events of so many bytes of JSON."""
         settings = self._settings
         return (
-            self._events + events > settings.max_queued_events
+            self.events + events > settings.max_queued_events
             or self.bytes + size > settings.max_queued_bytes
         )
 
     def put(self, waiting: Waiting) -> None:
         """Add at the end."""
         self._waiting.append(waiting)
-        self._events += len(waiting.events)
+        self.events += len(waiting.events)
         self.bytes += len(waiting.payload)
 
     def take(self) -> list[Waiting]:
@@ -152,7 +147,7 @@ class Queue:
                 break
             taken.append(self._waiting.popleft())
         for waiting in taken:
-            self._events -= len(waiting.events)
+            self.events -= len(waiting.events)
             self.bytes -= len(waiting.payload)
         return taken
 
@@ -183,7 +178,8 @@ def callers(taken: list[Waiting]) -> list[logs.Caller]:
     for waiting in taken:
         count = len(waiting.events)
         if not waiting.each:
-            callers.append(logs.Caller(count, waiting.marks))
+            plain = count == 1 and not waiting.marks
+            callers.append(_ANONYMOUS if plain else logs.Caller(count, waiting.marks))
         elif count:
             callers += logs.apart(count, waiting.marks)
     return callers

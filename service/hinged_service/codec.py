@@ -88,7 +88,7 @@ class Position(NamedTuple):
         return int(ms), int(seq)
 
     def __str__(self) -> str:
-        return f"{self.id}.{self.chain}"
+        return ".".join(self)
 
     @classmethod
     def parse(cls, text: str) -> Position:

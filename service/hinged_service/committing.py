@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -261,7 +261,7 @@ class Committer:
     async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
         if not self.caught_up:
             await self.ensure_caught_up()
-        if self._queue and self._queue.is_full(len(events), len(payload)):
+        if self._queue.events and self._queue.is_full(len(events), len(payload)):
             self.observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         marks = self._marks(events)
@@ -275,7 +275,10 @@ class Committer:
         return await waiting.answer
 
     def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
-        marks = [mark(i, event) for i, event in enumerate(events) if event.id is not None]
+        marks = []
+        for i, event in enumerate(events):
+            if event.id is not None:
+                marks.append(mark(i, event))
         if marks and not self.keeps:
             self.keeps = any(kind for _, kind, _, _ in marks)
         return marks
@@ -419,15 +422,21 @@ class Committer:
             if self._queue:
                 taken = self._queue.take()
                 began_s = perf_counter()  # the loop's clock stands still between its rounds
-                await self._guarded(self._commit(taken), [w.fail for w in taken])
+                error = await self._guarded(self._commit(taken))
+                if error is not None:
+                    for waiting in taken:
+                        _fail(waiting.answer, error)
+                await asyncio.sleep(0)  # who was just answered may have more: a third more go together
                 if self._queue:
                     await self._gather(perf_counter() - began_s)
             else:
                 readers, self._readers = self._readers, []
-                if await self._guarded(self._read_all(), [_failer(r) for r in readers]):
-                    for reader in readers:
-                        if not reader.done():
-                            reader.set_result(None)
+                error = await self._guarded(self._read_all())
+                for reader in readers:
+                    if error is not None:
+                        _fail(reader, error)
+                    elif not reader.done():
+                        reader.set_result(None)
             self.save_if_due()
         self._task = None
 
@@ -440,31 +449,26 @@ class Committer:
         if took_s > _SLOW_S and self._queue.bytes < _SMALL_BYTES:
             await asyncio.sleep(min(took_s / 4, _GATHER_S))
 
-    async def _guarded(
-        self, step: asyncio.Future[None] | object, fails: Sequence[Callable[[BaseException], None]]
-    ) -> bool:
+    async def _guarded(self, step: Awaitable[None]) -> ServiceError | None:
+        """Carry out a step; return what it failed with, `None` if it went well."""
         try:
-            await step  # type: ignore[misc]
+            await step
         except ServiceError as error:
             self._failing = type(error) is Unavailable
             if isinstance(error, (ModelGone, SetAside)):
                 self._retire()
             if isinstance(error, SetAside):
                 self._tell_aside(error.detail)
-            for fail in fails:
-                fail(error)
-            return False
+            return error
         except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a panic in the Rust of River is no Exception
             self._retire()  # the replica may have moved by halves: never use or save it again
             aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
             self._tell_aside(aside.detail, exc_info=True)
-            for fail in fails:
-                fail(aside)
-            return False
+            return aside
         self._failing = False
-        return True
+        return None
 
     def _retire(self) -> None:
         self.gone = True
@@ -510,9 +514,10 @@ class Committer:
             callers(taken),
             taken[0].span,
         )
+        events = [event for w in taken for event in w.events]
         began_s = perf_counter()  # the loop's clock stands still between its rounds
-        reply = await self._send(batch, min(w.deadline_s for w in taken))
-        self.observer.appended(perf_counter() - began_s, sum(len(w.events) for w in taken))
+        reply = await self._send(batch, taken[0].deadline_s)  # who came first waits the shortest
+        self.observer.appended(perf_counter() - began_s, len(events))
         if reply.skip:
             self._count_duplicates(batch, reply)
         if reply.kind == "moved":
@@ -531,7 +536,6 @@ class Committer:
             if not reply.appended:
                 outcomes = None  # the entry there is somebody else's
         elif reply.appended:
-            events = [event for w in taken for event in w.events]
             entry = self.replica.own_entry(
                 own, batch.payload, reply.skip, len(events), reply.joined
             )
@@ -601,7 +605,7 @@ class Committer:
                 early = frozenset(i - first for i in early if first <= i < first + count)
             learned = Learned(own, mine, early)
             if not waiting.each and caller in reply.refused:
-                waiting.fail(refusal(*reply.refused[caller]))
+                _fail(waiting.answer, refusal(*reply.refused[caller]))
             elif not waiting.answer.done():
                 offset = "" if waiting.span is None else waiting.span.end
                 waiting.answer.set_result(
@@ -794,13 +798,11 @@ def _to_restore(command: Mapping[str, Any]) -> str | None:
     return uid if command.get("do") == "restore" and isinstance(uid, str) else None
 
 
-def _failer(reader: asyncio.Future[None]) -> Callable[[BaseException], None]:
-    def fail(error: BaseException) -> None:
-        if not reader.done():
-            reader.set_exception(error)
-            reader.exception()
-
-    return fail
+def _fail(asked: asyncio.Future[Any], error: BaseException) -> None:
+    """Answer with an error, unless there is an answer."""
+    if not asked.done():
+        asked.set_exception(error)
+        asked.exception()  # whoever waits gets it; nobody waiting is no news
 
 
 def _ignore(future: asyncio.Future[None]) -> None:

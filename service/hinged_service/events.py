@@ -208,6 +208,7 @@ _QUESTIONS = (_kind(Question, mixed=False), _kind(MixedQuestion, mixed=True))
 _RANGE = "must be a number between -1e100 and 1e100"
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _PACK = msgspec.msgpack.Encoder(order="deterministic")
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def parse_events(
@@ -237,13 +238,16 @@ def parse_events(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    events = _decoded(body, many, _EVENTS[mixed])
-    if isinstance(events, Exception):
+    kind = _EVENTS[mixed]
+    try:
+        events = kind.many.decode(body) if many else [kind.one.decode(body)]
+    except _UNREADABLE as error:
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
-            _refuse(body, events, _EVENTS[mixed])
+            _refuse(body, error, kind)
         events = late
-    _check_count(events, max_events)
+    if many:
+        _check_count(events, max_events)
     return events, memoryview(body)[1:-1] if many else body, many
 
 
@@ -261,17 +265,20 @@ def parse_questions(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    questions = _decoded(body, many, _QUESTIONS[mixed])
-    if isinstance(questions, Exception):
-        _refuse(body, questions, _QUESTIONS[mixed])
-    _check_count(questions, max_events)
+    kind = _QUESTIONS[mixed]
+    try:
+        questions = kind.many.decode(body) if many else [kind.one.decode(body)]
+    except _UNREADABLE as error:
+        _refuse(body, error, kind)
+    if many:
+        _check_count(questions, max_events)
     return questions, many
 
 
 def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:
     try:
         return kind.many.decode(body) if many else [kind.one.decode(body)]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         return error
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 import hinged
 from hinged.base import probabilities
@@ -28,7 +30,7 @@ Label = bool | int | str
 _INT64 = 2**63
 
 
-class Prediction(NamedTuple):
+class Prediction(msgspec.Struct, gc=False):
     """An answer.
 
     Parameters

@@ -13,9 +13,10 @@ from starlette.types import Scope
 from hinged_service.errors import Busy
 from hinged_service.settings import Settings
 
-__all__ = ["Held", "Room", "held_by"]
+__all__ = ["HELD", "Held", "Room"]
 
-_HELD: Final = "hinged.held"
+HELD: Final = "hinged.held"
+"""Where the scope of a request that has entered keeps what it holds."""
 _ALWAYS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Calls for whoever watches the worker: never refused for lack of room."""
 
@@ -30,8 +31,8 @@ class Room:
 
     Attributes
     ----------
-    requests
-        How many requests are under way.
+    requests, most_requests
+        How many requests are under way, and may be.
     bytes, most_bytes
         What they hold of their bodies, and may hold.
     body_timeout_s
@@ -40,16 +41,11 @@ class Room:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._most_requests = settings.max_requests
+        self.most_requests = settings.max_requests
         self.most_bytes = settings.max_held_bytes
         self.body_timeout_s = settings.body_timeout_ms / 1000
         self.requests = 0
         self.bytes = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether as many requests are under way as may be."""
-        return self.requests >= self._most_requests
 
     def enter(self, scope: Scope) -> Held:
         """Begin a request, which has to leave in the end.
@@ -60,23 +56,18 @@ class Room:
             There are too many.
 
         """
-        if self.full and scope["path"] not in _ALWAYS:
+        if self.requests >= self.most_requests and scope["path"] not in _ALWAYS:
             raise Busy(
                 f"The worker has {self.requests} requests under way, as many as max_requests "
                 "allows; nothing of this one was taken.",
                 retry_after_s=1,
             )
-        return self.held(scope)
-
-    def held(self, scope: Scope) -> Held:
-        """Begin a request without asking whether there is room."""
-        self.requests += 1
-        held = scope[_HELD] = Held(self)
+        held = scope[HELD] = Held(self)
         return held
 
 
 class Held:
-    """What one request holds.
+    """What one request holds, from its beginning.
 
     Parameters
     ----------
@@ -90,6 +81,7 @@ class Held:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.bytes = 0
+        room.requests += 1
 
     def add(self, size: int) -> None:
         """Hold so many bytes more of the body, until the answer.
@@ -116,9 +108,3 @@ class Held:
         """End the request; to be called once whatever happened."""
         self.room.requests -= 1
         self.room.bytes -= self.bytes
-
-
-def held_by(scope: Scope) -> Held:
-    """Return what a request that has entered holds."""
-    held: Held = scope[_HELD]
-    return held

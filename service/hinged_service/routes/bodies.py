@@ -16,7 +16,7 @@ from hinged_service.errors import (
     Unprocessable,
     WrongMediaType,
 )
-from hinged_service.room import Held, held_by
+from hinged_service.room import HELD, Held
 
 __all__ = [
     "LINE_TYPES",
@@ -105,7 +105,7 @@ async def read_json_body(
             raise WrongMediaType("Send the body without content-encoding.")
         elif name == b"content-length" and int(value) > max_bytes:
             raise _too_large(max_bytes)
-    held = held_by(scope)
+    held: Held = scope[HELD]
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         body: bytes = message.get("body", b"")

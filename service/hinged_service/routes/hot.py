@@ -216,10 +216,10 @@ class Predicting(Call):
         fold, at = replica.fold, str(replica.position)
         if fold.may_refuse:
             found = _predictions(fold, questions, many)
-            answers = [Predicted(*prediction, at, stale_s) for prediction in found]
         else:
             predict = fold.answers.predict
-            answers = [Predicted(*predict(question.x), at, stale_s) for question in questions]
+            found = [predict(question.x) for question in questions]
+        answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
         for question in questions:
             if question.id is not None:
                 await _kept(appender, questions, answers, many)
@@ -249,15 +249,17 @@ class Learning(Call):
             if isinstance(error, (Conflict, NotFound, Expired)):
                 _unindexed(error, many)
             raise
-        late = [(i, r) for i, r in enumerate(learned.outcomes) if type(r) is Refused]
-        if late:
-            raise _refusal(late, many, logged=True)
         outcomes: Any = learned.outcomes
         at, label = str(learned.position), fold.answers.label
-        answers: list[Any] = [
-            Duplicate(at) if o is None else Learned(label(o[0]), o[1], o[2], o[3], o[4], at)
-            for o in outcomes
-        ]
+        answers: list[Any] = []
+        for o in outcomes:
+            if o is None:
+                answers.append(Duplicate(at))
+            elif type(o) is Refused:
+                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Refused]
+                raise _refusal(late, many, logged=True)
+            else:
+                answers.append(Learned(label(o[0]), o[1], o[2], o[3], o[4], at))
         for i in learned.early:
             answers[i] = Early(at)
         return _encode(answers if many else answers[0])

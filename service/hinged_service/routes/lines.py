@@ -87,7 +87,8 @@ class _Predicting(Course[Question]):
             answers: list[LineAnswer] = []
             for number, question in zip(batch.numbers, batch.items, strict=True):
                 try:
-                    answers.append(PredictedLine(number, *predict(question.x), at, stale_s))
+                    p = predict(question.x)
+                    answers.append(PredictedLine(number, p.y, p.score, p.proba, at, stale_s))
                 except hinged.InvalidEvent as error:
                     fault = Refused(error.field, error.reason)
                     answers.append(rejected(number, fault, logged=False))
