@@ -426,7 +426,7 @@ class Committer:
                 if error is not None:
                     for waiting in taken:
                         _fail(waiting.answer, error)
-                await asyncio.sleep(0)  # who was just answered may have more: a third more go together
+                await asyncio.sleep(0)  # who was just answered may have more
                 if self._queue:
                     await self._gather(perf_counter() - began_s)
             else:
