@@ -232,4 +232,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for other in (metrics, overview, recent, page):
         app.include_router(other.router())
     openapi.install(app)
+    for (
+        route
+    ) in app.routes:  # FastAPI prepares each at the first look: better now than in a request
+        route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
     return app

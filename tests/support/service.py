@@ -36,7 +36,12 @@ class Service:
         self.settings = Settings(redis_url=redis_url, **(PATIENT | settings))
         self.app = wrap(create_app(self.settings))
         config = uvicorn.Config(
-            self.app, host="127.0.0.1", port=self.port, log_level="error", access_log=False
+            self.app,
+            host="127.0.0.1",
+            port=self.port,
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=600,  # else it may close a connection that a client is just using
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

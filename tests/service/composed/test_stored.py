@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 import redis
 
@@ -300,7 +301,7 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
             taken += 1
             json.dumps(other.scalars(), allow_nan=False).encode()
             answer = other.predict(x)
-            json.dumps(answer, allow_nan=False).encode()
+            json.dumps(msgspec.structs.asdict(answer), allow_nan=False).encode()
             assert 0.0 <= other.accuracy() <= 1.0 or other.mistakes > other.events
     assert taken < len(found)
 
