@@ -125,8 +125,7 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
             if not (keep or browser):
                 _print(console, _next_steps("http://127.0.0.1:8000", running=False))
                 return 0
-            _print(console, _next_steps(url, running=True))
-            return _wait(process, log)
+            return _wait(console, url, process, log)
         except KeyboardInterrupt:
             console.print("Interrupted; stopping the service.")
             return 130
@@ -255,8 +254,9 @@ def _stop(process: subprocess.Popen[str]) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def _wait(process: subprocess.Popen[str], log: Path) -> int:
+def _wait(console: Console, url: str, process: subprocess.Popen[str], log: Path) -> int:
     try:
+        _print(console, _next_steps(url, running=True))  # which tells of Ctrl-C: it holds from here
         process.wait()
     except KeyboardInterrupt:
         return 0
