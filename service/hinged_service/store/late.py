@@ -101,6 +101,7 @@ class Room:
             for (_, answer), found in zip(taken, answers, strict=True):
                 if not answer.done():
                     answer.set_result(None if found == 0 else tuple(found))
+            await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
     async def _send(
