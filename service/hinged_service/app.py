@@ -232,8 +232,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for other in (metrics, overview, recent, page):
         app.include_router(other.router())
     openapi.install(app)
-    for (
-        route
-    ) in app.routes:  # FastAPI prepares each at the first look: better now than in a request
+    # FastAPI prepares each route when it first looks at it: better now than in a request.
+    for route in app.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
     return app

@@ -265,18 +265,14 @@ def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
             await one.create("before")
             await one.learn("before", event(0))  # the server has the script from now on
             proxy.delay_s = 0.15
-            for _ in range(3):  # a machine that stands still in one of them does so in no other
-                began_s = time.monotonic()
-                answers = await asyncio.gather(
-                    *(one.learn(name, event(0)) for name in names), return_exceptions=True
-                )
-                took_s = time.monotonic() - began_s
-                refused = [a for a in answers if isinstance(a, BaseException)]
-                assert all(isinstance(a, Unavailable) for a in refused)
-                if took_s < 1.2 and len(refused) < 30:
-                    break
-            else:
-                pytest.fail(f"{len(refused)} of 30 were refused, after {took_s} s")
+            began_s = time.monotonic()
+            answers = await asyncio.gather(
+                *(one.learn(name, event(0)) for name in names), return_exceptions=True
+            )
+            assert time.monotonic() - began_s < 1.2
+            refused = [a for a in answers if isinstance(a, BaseException)]
+            assert all(isinstance(a, Unavailable) for a in refused)
+            assert len(refused) < 30
             proxy.delay_s = 0.0
             for name in names:
                 await one.learn(name, event(0))
