@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import fcntl
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import IO
 import pytest
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.support.machine_clock import Clock, machine_clock
 from tests.support.patience import PATIENT
 from tests.support.redis_server import RedisServer, server_binaries
 
@@ -44,6 +46,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         del rest[: share - len(begin)]
         left -= share
     items[:] = ordered + rest
+
+
+def pytest_collection_finish() -> None:
+    """Do not look for garbage again and again among the thousands of tests, which stay."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Machine:
@@ -100,6 +108,13 @@ def alone(_machine: Alone) -> Alone:
     the fault of the others, so the test judges again without them.
     """
     return _machine
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[Clock]:
+    """Return the clock by which to judge how long something takes."""
+    with machine_clock(tmp_path) as clock:
+        yield clock
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.bench import (
     matrix,
     mixed,
     profile,
+    promises,
     quality,
     replay,
     restart,
@@ -68,6 +69,7 @@ def main() -> None:
         "mixed": ("Predictions while others learn, 64 connections, 2 workers", _mixed),
         "replay": ("A log folded in again, in process, entries of 500", _replay),
         "restart": ("Restart", _restart),
+        "promises": ("Promised in seconds", _promises),
         "growth": ("Growth with the log", _growth),
         "sizes": ("What things weigh", _sizes),
         "scale": ("Growth with models, features and workers", _scale),
@@ -150,6 +152,10 @@ def _replay(_: Path, quick: bool) -> list[Row]:
 
 def _restart(folder: Path, quick: bool) -> list[Row]:
     return restart.measure(folder, 3, 100_000) if quick else restart.measure(folder, 5, 1_000_000)
+
+
+def _promises(folder: Path, quick: bool) -> list[Row]:
+    return promises.measure(folder, 1, 100_000) if quick else promises.measure(folder, 5, 1_000_000)
 
 
 def _sizes(folder: Path, quick: bool) -> list[Row]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from river import linear_model, multiclass, optim
+from river import ensemble, linear_model, multiclass, optim
 
 import hinged
 from tests.bench.table import Row
@@ -52,6 +53,17 @@ def _one_vs_rest(make: Make) -> Make:
     return lambda: multiclass.OneVsRestClassifier(make())
 
 
+def _vote() -> Any:
+    """Return River's nearest to the default pool of `Hedge`: as many learners, and a vote."""
+    return ensemble.VotingClassifier(
+        [
+            *(_river.Perceptron(), _river.Perceptron(), _river.PAClassifier()),
+            *(_river.PAClassifier(), _descent(optim.AdaGrad(0.3)), _descent(optim.SGD(0.03))),
+        ],
+        use_probabilities=False,
+    )
+
+
 BINARY: dict[str, tuple[Make, Make]] = {
     "Perceptron": (hinged.Perceptron, _river.Perceptron),
     "AveragedPerceptron (beside Perceptron)": (hinged.AveragedPerceptron, _river.Perceptron),
@@ -72,6 +84,7 @@ BINARY: dict[str, tuple[Make, Make]] = {
         lambda: _descent(optim.SGD(0.1), l1=0.001),
     ),
     "AROW (beside PassiveAggressive)": (hinged.AROW, _river.PAClassifier),
+    "Hedge (beside a vote of six)": (hinged.Hedge, _vote),
 }
 
 MULTICLASS: dict[str, tuple[Make, Make]] = {
@@ -81,6 +94,18 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
     ),
     "MulticlassPassiveAggressive (beside one-vs-rest)": (
         hinged.MulticlassPassiveAggressive,
+        _one_vs_rest(_river.PAClassifier),
+    ),
+    "MulticlassAveragedPerceptron (beside one-vs-rest)": (
+        hinged.MulticlassAveragedPerceptron,
+        _one_vs_rest(_river.Perceptron),
+    ),
+    "MulticlassPocketPerceptron (beside one-vs-rest)": (
+        hinged.MulticlassPocketPerceptron,
+        _one_vs_rest(_river.Perceptron),
+    ),
+    "MulticlassAROW (beside one-vs-rest)": (
+        hinged.MulticlassAROW,
         _one_vs_rest(_river.PAClassifier),
     ),
     "OneVsRest of Perceptron": (
@@ -107,6 +132,9 @@ def measure(rounds: int, count: int) -> list[Row]:
             events = _made(shape, classes, count)
             for name, pair in pairs.items():
                 rows += _compared(f"{name}, {shape.name}", pair, events, rounds)
+    for pairs, classes in ((BINARY, 2), (MULTICLASS, CLASSES)):
+        for name, pair in pairs.items():
+            rows += _weighed(name, pair, classes, 10 * count)
     return rows
 
 
@@ -147,6 +175,34 @@ def _compared(name: str, pair: tuple[Make, Make], events: Events, rounds: int) -
         Row(f"{name}: learn_one, River / hinged", learn, target=target),
         Row(f"{name}: predict_one, River / hinged", predict),
         Row(f"{name}: learn_one", ours_us, "µs"),
+    ]
+
+
+def _weighed(name: str, pair: tuple[Make, Make], classes: int, features: int) -> list[Row]:
+    """Return the rows: what each of so many features takes in memory, its name aside.
+
+    Every feature comes with every class, and every label is one that is not predicted.
+    """
+    names = [f"f{i}" for i in range(features)]
+    parts = [names[at : at + SLICE] for at in range(0, features, SLICE)]
+    labels: list[Any] = [False, True] if classes == 2 else [f"c{i}" for i in range(classes)]
+    found = []
+    for make in pair:
+        tracemalloc.start()
+        model = make()
+        for part in parts:
+            x = dict.fromkeys(part, 1.0)
+            for y in labels:
+                if model.predict_one(x) == y:
+                    model.learn_one(x, next(label for label in labels if label != y))
+                model.learn_one(x, y)
+            del x
+        found.append(tracemalloc.get_traced_memory()[0] / features)
+        tracemalloc.stop()
+    ours, river = found
+    return [
+        Row(f"{name}: a feature in memory", [ours], "bytes"),
+        Row(f"{name}: a feature in memory, River", [river], "bytes"),
     ]
 
 

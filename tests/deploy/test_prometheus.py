@@ -67,7 +67,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             ]
         ) as process:
             try:
-                with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1") as prometheus:
+                with httpx.Client(
+                    base_url=f"http://127.0.0.1:{port}/api/v1", verify=False
+                ) as prometheus:
                     wait_until(lambda: scraped(prometheus), 30)
                     everything_happens(client, redis, "1")
                     wait_until(lambda: asked(prometheus, "hinged_redis_errors_total") != [], 30)

@@ -63,7 +63,7 @@ class Command:
     @contextlib.contextmanager
     def ready(self) -> Iterator[httpx.Client]:
         url = self.read_until(r"http://\S+")
-        with httpx.Client(base_url=url, timeout=10, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=10, trust_env=False, verify=False) as client:
 
             def ready() -> bool:
                 assert self.process.poll() is None, self.finish()
@@ -180,12 +180,12 @@ def test_a_demo_that_is_kept_serves_until_ctrl_c(run: Callable[..., Command]) ->
     demo = run("demo", "--keep")
     docs = demo.read_until(r"http://\S+/docs")
     demo.read_until("Ctrl-C")
-    assert "swagger" in httpx.get(docs, trust_env=False).text
+    assert "swagger" in httpx.get(docs, trust_env=False, verify=False).text
     demo.process.send_signal(signal.SIGINT)
     assert demo.finish()[0] == 0
     assert demo.relatives() == []
     with pytest.raises(httpx.ConnectError):
-        httpx.get(docs, trust_env=False)
+        httpx.get(docs, trust_env=False, verify=False)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_killed_worker_is_replaced(run: Callable[..., Command], tmp_path: Path
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: all(gone(pid) for pid in workers))
-    with httpx.Client(base_url=client.base_url, trust_env=False, timeout=30) as other:
+    with httpx.Client(base_url=client.base_url, trust_env=False, timeout=30, verify=False) as other:
         assert other.get("/v1/models/m").json()["events"] == 0
     assert embedded_servers(tmp_path / "data") == servers
     service.process.terminate()

@@ -32,12 +32,18 @@ def test_a_duplicate_whose_answer_was_lost_is_not_given_the_outcome_of_another_e
         behind.start(wait=False)
         direct.start()
         behind.wait_until_alive()
-        httpx.put(f"{direct.url}/v1/models/m", json=SPEC).raise_for_status()
-        assert httpx.post(f"{behind.url}{LEARN}", json=first).json()["duplicate"] is False
+        httpx.put(f"{direct.url}/v1/models/m", json=SPEC, verify=False).raise_for_status()
+        assert (
+            httpx.post(f"{behind.url}{LEARN}", json=first, verify=False).json()["duplicate"]
+            is False
+        )
         other = {"x": {"b": 1}, "y": True, "id": "other"}
-        assert httpx.post(f"{direct.url}{LEARN}", json=other).json()["duplicate"] is False
+        assert (
+            httpx.post(f"{direct.url}{LEARN}", json=other, verify=False).json()["duplicate"]
+            is False
+        )
         proxy.drop_replies = 1
-        again = httpx.post(f"{behind.url}{LEARN}", json=first)
+        again = httpx.post(f"{behind.url}{LEARN}", json=first, verify=False)
         assert proxy.dropped == 1
         assert again.status_code == 200
         assert again.json()["duplicate"] is True

@@ -122,7 +122,7 @@ def test_a_rolling_restart_under_load(
     own_server: RedisServer, started: Callable[..., ForkedWorker]
 ) -> None:
     workers = [started(), started()]
-    httpx.put(f"{workers[0].url}{PATH}", json=SPEC).raise_for_status()
+    httpx.put(f"{workers[0].url}{PATH}", json=SPEC, verify=False).raise_for_status()
     with Load(workers) as load:
         for number in range(RESTARTS):
             load.wait_for(EVENTS // RESTARTS // 2)
@@ -147,7 +147,7 @@ def test_a_rolling_upgrade_under_load(
 ) -> None:
     """While both versions run the old one goes on; then one command hands the model over."""
     workers = [started(versions.become_old), started(versions.become_old)]
-    httpx.put(f"{workers[0].url}{PATH}", json=SPEC).raise_for_status()
+    httpx.put(f"{workers[0].url}{PATH}", json=SPEC, verify=False).raise_for_status()
     with Load(workers) as load:
         load.wait_for(500)
         for number in range(2):
@@ -155,7 +155,11 @@ def test_a_rolling_upgrade_under_load(
             old.stop()
             if number == 0:
                 load.wait_for(500)
-        answer = httpx.post(f"{workers[0].url}{PATH}/upgrade", timeout=30).raise_for_status().json()
+        answer = (
+            httpx.post(f"{workers[0].url}{PATH}/upgrade", timeout=30, verify=False)
+            .raise_for_status()
+            .json()
+        )
         assert (answer["before"], answer["fold"]) == (versions.OLD, versions.NEW)
         load.wait_for(1_000)
     with own_server.client() as client:

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +13,11 @@ import pytest
 
 from tests.conftest import Alone
 from tests.support.engine import Worker, stored_state, worker
-from tests.support.processes import wait_until
+from tests.support.pings import Pings
 from tests.support.redis_server import RedisServer
 
 NAMES = 1_000_000
 STALL_MS = 100
-
-PINGS = """
-import socket, sys, time
-link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-print("ready", flush=True)
-slowest = 0.0
-while True:
-    began = time.monotonic()
-    link.sendall(b"PING\\r\\n")
-    if not link.recv(64):
-        break
-    took = time.monotonic() - began
-    if took > slowest:
-        slowest = took
-        print(slowest, flush=True)
-    time.sleep(0.001)
-"""
-
-
-class Pings:
-    """Another client in a process of its own; `slowest_ms` is the longest that it ever waited."""
-
-    def __init__(self, server: RedisServer, output: Path) -> None:
-        self._output = output
-        with output.open("w") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", PINGS, str(server.port)], stdout=file
-            )
-        wait_until(lambda: len(output.read_text().split()) > 1)
-
-    def stop(self) -> float:
-        self._process.kill()
-        self._process.wait()
-        lines = self._output.read_text().split()
-        assert lines[0] == "ready"
-        return float(lines[-1]) * 1000
 
 
 async def _grow(one: Worker) -> None:

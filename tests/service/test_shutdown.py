@@ -81,7 +81,7 @@ def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
             assert answer.status_code == 200, answer.text
             acknowledged.add(name)
 
-    with httpx.Client(base_url=worker.url) as client:
+    with httpx.Client(base_url=worker.url, verify=False) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         senders = [threading.Thread(target=send, args=(client, n)) for n in range(8)]
         for sender in senders:
@@ -108,7 +108,7 @@ def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
 def test_a_worker_stops_while_redis_stands_still(own_server: RedisServer) -> None:
     worker = ForkedWorker(own_server.url, redis_timeout_ms=800)
     worker.start()
-    with httpx.Client(base_url=worker.url) as client:
+    with httpx.Client(base_url=worker.url, verify=False) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         assert client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True}).is_success
     own_server.signal(signal.SIGSTOP)

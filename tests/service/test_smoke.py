@@ -29,14 +29,14 @@ def test_the_seed_example_over_http_survives_a_killed_worker(
         {"x": {f"x{i}": v for i, v in enumerate(row)}, "y": y, "id": f"e{n}"}
         for n, (row, y) in enumerate(SEED)
     ]
-    with httpx.Client(base_url=worker.url) as client:
+    with httpx.Client(base_url=worker.url, verify=False) as client:
         assert client.put("/v1/models/seed", json=spec).status_code == 201
         assert client.put("/v1/models/seed", json=spec).status_code == 200
         for body in [events] if as_array else events:
             assert client.post("/v1/models/seed/learn", json=body).status_code == 200
     worker.kill()
     worker.start()
-    with httpx.Client(base_url=worker.url) as client:
+    with httpx.Client(base_url=worker.url, verify=False) as client:
         answer = client.post("/v1/models/seed/learn", json=events).json()
         assert [a["duplicate"] for a in answer] == [True] * 6
         model = client.get("/v1/models/seed").json()

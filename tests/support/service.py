@@ -67,7 +67,7 @@ class Service:
 
     def client(self) -> httpx.Client:
         """Return a client of the service."""
-        return httpx.Client(base_url=self.url, timeout=30)
+        return httpx.Client(base_url=self.url, timeout=30, verify=False)
 
     def __enter__(self) -> Service:
         self.start()

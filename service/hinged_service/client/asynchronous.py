@@ -79,6 +79,7 @@ class AsyncClient(AsyncManagement):
             headers=calls.headers(api_key),
             timeout=timeout_s,
             transport=transport,
+            verify=calls.checks_certificates(base_url),
         )
 
     async def close(self) -> None:

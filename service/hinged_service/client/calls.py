@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
+from urllib.request import getproxies
 
 import msgspec
 
@@ -26,6 +27,7 @@ from hinged_service.client.results import (
 
 __all__ = [
     "Call",
+    "checks_certificates",
     "create_model",
     "delete_model",
     "encoded",
@@ -99,6 +101,14 @@ def headers(api_key: str | None) -> dict[str, str]:
     """Return the header fields of every request."""
     fields = {"Content-Type": "application/json", "Accept": "application/json"}
     return fields if api_key is None else {**fields, "Authorization": f"Bearer {api_key}"}
+
+
+def checks_certificates(base_url: str) -> bool:
+    """Tell whether a certificate may have to be checked: the service's, or that of a proxy.
+
+    If not, those to trust need not be read, which is most of what making a client takes.
+    """
+    return not base_url.lower().startswith("http://") or bool(getproxies())
 
 
 def create_model(name: str, spec: Mapping[str, Any]) -> Call[ModelListed]:

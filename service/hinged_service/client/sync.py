@@ -92,6 +92,7 @@ class Client(Management):
             headers=calls.headers(api_key),
             timeout=timeout_s,
             transport=transport,
+            verify=calls.checks_certificates(base_url),
         )
 
     def close(self) -> None:

@@ -104,7 +104,9 @@ class Drill:
         spec = {"learner": {"type": "perceptron"}}
         deadline_s = time.monotonic() + GIVE_UP_S
         while True:
-            answer = httpx.put(f"{self.workers[0].url}{self.path}", json=spec, timeout=30)
+            answer = httpx.put(
+                f"{self.workers[0].url}{self.path}", json=spec, timeout=30, verify=False
+            )
             if answer.is_success:
                 return
             assert answer.status_code == 503, answer.text

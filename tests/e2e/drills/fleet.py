@@ -94,6 +94,6 @@ class Fleet:
 
 def _is_ready(worker: Serving) -> bool:
     try:
-        return httpx.get(f"{worker.url}/readyz", timeout=5).is_success
+        return httpx.get(f"{worker.url}/readyz", timeout=5, verify=False).is_success
     except httpx.TransportError:
         return False

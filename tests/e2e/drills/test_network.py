@@ -38,7 +38,10 @@ def test_a_worker_that_is_cut_off_while_another_goes_on(fleet: Fleet, drill: Dri
         load.recovered(time.monotonic(), [on])
         load.until_more(40)
         stale = httpx.post(
-            f"{drill.workers[0].url}{drill.path}/predict", json={"x": {"a": 1}}, timeout=10
+            f"{drill.workers[0].url}{drill.path}/predict",
+            json={"x": {"a": 1}},
+            timeout=10,
+            verify=False,
         )
         assert stale.json()["stale_s"] > 0
         off.hold = False

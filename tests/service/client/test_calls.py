@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +16,7 @@ import uvicorn
 
 from hinged_service.app import create_app
 from hinged_service.client import (
+    AsyncClient,
     BadAnswer,
     Client,
     Conflict,
@@ -238,6 +241,29 @@ def test_it_does_not_import_the_service() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_certificates_are_read_unless_none_can_be_met(
+    monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    read: list[str] = []
+
+    def made(**_: Any) -> ssl.SSLContext:
+        read.append("")
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(ssl, "create_default_context", made)
+    kind("http://127.0.0.1:1")
+    assert not read
+    kind("https://127.0.0.1:1")
+    assert read
+    read.clear()
+    monkeypatch.setenv("http_proxy", "https://127.0.0.1:2")
+    kind("http://127.0.0.1:1")
+    assert read
 
 
 def test_over_a_unix_socket(service: Service, name: str) -> None:

@@ -180,7 +180,7 @@ def test_a_clock_set_back_holds_nothing_for_ever(own_server: RedisServer) -> Non
 
 def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> None:
     workers = [ForkedWorker(own_server.url, snapshot_every_ms=100, **QUICK) for _ in range(2)]
-    clients = [httpx.Client(base_url=worker.url, timeout=30) for worker in workers]
+    clients = [httpx.Client(base_url=worker.url, timeout=30, verify=False) for worker in workers]
     for worker in workers:
         worker.start()
     try:
@@ -213,13 +213,15 @@ def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> 
         assert predicted == joined + waiting
         assert waiting <= 1  # the one whose answer got lost
         workers[0].start()
-        both = Face("m", httpx.Client(base_url=workers[0].url, timeout=30), clients[1])
+        both = Face(
+            "m", httpx.Client(base_url=workers[0].url, timeout=30, verify=False), clients[1]
+        )
         with own_server.client() as redis:
             agrees_with_its_log(redis, both)
         both.clients[0].close()
         workers[1].stop()
         workers[1].start()
-        again = Face("m", httpx.Client(base_url=workers[1].url, timeout=30))
+        again = Face("m", httpx.Client(base_url=workers[1].url, timeout=30, verify=False))
         with own_server.client() as redis:
             agrees_with_its_log(redis, again)
         again.clients[0].close()

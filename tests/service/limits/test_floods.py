@@ -87,7 +87,7 @@ def test_what_is_taken_is_learned_what_is_refused_is_not_and_memory_is_bounded(
     worker = Worker(proxy.url, **(patient | limits))
     worker.start()
     try:
-        with httpx.Client(base_url=worker.url, timeout=60) as client:
+        with httpx.Client(base_url=worker.url, timeout=60, verify=False) as client:
             for n in range(4):
                 client.put(f"/v1/models/m{n}", json={"learner": {"type": "perceptron"}})
                 first = {"id": "first", "x": {"a": 1}, "y": True}

@@ -200,7 +200,7 @@ def test_a_hundred_megabytes_are_streamed_in_constant_memory(own_server: RedisSe
     worker = Worker(own_server.url)
     worker.start()
     try:
-        with httpx.Client(base_url=worker.url, timeout=60) as client:
+        with httpx.Client(base_url=worker.url, timeout=60, verify=False) as client:
             client.put("/v1/models/m", json=PERCEPTRON)
             wide = {"x": {f"feature_{i}": i / 7 for i in range(400)}, "y": True}
             block = lines_of([wide] * 20)

@@ -118,7 +118,7 @@ def test_the_end_of_the_model_is_the_end(two: tuple[Service, Service]) -> None:
         assert client.delete(path).status_code == 204
         watcher.wait_for(lambda w: w.done)
         assert watcher.of("end") == [{"reason": "deleted"}]
-        assert httpx.get(f"{other.url}{path}/live").status_code == 404
+        assert httpx.get(f"{other.url}{path}/live", verify=False).status_code == 404
 
 
 def test_an_alias_is_followed(two: tuple[Service, Service]) -> None:
@@ -197,7 +197,7 @@ def test_a_stop_ends_the_feeds_at_once(two: tuple[Service, Service]) -> None:
 
 
 def test_no_such_model(two: tuple[Service, Service]) -> None:
-    assert httpx.get(f"{two[0].url}/v1/models/none/live").status_code == 404
+    assert httpx.get(f"{two[0].url}/v1/models/none/live", verify=False).status_code == 404
 
 
 def hubs(service: Service) -> dict[str, Any]:

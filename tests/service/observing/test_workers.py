@@ -46,7 +46,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     shelf = tmp_path_factory.mktemp("metrics")
     two = ForkedWorker(server.url, metrics_dir=shelf)
     two.start(wait=False)
-    with Service(server.url, metrics_dir=shelf) as one, httpx.Client(timeout=30) as client:
+    with (
+        Service(server.url, metrics_dir=shelf) as one,
+        httpx.Client(timeout=30, verify=False) as client,
+    ):
         two.wait_until_alive()
         answer = client.put(f"{one.url}{MODEL}", json={"learner": {"type": "perceptron"}})
         assert answer.status_code == 201
@@ -144,7 +147,7 @@ def _two(supervisor: int) -> list[int]:
 
 def _told_workers(url: str) -> float:
     try:
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=30, verify=False) as client:
             return scrape(client, url).value("hinged_workers")
     except httpx.TransportError:
         return 0

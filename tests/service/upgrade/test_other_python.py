@@ -63,8 +63,8 @@ def here_and_there(own_server: RedisServer) -> Iterator[tuple[httpx.Client, http
     for worker in workers:
         worker.start()
     with (
-        httpx.Client(base_url=workers[0].url, timeout=30) as here,
-        httpx.Client(base_url=workers[1].url, timeout=30) as there,
+        httpx.Client(base_url=workers[0].url, timeout=30, verify=False) as here,
+        httpx.Client(base_url=workers[1].url, timeout=30, verify=False) as there,
     ):
         yield here, there
     for worker in workers:
