@@ -299,10 +299,20 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that any second signal hurries, not only Ctrl-C."""
+    """A server that any second signal hurries, not only Ctrl-C.
+
+    Attributes
+    ----------
+    told
+        Whether a signal told it to stop.
+
+    """
+
+    told = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
+        self.force_exit = self.told
+        self.told = True
         super().handle_exit(sig, frame)
 
 
@@ -333,16 +343,16 @@ def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
         failed = any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes)
         raise typer.Exit(_CANNOT_START if failed else 0)
     server = _Server(config)
-    # Having stopped for a signal, uvicorn raises it again: but a clean stop is no failure.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    _on_hangup(lambda number, frame: server.handle_exit(signal.SIGTERM, frame))
+    # A signal may come before uvicorn listens for it; what it has stopped for it raises again.
+    # To raise from a handler is no way out: where asyncio starts, that may get lost.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    _on_hangup(lambda _, frame: server.handle_exit(signal.SIGTERM, frame))
     try:
         server.run(sockets=[listener])
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
     except SystemExit as ended:
         raise typer.Exit(_CANNOT_START if ended.code == STARTUP_FAILURE else 0) from None
-    raise typer.Exit(0 if server.started else _CANNOT_START)
+    raise typer.Exit(0 if server.started or server.told else _CANNOT_START)
 
 
 def _on_hangup(handler: Any) -> None:

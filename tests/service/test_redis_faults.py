@@ -12,6 +12,7 @@ import pytest
 
 from hinged_service.errors import NotFound, Unavailable
 from tests.support.engine import (
+    Event,
     Worker,
     event,
     everything,
@@ -35,6 +36,11 @@ def timed(test: Test) -> Test:
     """
     marked: Test = pytest.mark.alone(pytest.mark.usefixtures("impatient")(test))
     return marked
+
+
+async def _learned(one: Worker, *events: Event) -> bool:
+    await one.learn("m", *events)
+    return True
 
 
 def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
@@ -172,7 +178,7 @@ def test_a_redis_that_fills_up_during_learns_keeps_model_and_log_one(
             own_server.url, snapshot_every_events=3, snapshot_chunk=10, append_timeout_ms=100
         ) as one:
             await one.create("m")
-            await one.learn("m", event(0))
+            await until(lambda: _learned(one, event(0)))
             with own_server.client() as client:
                 for step in range(12):
                     used = int(client.info("memory")["used_memory"])
@@ -419,10 +425,12 @@ def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
     """Given up and sent again by the caller: what the server still runs later is recognised."""
 
     async def run() -> None:
-        async with worker(own_server.url, append_timeout_ms=150, redis_timeout_ms=100) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
+        hurried = {"append_timeout_ms": 150, "redis_timeout_ms": 100}
+        async with worker(own_server.url, **hurried) as one, worker(own_server.url) as two:
+            await two.create("m")
+            await two.learn("m", event(0))
             for turn in range(3):
+                await until(lambda: _reads(one))
                 own_server.signal(signal.SIGSTOP)
                 for n in range(1, 4):
                     with pytest.raises(Unavailable):
@@ -432,12 +440,13 @@ def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
                     await until(lambda n=n, turn=turn: _learned(one, event(10 * turn + n)))
             with own_server.client() as client:
                 plain = fold_of(client)
-                assert await one.state("m") == plain
+                assert await two.state("m") == plain
                 assert 10 <= plain["events"] <= 10 + 9
+                await until(lambda: _reads(one))
                 assert replica_state(await one.open("m")) == plain
 
-    async def _learned(one: Any, *events: Any) -> bool:
-        await one.learn("m", *events)
+    async def _reads(one: Any) -> bool:
+        await one.read("m")
         return True
 
     asyncio.run(run())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import struct
 import subprocess
 import sys
 import time
@@ -21,7 +20,8 @@ MOMENT_S = 0.01
 OVERSLEPT_S = 0.05
 """A sleep that ends this much too late is how a busy machine shares its processors."""
 
-_SHARED = struct.Struct("=dd")  # when the last sleep ended, and what was overslept till then
+_ENDED, _OVERSLEPT = 0, 1
+"""What is shared: when the last sleep ended, and what was overslept till then."""
 
 Clock = Callable[[], float]
 
@@ -30,17 +30,16 @@ Clock = Callable[[], float]
 def machine_clock(folder: Path) -> Iterator[Clock]:
     """Give a clock in seconds, from some beginning."""
     path = folder / "machine-clock"
-    path.write_bytes(_SHARED.pack(time.monotonic(), 0.0))
+    path.write_bytes(bytes(16))
     sleeper = subprocess.Popen([sys.executable, "-S", __file__, str(path)])
     try:
-        with path.open("r+b") as file, mmap.mmap(file.fileno(), _SHARED.size) as shared:
-            while _SHARED.unpack_from(shared)[1] == 0.0:  # it says that it has begun
+        with _shared(path) as shared:
+            while shared[_ENDED] == 0.0:  # it has not begun
                 time.sleep(MOMENT_S)
 
             def clock() -> float:
                 now = time.monotonic()
-                ended, overslept = map(float, _SHARED.unpack_from(shared))
-                return now - overslept - _overslept(now - ended)
+                return now - shared[_OVERSLEPT] - _overslept(now - shared[_ENDED])
 
             yield clock
     finally:
@@ -52,15 +51,25 @@ def _overslept(slept: float) -> float:
     return slept - MOMENT_S if slept - MOMENT_S > OVERSLEPT_S else 0.0
 
 
+@contextlib.contextmanager
+def _shared(path: Path) -> Iterator[memoryview[float]]:
+    with (
+        path.open("r+b") as file,
+        mmap.mmap(file.fileno(), 0) as mapped,
+        memoryview(mapped) as plain,
+        plain.cast("d") as numbers,
+    ):
+        yield numbers
+
+
 def _sleep_on(path: Path) -> None:
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), _SHARED.size) as shared:
-        ended, overslept = time.monotonic(), sys.float_info.min
+    with _shared(path) as shared:
+        shared[_ENDED] = ended = time.monotonic()
         while True:
-            _SHARED.pack_into(shared, 0, ended, overslept)
             time.sleep(MOMENT_S)
             now = time.monotonic()
-            overslept += _overslept(now - ended)
-            ended = now
+            shared[_OVERSLEPT] += _overslept(now - ended)
+            shared[_ENDED] = ended = now
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ def events(seed: int, count: int = 400, noise: float = 0.1) -> list[dict[str, An
     return made
 
 
-def certificate(client: httpx.Client, path: str) -> dict[str, Any]:
-    answer = client.get(f"{path}/bound")
+def certificate(client: httpx.Client, path: str, **at: str) -> dict[str, Any]:
+    answer = client.get(f"{path}/bound", params=at)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     assert found["holds"] is True
@@ -141,9 +141,9 @@ def test_after_a_restore_and_for_a_challenger(client: httpx.Client, new_model: N
     assert certificate(client, path)["events"] == 200
     client.post(f"{path}/restore", json={"checkpoint": "then"}).raise_for_status()
     other = new_model(pipeline=[{"type": "StandardScaler"}], stream=name, start={"model": name})
-    client.post(f"{path}/learn", json=events(7, 70)).raise_for_status()
+    learned = client.post(f"{path}/learn", json=events(7, 70)).raise_for_status().json()
     for one in (path, other):
-        found = certificate(client, one)
+        found = certificate(client, one, at_least=learned[-1]["position"])
         assert found["events"] == 70
         assert found["start_norm"] > 0
 

@@ -133,7 +133,7 @@ def test_whatever_becomes_of_requests_they_leave_the_room(own_server: RedisServe
 def test_a_body_that_does_not_come_is_408_and_takes_nothing(
     own_server: RedisServer, first: bytes
 ) -> None:
-    with serving(own_server, body_timeout_ms=200) as (service, client):
+    with serving(own_server, body_timeout_ms=1_000) as (service, client):
         with unfinished(service, first, len(EVENT)) as slow:
             answer = read_answer(slow)
             assert answer.status == 408
@@ -145,7 +145,7 @@ def test_a_body_that_does_not_come_is_408_and_takes_nothing(
 def test_a_body_that_dribbles_has_no_more_time_for_it(own_server: RedisServer) -> None:
     body = b'{"x":{"' + b"a" * 200 + b'":1},"y":true}'
     with (
-        serving(own_server, body_timeout_ms=300) as (service, _),
+        serving(own_server, body_timeout_ms=1_000) as (service, _),
         unfinished(service, body[:1], len(body)) as slow,
     ):
         slow.settimeout(0.05)

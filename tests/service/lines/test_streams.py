@@ -135,16 +135,18 @@ def own(own_server: RedisServer) -> Iterator[Service]:
 def test_redis_goes_away_and_comes_back_in_the_middle(
     own: Service, own_server: RedisServer, source: bool
 ) -> None:
+    coming_back = threading.Timer(1.5, own_server.start)
     with Sender(own.port, LEARN + ("?source=s" if source else "")) as sender:
         for n in range(4):
             if n == 2:
                 own_server.stop()
-                threading.Timer(1.5, own_server.start).start()
+                coming_back.start()
             more = {} if source else {"id": f"e{n}"}
             sender.send(lines_of([event(n, **more)]))
             assert sender.line()["line"] == n + 1
         sender.end()
         assert sender.all() == []
+    coming_back.join()
     with own_server.client() as store:
         folded = fold_log(store, "m", hinged.Perceptron())
     with own.client() as client:
@@ -154,7 +156,7 @@ def test_redis_goes_away_and_comes_back_in_the_middle(
 
 def test_the_end_of_patience_says_from_which_line_to_go_on(own_server: RedisServer) -> None:
     with (
-        Service(own_server.url, append_timeout_ms=200, lines_patience_ms=300) as service,
+        Service(own_server.url, append_timeout_ms=1_000, lines_patience_ms=1_500) as service,
         service.client() as client,
     ):
         client.put("/v1/models/m", json=PERCEPTRON)

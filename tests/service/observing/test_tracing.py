@@ -113,7 +113,8 @@ def test_failures_are_marked_and_quote_nothing(own_server: RedisServer) -> None:
     service = Service(proxy.url, append_timeout_ms=100)
     with service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
-        client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True})
+        event = {"x": {"a": 1}, "y": True}
+        wait_until(lambda: client.post("/v1/models/m/learn", json=event).is_success)
         traced = Traced(client, _traced(service))
         proxy.refuse = True
         proxy.cut()

@@ -54,7 +54,8 @@ class Learning:
             service = self._stack.enter_context(Service(self._url, **USUAL))
             self.clients.append(self._stack.enter_context(service.client()))
         spec = {"learner": {"type": "perceptron"}}
-        assert self.clients[0].put(f"/v1/models/{self._name}", json=spec).status_code == 201
+        path = f"/v1/models/{self._name}"
+        wait_until(lambda: self.clients[0].put(path, json=spec).is_success)
         pool = self._stack.enter_context(ThreadPoolExecutor(2))
         self._done = [pool.submit(self._learn, worker) for worker in range(2)]
         return self
