@@ -226,13 +226,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
+    # Routes of the app itself: those of an included router FastAPI would all make once more.
     for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
-        app.include_router(part.router(settings))
-    app.include_router(health.router)
+        app.router.routes += part.router(settings).routes
+    app.router.routes += health.router.routes
     for other in (metrics, overview, recent, page):
-        app.include_router(other.router())
+        app.router.routes += other.router().routes
     openapi.install(app)
-    # FastAPI prepares each route when it first looks at it: better now than in a request.
-    for route in app.routes:
-        route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
     return app
