@@ -14,12 +14,13 @@ import math
 import platform
 import re
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, NamedTuple
 
 import hinged
+from hinged.vector import all_finite
 from hinged_service.keys import VECTORS
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "decode_name",
     "decode_state",
     "decode_value",
+    "decode_weights",
     "encode_field",
     "encode_name",
     "encode_state",
@@ -211,6 +213,26 @@ def decode_value(text: str) -> float:
     return value
 
 
+def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
+    """Return weights by name, of what is stored as the only vector of its kind.
+
+    Raises
+    ------
+    DamagedState
+        As `decode_name` and `decode_value`.
+
+    """
+    try:
+        weights: dict[Hashable, float] = {name: float(text) for name, text in pairs}
+    except ValueError:
+        plain = False
+    else:
+        plain = all_finite(weights.values()) and _MARKER not in "".join([n for n, _ in pairs])
+    if plain:
+        return weights
+    return {decode_name(name): decode_value(text) for name, text in pairs}
+
+
 def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
     """Return where a vector of a learner's state is stored.
 
@@ -255,8 +277,8 @@ def encode_field(tag: Any, name: Hashable) -> str:
     return field if tag is None else json.dumps([tag, field], ensure_ascii=False)
 
 
-def decode_field(field: str, tagged: bool) -> tuple[Any, Hashable]:
-    """Return class (or member) and feature name that `encode_field` stored as `field`.
+def decode_field(field: str) -> tuple[Any, Hashable]:
+    """Return class or member, and feature name, that `encode_field` stored as `field`.
 
     Raises
     ------
@@ -264,8 +286,6 @@ def decode_field(field: str, tagged: bool) -> tuple[Any, Hashable]:
         If it is not what `encode_field` writes.
 
     """
-    if not tagged:
-        return None, decode_name(field)
     try:
         tag, name = json.loads(field)
     except (ValueError, TypeError, RecursionError) as error:

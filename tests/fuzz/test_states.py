@@ -23,6 +23,7 @@ from hinged_service.codec import (
     decode_name,
     decode_state,
     decode_value,
+    decode_weights,
     encode_field,
     encode_name,
     encode_state,
@@ -209,14 +210,29 @@ def test_a_state_hash_is_whole_or_damaged(
     assert replace(again, fold=state.fold) == state
 
 
-@given(text=ODD_TEXTS | ODD_TEXTS.map(lambda text: f"\x00json:{text}"), tagged=st.booleans())
+ODD_NAMES = ODD_TEXTS | ODD_TEXTS.map(lambda text: f"\x00json:{text}")
+
+
+@given(text=ODD_NAMES)
 @tries(80)
-def test_a_field_is_a_name_or_damaged(text: str, tagged: bool) -> None:
+def test_a_field_is_of_a_class_or_damaged(text: str) -> None:
     try:
-        tag, name = decode_field(text, tagged)
+        tag, name = decode_field(text)
     except DamagedState:
         return
-    assert decode_field(encode_field(tag, name), tagged) == (tag, name)
+    assert decode_field(encode_field(tag, name)) == (tag, name)
+
+
+@given(pairs=st.lists(st.tuples(ODD_NAMES, ODD_TEXTS | st.floats().map(repr)), max_size=4))
+@tries(150)
+def test_weights_read_together_are_those_read_one_by_one(pairs: list[tuple[str, str]]) -> None:
+    try:
+        alone = {decode_name(name): decode_value(text) for name, text in pairs}
+    except DamagedState:
+        with pytest.raises(DamagedState):
+            decode_weights(pairs)
+    else:
+        assert repr(decode_weights(pairs)) == repr(alone)
 
 
 @given(vector=st.text("weights/vec0123456789é²", max_size=12), classes=st.lists(st.integers()))

@@ -210,7 +210,10 @@ class Connection:
 
 
 def _pairs(flat: list[bytes]) -> Iterable[tuple[str, str]]:
-    words = map(_text, flat)
+    try:
+        words = iter([word.decode() for word in flat])
+    except UnicodeDecodeError as error:
+        raise _not_text() from error
     return zip(words, words, strict=True)
 
 
@@ -223,4 +226,8 @@ def _text(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DamagedState("stored text is not UTF-8") from error
+        raise _not_text() from error
+
+
+def _not_text() -> DamagedState:
+    return DamagedState("stored text is not UTF-8")

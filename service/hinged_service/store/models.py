@@ -22,6 +22,7 @@ from hinged_service.codec import (
     decode_field,
     decode_state,
     decode_value,
+    decode_weights,
     encode_field,
     encode_state,
     place,
@@ -680,14 +681,17 @@ async def _vectors(
     vectors: dict[str, dict[Any, float]] = {name: {} for name in state.sizes}
     places = {place(name, learner): name for name in vectors}
     for kind in sorted({kind for kind, _ in places}):
-        tagged = (kind, None) not in places
+        only = places.get((kind, None))
         async for pairs in connection.hscan(keys.vector(kind), chunk):
-            for field, value in pairs:
-                tag, name = decode_field(field, tagged)
-                vector = places.get((kind, tag))
-                if vector is None:
-                    raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
-                vectors[vector][name] = decode_value(value)
+            if only is not None:
+                vectors[only] |= decode_weights(pairs)
+            else:
+                for field, value in pairs:
+                    tag, name = decode_field(field)
+                    vector = places.get((kind, tag))
+                    if vector is None:
+                        raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
+                    vectors[vector][name] = decode_value(value)
             await asyncio.sleep(0)
     return vectors
 
