@@ -217,7 +217,10 @@ class KafkaLog:
     def read_from(self, offsets: Mapping[Part, int]) -> None:
         """Read these partitions, from there; forget all that was fetched before."""
         self._held.clear()
-        self._consumer.assign([ck.TopicPartition(*p, at) for p, at in offsets.items()])
+        parts = [ck.TopicPartition(*part, at) for part, at in offsets.items()]
+        self._consumer.assign(parts)
+        # One that went away while it was paused comes back paused, if it does.
+        self._consumer.resume(parts)
 
     def read(self) -> Found:
         """Return what came, soon.

@@ -18,7 +18,7 @@ from tests.service.kafka.broker import Broker
 from tests.support.engine import spec, worker
 
 _groups = itertools.count()
-FAST = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "200"}
+FAST = {"session.timeout.ms": "3000", "heartbeat.interval.ms": "500"}
 
 
 @dataclass

@@ -66,13 +66,13 @@ def test_redis_away_for_a_while(broker: Broker, own_server: RedisServer) -> None
         own_server.kill()
         broker.put("t", rows(20, 20), 0)
         broker.put("t", rows(1000, 20), 1)
-        await asyncio.sleep(3)  # longer than members may say nothing
+        await asyncio.sleep(4.5)  # longer than members may say nothing
         await asyncio.to_thread(own_server.start)
         await until(lambda: taken(own_server) == 60)
         broker.put("t", rows(1020, 20), 1)
         await until(lambda: taken(own_server) == 80)
 
-    client = FAST | {"max.poll.interval.ms": "1500"}
+    client = FAST | {"max.poll.interval.ms": "3000"}
     brought = bring(broker, own_server.url, meanwhile=meanwhile, client=client)
     assert sorted(numbers(own_server)) == [*range(40), *range(1000, 1040)]
     assert len([line for line in brought.told if line.startswith("Waiting")]) <= 2
