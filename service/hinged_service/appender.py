@@ -80,15 +80,16 @@ class Appender(Committer):
 
         """
         self.keeps = True
-        kept = [
-            (i, q.id, features_digest(q.x), _json(q.x), _json(y))
-            for i, (q, y) in enumerate(zip(questions, labels, strict=True))
-            if q.id is not None
-        ]
-        refused = await self._room.keep([part[1:] for part in kept], self._timeout_s)
+        words: list[str] = []
+        for question, label in zip(questions, labels, strict=True):
+            if question.id is not None:
+                x = question.x
+                words += question.id, features_digest(x), _json(x), _json(label)
+        refused = await self._room.keep(words, self._timeout_s)
         if refused is None:
             return
-        index, why = kept[refused[0]][0], refused[1]
+        number, why = refused
+        index = [i for i, question in enumerate(questions) if question.id is not None][number]
         if why == 3:
             raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
         if why == 4:
@@ -292,5 +293,8 @@ class Appender(Committer):
                 await asyncio.sleep(RETRY_S)
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return _encode(value).decode()

@@ -222,7 +222,11 @@ class Predicting(Call):
         answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
         for question in questions:
             if question.id is not None:
-                await _kept(appender, questions, answers, many)
+                try:
+                    await appender.keep(questions, [answer.y for answer in answers])
+                except (Conflict, Expired) as refused:
+                    _unindexed(refused, many)
+                    raise
                 break
         return _encode(answers if many else answers[0])
 
@@ -269,17 +273,6 @@ def _unindexed(refused: ServiceError, many: bool) -> None:
     """Name the field of a lone event without an index."""
     if not many:
         refused.errors = [Detail("id", fault.reason) for fault in refused.errors]
-
-
-async def _kept(
-    appender: Appender, questions: list[Question], answers: list[Predicted], many: bool
-) -> None:
-    """Keep what was predicted until the labels come."""
-    try:
-        await appender.keep(questions, [answer.y for answer in answers])
-    except (Conflict, Expired) as refused:
-        _unindexed(refused, many)
-        raise
 
 
 def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Prediction]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -41,8 +42,8 @@ COUNTS = {
 }
 """What is counted of predictions and labels, by the field of the stream's meta."""
 
-Prediction = tuple[str, str, str, str]
-"""Id, digest of the features, features as JSON, predicted label as JSON."""
+_WORDS = 4
+"""A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
 
 
 class Room:
@@ -58,14 +59,20 @@ class Room:
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self._keys = keys
-        self._queue: list[tuple[Sequence[Prediction], asyncio.Future[Any]]] = []
+        self._queue: list[tuple[Sequence[str], asyncio.Future[Any]]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self._name, self._requests = secrets.token_hex(8), itertools.count()
 
-    async def keep(
-        self, predictions: Sequence[Prediction], timeout_s: float
-    ) -> tuple[int, int] | None:
+    async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, int] | None:
         """Keep predictions, all of them or none.
+
+        Parameters
+        ----------
+        words
+            Of each its id, the digest of its features, these and the label as JSON.
+        timeout_s
+            How long Redis may be away, in seconds.
 
         Returns
         -------
@@ -79,7 +86,7 @@ class Room:
 
         """
         answer: asyncio.Future[tuple[int, int] | None] = self._loop.create_future()
-        self._queue.append((predictions, answer))
+        self._queue.append((words, answer))
         if self._task is None:
             self._task = self._loop.create_task(self._work(timeout_s))
         return await answer
@@ -89,7 +96,7 @@ class Room:
             taken, count = [], 0
             while self._queue and count < _MOST_AT_ONCE:
                 taken.append(self._queue.pop(0))
-                count += len(taken[-1][0])
+                count += len(taken[-1][0]) // _WORDS
             try:
                 answers = await self._send([callers for callers, _ in taken], timeout_s)
             except Exception as error:  # noqa: BLE001 - whoever waits gets it
@@ -104,12 +111,10 @@ class Room:
             await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
-    async def _send(
-        self, callers: Sequence[Sequence[Prediction]], timeout_s: float
-    ) -> Sequence[Any]:
+    async def _send(self, callers: Sequence[Sequence[str]], timeout_s: float) -> Sequence[Any]:
         on = self._keys.on
-        packed = _PACK.encode([[part for one in caller for part in one] for caller in callers])
-        request = secrets.token_hex(8)
+        packed = _PACK.encode(callers)
+        request = f"{self._name}{next(self._requests)}"
         deadline_s = self._loop.time() + timeout_s
         while True:
             try:
