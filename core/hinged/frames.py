@@ -116,16 +116,25 @@ def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]
     labels = np.asarray(y)
     if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
         return None
-    values = np.empty((len(wrapped), len(names)))
-    for number, name in enumerate(names):
-        column = wrapped.get_column(name)
-        array = None if column.null_count() else column.to_numpy()
-        if array is None or array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-            return None
-        values[:, number] = array
+    values = _numbers(X.to_numpy()) if wrapped.implementation.is_pandas() else None
+    if values is None:  # its columns are not of one kind, or it is no pandas
+        values = np.empty((len(wrapped), len(names)))
+        for number, name in enumerate(names):
+            column = wrapped.get_column(name)
+            array = None if column.null_count() else _numbers(column.to_numpy())
+            if array is None:
+                return None
+            values[:, number] = array
     if not np.isfinite(values).all():
         return None
     return names, values, np.where(labels, 1.0, -1.0)
+
+
+def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return an array of machine numbers as floats, `None` for any other."""
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        return None
+    return array.astype(float, copy=False)
 
 
 def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import pickle
+import random
 import subprocess
 import sys
 from typing import Any
@@ -347,6 +349,32 @@ def test_tables_near_overflow_are_learned_row_by_row() -> None:
         one.learn_one({"a": value}, y)
     many.learn_many(pd.DataFrame({"a": values}), pd.Series(labels))
     assert repr(everything(one)) == repr(everything(many))
+
+
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        *itertools.permutations(["float32", "int16", "int64", "uint64", "bool"], 2),
+        ("float16", "uint8"),
+        ("Int64", "float64"),
+        ("Sparse[float64]", "int8"),
+    ],
+)
+def test_tables_of_two_number_types(dtypes: tuple[str, str]) -> None:
+    chance = random.Random(5)
+    values = [[chance.choice([0, 1, 3, 7]) for _ in dtypes] for _ in range(60)]
+    frame = pd.DataFrame(values, columns=["a", "b"]).astype(
+        dict(zip(["a", "b"], dtypes, strict=True))
+    )
+    if dtypes[0].endswith("64"):
+        frame.loc[0, "a"] = 2**53 + 1 if "int" in dtypes[0].lower() else 0.1
+    labels = pd.Series([chance.random() < 0.5 for _ in values])
+    many, one = Perceptron(), Perceptron()
+    many.learn_many(frame, labels)
+    for a, b, y in zip(frame["a"], frame["b"], labels, strict=True):
+        one.learn_one({"a": float(a), "b": float(b)}, y)
+    assert dict(many.weights) == dict(one.weights)
+    assert many.accounting == one.accounting
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float32", "bool", "uint8", "Int64", "object"])
