@@ -116,8 +116,12 @@ def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]
     labels = np.asarray(y)
     if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
         return None
-    values = _numbers(X.to_numpy()) if wrapped.implementation.is_pandas() else None
-    if values is None:  # its columns are not of one kind, or it is no pandas
+    values = None
+    if wrapped.implementation.is_pandas():  # column by column its table takes several times as long
+        native = wrapped.to_native()
+        if all(isinstance(one, np.dtype) and one.kind in "fiu" for one in set(native.dtypes)):
+            values = _numbers(native.to_numpy())
+    if values is None:
         values = np.empty((len(wrapped), len(names)))
         for number, name in enumerate(names):
             column = wrapped.get_column(name)

@@ -222,14 +222,15 @@ def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
         As `decode_name` and `decode_value`.
 
     """
+    names = [name for name, _ in pairs]
     try:
-        weights: dict[Hashable, float] = {name: float(text) for name, text in pairs}
+        values = [float(text) for _, text in pairs]
     except ValueError:
         plain = False
     else:
-        plain = all_finite(weights.values()) and _MARKER not in "".join([n for n, _ in pairs])
+        plain = all_finite(values) and _MARKER not in "".join(names)
     if plain:
-        return weights
+        return dict(zip(names, values, strict=True))
     return {decode_name(name): decode_value(text) for name, text in pairs}
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import hinged
@@ -224,6 +224,7 @@ def test_a_field_is_of_a_class_or_damaged(text: str) -> None:
 
 
 @given(pairs=st.lists(st.tuples(ODD_NAMES, ODD_TEXTS | st.floats().map(repr)), max_size=4))
+@example(pairs=[("a", "nan"), ("a", "1.0")])
 @tries(150)
 def test_weights_read_together_are_those_read_one_by_one(pairs: list[tuple[str, str]]) -> None:
     try:

@@ -3,7 +3,8 @@
 A host may give a virtual machine no processor for seconds. Whatever is measured then is
 the host's doing, so a bound on what the service takes is judged by this clock instead. A
 process that does nothing but sleep a moment, again and again, tells: what it oversleeps,
-the machine did not give. What the service or a test spends, it does not forgive.
+the machine did not give. What the service or a test spends, it does not forgive, as long as a
+process that wakes up is soon given a processor.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ MOMENT_S = 0.01
 OVERSLEPT_S = 0.05
 """A sleep that ends this much too late is how a busy machine shares its processors."""
 
-_ENDED, _OVERSLEPT = 0, 1
-"""What is shared: when the last sleep ended, and what was overslept till then."""
+_START_S = 30.0
+_TURN, _ENDED, _OVERSLEPT = range(3)
+"""What is shared: a number that is odd while the others change, when the last sleep ended, and
+what was overslept till then."""
 
 Clock = Callable[[], float]
 
@@ -30,16 +33,22 @@ Clock = Callable[[], float]
 def machine_clock(folder: Path) -> Iterator[Clock]:
     """Give a clock in seconds, from some beginning."""
     path = folder / "machine-clock"
-    path.write_bytes(bytes(16))
+    path.write_bytes(bytes(24))
     sleeper = subprocess.Popen([sys.executable, "-S", __file__, str(path)])
     try:
         with _shared(path) as shared:
+            deadline = time.monotonic() + _START_S
             while shared[_ENDED] == 0.0:  # it has not begun
+                assert time.monotonic() < deadline, "the clock does not start"
                 time.sleep(MOMENT_S)
 
             def clock() -> float:
-                now = time.monotonic()
-                return now - shared[_OVERSLEPT] - _overslept(now - shared[_ENDED])
+                assert sleeper.poll() is None, "nobody sees whether the machine stands still"
+                while True:
+                    turn, now = shared[_TURN], time.monotonic()
+                    overslept = shared[_OVERSLEPT] + _overslept(now - shared[_ENDED])
+                    if turn % 2 == 0 and shared[_TURN] == turn:
+                        return now - overslept
 
             yield clock
     finally:
@@ -68,8 +77,10 @@ def _sleep_on(path: Path) -> None:
         while True:
             time.sleep(MOMENT_S)
             now = time.monotonic()
+            shared[_TURN] += 1
             shared[_OVERSLEPT] += _overslept(now - ended)
             shared[_ENDED] = ended = now
+            shared[_TURN] += 1
 
 
 if __name__ == "__main__":

@@ -83,6 +83,14 @@ def grown(before: dict[int, Any]) -> set[str]:
     return {name for o in new for name in owners(o, [new, before, after])}
 
 
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    """Have `gc` tell of all objects, also those that were there before the first test."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
 @pytest.fixture
 def few(own_server: RedisServer) -> Iterator[tuple[Service, Caller]]:
     """A worker that keeps ten models, and a client of it."""
