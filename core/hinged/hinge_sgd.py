@@ -144,11 +144,13 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         eta = self._eta()
         if not eta < math.inf:  # no step to take, and none to penalise by
             return self._overflow()
-        shrink, pull = max(0.0, 1.0 - eta * self._l2), eta * self._l1
+        lost, pull = eta * self._l2, eta * self._l1
+        shrink = 1.0 - lost if lost < 1.0 else 0.0
         if not hit:
             self._penalise(shrink, pull)
             return False
-        x = self._room(x)
+        if self.max_features is not None:
+            x = self._room(x)
         weights_before = self._due(x)
         self._penalise(shrink, pull)
         step = eta * w * target
@@ -201,7 +203,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     def _eta(self) -> float:
         if self.steps == "pegasos":
             return 1.0 / (self._l2 * self.clock)
-        eta = rate_at(self._learning_rate, self.clock)
+        rate = self._learning_rate
+        eta = rate if type(rate) is float else rate_at(rate, self.clock)
         return eta / math.sqrt(self.clock) if self.steps == "sqrt" else eta
 
     def _step(self, margin: float, norm2: float, w: float) -> float:

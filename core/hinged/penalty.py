@@ -50,6 +50,7 @@ class LazyPenalty:
 
     def _start_penalty(self) -> None:
         self._penalised = self._l1 > 0.0 or self._l2 > 0.0
+        self._only_shrinks = self._l1 == 0.0 and self.steps != "adagrad"
         self._scores_stored = not self._penalised
         self.log_shrink = 0.0
         self.pull = 0.0
@@ -68,7 +69,8 @@ class LazyPenalty:
         """Count one event's factor and pull against every weight."""
         if shrink > 0.0:
             self.log_shrink += math.log(shrink)
-            self.pull = min(shrink * self.pull + pull, sys.float_info.max)
+            if pull > 0.0 or self.pull > 0.0:
+                self.pull = min(shrink * self.pull + pull, sys.float_info.max)
         else:
             self.log_shrink = 0.0
             self.pull = min(pull, sys.float_info.max)
@@ -147,6 +149,11 @@ class LazyPenalty:
         self._ready = None
         if not self._penalised:
             return self._weights.dot(x) + self.intercept
+        if self._only_shrinks:
+            weights: list[float] = []
+            score = self._shrunk_dot(x, weights) + self.intercept
+            self._ready = weights
+            return score
         refuse_unplain(x)
         self._ready = weights = self._current(x)
         return _dot(weights, x) + self.intercept
@@ -154,8 +161,32 @@ class LazyPenalty:
     def _served_score(self, x: Mapping[Any, Any]) -> float:
         if not self._penalised:
             return self._weights.dot(x) + self.intercept
+        if self._only_shrinks:
+            return self._shrunk_dot(x, []) + self.intercept
         refuse_unplain(x)
         return _dot(self._current(x), x) + self.intercept
+
+    def _shrunk_dot(self, x: Mapping[Any, Any], weights: list[float]) -> float:
+        """Return `w . x` as `_dot` of `_current`, and add the weights to a list: in one pass.
+
+        It raises `TypeError` for what is no dictionary of numbers, or sums to no float.
+        """
+        if type(x) is not dict:
+            raise TypeError("not a dictionary")
+        weight, shrunk, add = self._weights.lookup, self._shrink_marks.lookup, weights.append
+        log_shrink, exp, total = self.log_shrink, math.exp, 0.0
+        try:
+            for name, value in x.items():
+                current = weight(name, 0.0)
+                if current and (due := log_shrink - shrunk(name, log_shrink)) < 0.0:
+                    current *= exp(due)
+                add(current)
+                total += current * value
+        except OverflowError:  # a whole number beyond the floats
+            raise TypeError("not a dictionary of floats") from None
+        if type(total) is not float:
+            raise TypeError("not a dictionary of floats")
+        return total
 
 
 def _dot(weights: Iterable[float], x: Mapping[Any, float]) -> float:

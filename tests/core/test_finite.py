@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from river.optim.schedulers import InverseScaling
 
 from hinged import (
     Hedge,
     HingeSGD,
+    InvalidEvent,
     LinearClassifier,
     MulticlassPassiveAggressive,
     OneVsRest,
@@ -168,3 +173,31 @@ def test_a_step_of_pegasos_beyond_every_float_is_left_out() -> None:
     model.learn_one({"a": 1.0}, True)
     assert (dict(model.weights), model.accounting.overflows) == ({}, 1)
     assert_finite(model, {"a": 1.0})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1, True, 10**400, -(10**400), Fraction(1, 3), Decimal("0.5"), np.float64(0.5)),
+        *(np.float32(0.5), np.int64(3), np.bool_(True), np.array([0.5]), np.array([1.0, 2.0])),
+        *(1j, "1", b"1", None, [1.0], math.nan, math.inf),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("l1", [0.0, 0.01])
+def test_a_penalised_learner_takes_the_numbers_that_all_take(value: Any, l1: float) -> None:
+    """One that keeps its weights without the penalties scores them by a loop of its own."""
+
+    def taught(model: HingeSGD) -> tuple[str, str]:
+        said = []
+        for x in ({"a": value}, {"a": 1.0}, {"a": value, "b": 2.0}, {"b": 1.0, "a": value}):
+            try:
+                model.learn_one(x, True)
+                said.append(f"{type(model.score_one(x)).__name__} {model.predict_one(x)}")
+            except InvalidEvent as error:
+                said.append(f"{error.field} {error.reason}")
+        return "; ".join(said), str({type(weight) for weight in model.weights.values()})
+
+    # too small a penalty to change a label
+    penalised = HingeSGD(0.1, "constant", l2=1e-9, l1=l1 * 1e-9)
+    assert taught(penalised) == taught(HingeSGD(0.1, "constant"))
