@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,6 +210,20 @@ def test_a_demo_ended_in_the_middle_takes_its_service_along(
     else:
         assert demo.relatives() == []
         assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_demo_bears_a_redis_that_stands_still_for_a_moment(
+    run: Callable[..., Command], environment: dict[str, str]
+) -> None:
+    demo = run("demo")
+    demo.read_until(r"250/1,250")
+    (server,) = embedded_servers(Path(environment["TMPDIR"]).parent)
+    os.kill(server, signal.SIGSTOP)
+    time.sleep(2)  # longer than the service waits for it
+    os.kill(server, signal.SIGCONT)
+    code, out, _ = demo.finish()
+    assert code == 0
+    assert "1,250/1,250" in out
 
 
 def test_a_demo_whose_service_dies_fails_and_says_so(run: Callable[..., Command]) -> None:

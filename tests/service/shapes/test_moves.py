@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -113,18 +114,25 @@ class Learning:
         if resend:  # a failover may lose what no replica had yet; its id is lost with it
             for name in acknowledged:
                 again = event(int(name.removeprefix("e")))
-                answer = self.clients[0].post(f"/v1/models/{self._name}/learn", json=again)
-                assert answer.status_code == 200, answer.text
+                path = f"/v1/models/{self._name}/learn"
+                _taken(functools.partial(self.clients[0].post, path, json=again))
         with holder.client() as client:
             log = fold_log(client, self._name, hinged.Perceptron())
         assert sorted(log.counted_ids) == sorted(acknowledged), "an event is lost, or twice there"
         for client_of_worker in self.clients:
-            answer = client_of_worker.get(
-                f"/v1/models/{self._name}/weights",
-                params={"at_least": f"{log.position}.{log.chain}"},
-            )
-            assert answer.status_code == 200, answer.text
+            at = {"at_least": f"{log.position}.{log.chain}"}
+            path = f"/v1/models/{self._name}/weights"
+            answer = _taken(functools.partial(client_of_worker.get, path, params=at))
             assert bits(answer.json()["weights"]) == bits(log.weights)
+
+
+def _taken(call: Callable[[], httpx.Response]) -> httpx.Response:
+    """Return the answer to a call that is made until Redis answers in time."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (answer := call()).status_code == 503:
+        assert time.monotonic() < deadline_s, answer.text
+    assert answer.status_code == 200, answer.text
+    return answer
 
 
 def binary(kind: str) -> str:
