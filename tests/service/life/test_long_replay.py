@@ -17,7 +17,7 @@ SLOW = {
     "learner": {"type": "perceptron"},
     "pipeline": [{"type": "StandardScaler"}, {"type": "PolynomialExtender"}],
 }
-EVENTS, SIZE = 12_000, 2_000
+EVENTS, SIZE = 20_000, 2_000
 BOUND_S = 0.1
 
 
@@ -56,7 +56,7 @@ def _watch(client: httpx.Client, until: float, took: list[float]) -> float:
 
 def _predict_s(client: httpx.Client) -> float:
     """Predict with another model; return how long that took."""
-    time.sleep(0.002)
+    time.sleep(0.001)
     began = time.perf_counter()
     client.post("/v1/models/other/predict", json={"x": {"a": 1.0}}).raise_for_status()
     return time.perf_counter() - began
