@@ -293,8 +293,5 @@ class Appender(Committer):
                 await asyncio.sleep(RETRY_S)
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 def _json(value: Any) -> str:
-    return _encode(value).decode()
+    return msgspec.json.encode(value).decode()

@@ -350,9 +350,7 @@ def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
     _on_hangup(lambda _, frame: server.handle_exit(signal.SIGTERM, frame))
     try:
         server.run(sockets=[listener])
-    except (
-        SystemExit
-    ):  # uvicorn's, of an application that cannot be loaded; or the operator's code's
+    except SystemExit:  # the application cannot be loaded, or an operator's code ends it
         raise typer.Exit(_CANNOT_START) from None
     raise typer.Exit(0 if server.started or server.told else _CANNOT_START)
 

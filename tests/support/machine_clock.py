@@ -28,13 +28,15 @@ what was overslept till then."""
 
 Clock = Callable[[], float]
 
+_start = subprocess.Popen
+
 
 @contextlib.contextmanager
 def machine_clock(folder: Path) -> Iterator[Clock]:
     """Give a clock in seconds, from some beginning."""
     path = folder / "machine-clock"
     path.write_bytes(bytes(24))
-    sleeper = subprocess.Popen([sys.executable, "-S", __file__, str(path)])
+    sleeper = _start([sys.executable, "-S", __file__, str(path)])
     try:
         with _shared(path) as shared:
             deadline = time.monotonic() + _START_S

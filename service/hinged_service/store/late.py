@@ -62,7 +62,8 @@ class Room:
         self._queue: list[tuple[Sequence[str], asyncio.Future[Any]]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._name, self._requests = secrets.token_hex(8), itertools.count()
+        mine = secrets.token_hex(8)
+        self._requests = (f"{mine}{number}" for number in itertools.count())
 
     async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, int] | None:
         """Keep predictions, all of them or none.
@@ -114,7 +115,7 @@ class Room:
     async def _send(self, callers: Sequence[Sequence[str]], timeout_s: float) -> Sequence[Any]:
         on = self._keys.on
         packed = _PACK.encode(callers)
-        request = f"{self._name}{next(self._requests)}"
+        request = next(self._requests)  # its name, by which it is known if it is sent again
         deadline_s = self._loop.time() + timeout_s
         while True:
             try:

@@ -88,6 +88,7 @@ def _thawed() -> Iterator[None]:
     """Have `gc` tell of all objects, also those that were there before the first test."""
     gc.unfreeze()
     yield
+    gc.collect()
     gc.freeze()
 
 
