@@ -17,6 +17,7 @@ class Proxy:
     refuse: cut every connection at once and take no new one.
     hold: let nothing through either way, nor cut anything; what waits goes on afterwards.
     hold_replies: the same for answers only.
+    hold_after: hold as soon as so many bytes of commands have passed; 0 for never.
     target_port: where new connections go.
     """
 
@@ -28,7 +29,9 @@ class Proxy:
         self.refuse = False
         self.hold = False
         self.hold_replies = False
+        self.hold_after = 0
         self.dropped = 0
+        self._passed = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -101,6 +104,9 @@ class Proxy:
             while data := await reader.read(65536):
                 while self.hold:  # noqa: ASYNC110 - it is set from another thread
                     await asyncio.sleep(0.002)
+                self._passed += len(data)
+                if 0 < self.hold_after <= self._passed:
+                    self.hold_after, self.hold = 0, True
                 writer.write(data)
                 await writer.drain()
 

@@ -104,6 +104,7 @@ def served(own_server: RedisServer, tmp_path: Path) -> Iterator[Served]:
     _let_in(own_server)
     running = Served(own_server, tmp_path / "log")
     yield running
+    running.client.close()
     running.process.kill()
     running.process.wait()
 

@@ -56,10 +56,10 @@ def work(client: httpx.Client, producer: redis.Redis, name: str, mark: str = "")
     ask(client, "POST", f"/v1/aliases/{name}-live/promote", 200, promoted)
     document = ask(client, "GET", f"{path}/checkpoints/kept/export", 200)
     ask(client, "POST", f"{path}-c/import", 201, document.json())
+    counted = ask(client, "GET", path, 200).json()["events"]
     event_of_inbox = json.dumps({"x": {f"i{mark}": 1.0}, "y": True})
     producer.xadd(f"hinged:{{{name}}}:inbox", {"id": f"in{mark}", "event": event_of_inbox})
     producer.xadd(f"hinged:{{{name}}}:inbox", {"id": f"in2{mark}", "event": f"[{mark}"})
-    counted = ask(client, "GET", path, 200).json()["events"]
     wait_until(lambda: ask(client, "GET", path, 200).json()["events"] > counted, 30)
     for read in ("", "/weights", "/recent", "/checkpoints"):
         ask(client, "GET", f"{path}{read}", 200)

@@ -7,7 +7,6 @@ import csv
 import gzip
 import json
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ import redis
 
 from tests.support.engine import fold_of
 from tests.support.ingest import Event, Ingest, events, kill_often, learned
+from tests.support.processes import wait_until
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 
@@ -126,14 +127,19 @@ def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
 ) -> None:
     rows = events(20_000)
     path = write_csv(tmp_path / "d.csv", rows)
-    first = Ingest("file", str(path), *CREATE, redis_url=redis_url)
-    while taken(shared_server) == 0:
-        time.sleep(0.001)
+    proxy = Proxy(shared_server.port)
+    proxy.hold_after = path.stat().st_size // 2
+    proxy.start()
+    first = Ingest("file", str(path), *CREATE, redis_url=proxy.url)
+    wait_until(lambda: proxy.hold and taken(shared_server) > 0, 30)
     first.process.send_signal(signal.SIGINT)
+    proxy.hold = False
     code, summary, told = first.end()
+    proxy.stop()
     assert code == 128 + signal.SIGINT
     assert summary["state"] == "stopped"
     assert "same command again" in told
+    assert 0 < summary["records"] < len(rows)
     assert taken(shared_server) == summary["records"]
     assert Ingest("file", str(path), *CREATE, redis_url=redis_url).end()[0] == 0
     assert weights(shared_server) == learned(rows)
