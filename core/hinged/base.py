@@ -327,11 +327,15 @@ class BinaryLinearClassifier(LinearClassifier):
             name: state.vector(name, values, self._VECTORS[name])
             for name, values in state.part(saved, "vectors", self._VECTORS).items()
         }
+        self._check_state(scalars, vectors)
         for name, value in scalars.items():
             setattr(self, name, value)
         for name, vector in vectors.items():
             setattr(self, f"_{name}", vector)
         self.accounting = Accounting(**account)
+
+    def _check_state(self, scalars: Mapping[str, Any], vectors: Mapping[str, WeightVector]) -> None:
+        """Raise `InvalidState` if parts that are right by themselves contradict each other."""
 
 
 def refuse_fraction(w: float) -> float:

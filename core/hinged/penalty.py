@@ -8,6 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hinged.accounting import Accounting
+from hinged.errors import InvalidState, shown
 from hinged.events import refuse_unplain
 from hinged.state import SIGNED, SUM, Kind
 from hinged.vector import WeightVector
@@ -64,6 +65,15 @@ class LazyPenalty:
         """The weights, penalties included: a live view, or computed where there are some."""
         stored = self._weights.view()
         return dict(zip(stored, self._current(stored), strict=True)) if self._penalised else stored
+
+    def _check_state(self, scalars: Mapping[str, Any], vectors: Mapping[str, WeightVector]) -> None:
+        """Refuse weights without a mark, and marks of what was not yet."""
+        if self._only_shrinks and self._penalised:
+            weights, marks = vectors["weights"].view(), vectors["shrink_marks"].view()
+            if unmarked := weights.keys() - marks.keys():
+                raise InvalidState(f"shrink_marks has no {shown(min(unmarked, key=str))}")
+            if min(marks.values(), default=math.inf) < scalars["log_shrink"]:
+                raise InvalidState("shrink_marks must be at least log_shrink")
 
     def _penalise(self, shrink: float, pull: float) -> None:
         """Count one event's factor and pull against every weight."""
@@ -173,15 +183,17 @@ class LazyPenalty:
         """
         if type(x) is not dict:
             raise TypeError("not a dictionary")
-        weight, shrunk, add = self._weights.lookup, self._shrink_marks.lookup, weights.append
+        stored, marks, add = self._weights.opened(()), self._shrink_marks.opened(()), weights.append
         log_shrink, exp, total = self.log_shrink, math.exp, 0.0
         try:
             for name, value in x.items():
-                current = weight(name, 0.0)
-                if current and (due := log_shrink - shrunk(name, log_shrink)) < 0.0:
-                    current *= exp(due)
-                add(current)
-                total += current * value
+                if name in stored:
+                    weight = stored[name] * exp(log_shrink - marks[name])
+                    add(weight)
+                    total += weight * value
+                else:
+                    add(0.0)
+                    total += 0.0 * value
         except OverflowError:  # a whole number beyond the floats
             raise TypeError("not a dictionary of floats") from None
         if type(total) is not float:

@@ -28,7 +28,7 @@ def trained(events: int = 200) -> Perceptron:
     return model
 
 
-def through_text(model: Perceptron) -> dict[str, Any]:
+def through_text(model: Perceptron | HingeSGD) -> dict[str, Any]:
     state = model.get_state()
     plain = {**state, "vectors": {n: dict(v.view()) for n, v in state["vectors"].items()}}
     loaded: dict[str, Any] = json.loads(json.dumps(plain))
@@ -199,6 +199,19 @@ def test_every_learner_refuses_damage_whole(learner: LinearClassifier) -> None:
         with pytest.raises(InvalidState):
             model.set_state(state)
     assert texts(model, False) == good
+
+
+@pytest.mark.parametrize("marks", [{}, {"f1": 0.0}, {"f0": -1e9, "f1": -1e9}])
+def test_shrunk_weights_come_with_marks_of_the_past(marks: dict[str, float]) -> None:
+    model = HingeSGD(steps="constant", l2=0.1)
+    for y in (True, False):
+        model.learn_one({"f0": 1.0, "f1": 2.0}, y)
+    good = through_text(model)
+    with pytest.raises(InvalidState, match="shrink_marks"):
+        model.set_state({**good, "vectors": {**good["vectors"], "shrink_marks": marks}})
+    assert through_text(model) == good
+    model.set_state(good)
+    assert model.score_one({"f0": 1.0}) != 0.0
 
 
 def test_exported_weights_give_the_served_scores(learner: LinearClassifier) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from starlette.types import Receive
@@ -24,6 +24,7 @@ from hinged_service.events import (
     parse_events,
     parse_questions,
 )
+from hinged_service.names import check_names
 
 __all__ = ["Batch", "LineReader", "Parser", "event_parser", "question_parser"]
 
@@ -66,10 +67,19 @@ class Parser(Generic[T]):
         return found[0]
 
 
-_EVENTS: tuple[Any, ...] = tuple(msgspec.json.Decoder(t).decode for t in (Event, MixedEvent))
-_QUESTIONS: tuple[Any, ...] = tuple(
-    msgspec.json.Decoder(t).decode for t in (Question, MixedQuestion)
-)
+def _decoder(of: type[T]) -> Callable[[bytes], T]:
+    decode = msgspec.json.Decoder(of).decode
+
+    def decoded(line: bytes) -> T:
+        found = decode(line)
+        check_names(line, (found.x,))
+        return found
+
+    return decoded
+
+
+_EVENTS = (_decoder(Event), _decoder(MixedEvent))
+_QUESTIONS = (_decoder(Question), _decoder(MixedQuestion))
 
 
 def event_parser(mixed: bool) -> Parser[Event]:
