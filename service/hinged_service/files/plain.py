@@ -56,17 +56,15 @@ class PlainRows:
         quote: str | None,
     ) -> None:
         self._columns = columns
-        self._names = [name for _, name in features]
-        self._pick = itemgetter(*(at for at, _ in features))
+        others = (label.at,) if id is None else (label.at, id.at)
+        self._pick = itemgetter(*(at for at, _ in features), *others)
         self._label, self._id = label, id
         self._delimiter = delimiter.encode()
         self._quote = b"\0" if quote is None else quote.encode()
         self._labels: dict[bytes, bytes] = {}
-        keys = [b",%b:" % _encode(name) for name in self._names]
-        # key, cell, key, cell, …: the cells' places are filled for each row
-        self._parts = [part for key in keys for part in (key, b"")]
-        self._parts[0] = b'{"x":{' + keys[0][1:]
-        self._parts += [b'},"y":', b"", *((b',"id":', b"") if id is not None else ()), b"}"]
+        keys = [_encode(name).replace(b"%", b"%%") for _, name in features]
+        cells = b",".join([key + b":%b" for key in keys])
+        self._form = b'{"x":{%b},"y":%%b%b}' % (cells, b"" if id is None else b',"id":%b')
 
     def read(self, lines: Sequence[bytes]) -> tuple[list[Event], list[bytes]] | None:
         """Return the events of some lines and their JSON; `None` if one of them is not plain."""
@@ -74,33 +72,34 @@ class PlainRows:
         # Without quotation marks no cell can be more to JSON than one value.
         if not whole.isascii() or b'"' in whole or self._quote in whole:
             return None
-        whole = whole.replace(b"\r\n", b"\n")
-        if b"\r" in whole:
+        end = b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
+        told = whole.removesuffix(end).split(end)
+        if b"\r" in b"".join(told):
             return None
-        rows = [line.split(self._delimiter) for line in whole.removesuffix(b"\n").split(b"\n")]
+        rows = [line.split(self._delimiter) for line in told]
         if set(map(len, rows)) != {self._columns}:
             return None
         try:
             texts = self._texts(rows)
-            told = b"\n".join(texts)
-            if b":-0," in told or b":-0}" in told:  # to JSON a whole number, which has no sign
-                return None
-            events = _decode(told)
+            events = _decode(b"\n".join(texts))
         except (msgspec.MsgspecError, BadRecord):
             return None
         return (events, texts) if len(events) == len(lines) else None
 
-    def _texts(self, rows: Sequence[Sequence[bytes]]) -> list[bytes]:
-        pick, parts, label, named = self._pick, self._parts, self._label.at, self._id
-        cells, told = slice(1, 2 * len(self._names), 2), 2 * len(self._names) + 1
+    def _texts(self, rows: Sequence[list[bytes]]) -> list[bytes]:
+        form, pick, labels, at, named = (
+            self._form,
+            self._pick,
+            self._labels,
+            self._label.at,
+            self._id,
+        )
         texts = []
         for row in rows:
-            parts[cells] = pick(row)
-            cell = row[label]
-            parts[told] = self._labels.get(cell) or self._label_of(cell)
             if named is not None:
-                parts[-2] = _encode(named.read(row[named.at].decode()))
-            texts.append(b"".join(parts))
+                row[named.at] = _encode(named.read(row[named.at].decode()))
+            row[at] = labels.get(row[at]) or self._label_of(row[at])
+            texts.append(form % pick(row))
         return texts
 
     def _label_of(self, cell: bytes) -> bytes:

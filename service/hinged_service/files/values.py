@@ -33,7 +33,10 @@ _INT64 = 2**63
 
 
 def as_number(value: Any) -> float:
-    """Return a finite number of at most 1e100; text must be a decimal number in ASCII."""
+    """Return a finite number of at most 1e100; text must be a decimal number in ASCII.
+
+    The whole number `-0` has no sign, as in JSON; `-0.0` has one.
+    """
     try:
         number = float(value)
     except (ValueError, TypeError, OverflowError):
@@ -43,7 +46,7 @@ def as_number(value: Any) -> float:
     plain = value.isascii() and "_" not in value if type(value) is str else type(value) is not bool
     if not plain:
         raise BadRecord(f"must be a number, not {shown(value)}")
-    return number
+    return 0.0 if number == 0.0 and _is_whole_zero(value) else number
 
 
 def all_numbers(texts: Sequence[str]) -> list[float] | None:
@@ -54,8 +57,14 @@ def all_numbers(texts: Sequence[str]) -> list[float] | None:
         return None
     if not sum(map(abs, numbers)) <= MAX_VALUE:
         return None
+    if 0.0 in numbers and any(map(_is_whole_zero, texts)):
+        return None
     joined = "".join(texts)
     return numbers if joined.isascii() and "_" not in joined else None
+
+
+def _is_whole_zero(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() == "-0"
 
 
 def as_weight(value: Any) -> float:

@@ -255,15 +255,12 @@ class Learning(Call):
             raise
         outcomes: Any = learned.outcomes
         at, label = str(learned.position), fold.answers.label
-        answers: list[Any] = []
-        for o in outcomes:
-            if o is None:
-                answers.append(Duplicate(at))
-            elif type(o) is Refused:
-                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Refused]
-                raise _refusal(late, many, logged=True)
-            else:
-                answers.append(Learned(label(o[0]), o[1], o[2], o[3], o[4], at))
+        if late := [(i, o) for i, o in enumerate(outcomes) if type(o) is Refused]:
+            raise _refusal(late, many, logged=True)
+        answers: list[Any] = [
+            Duplicate(at) if o is None else Learned(label(o[0]), o[1], o[2], o[3], o[4], at)
+            for o in outcomes
+        ]
         for i in learned.early:
             answers[i] = Early(at)
         return _encode(answers if many else answers[0])

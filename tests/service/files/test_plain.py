@@ -19,7 +19,7 @@ ODD = (
     *("0", "-0", "-0.0", "+1", "1_0", " 1", "1 ", ".5", "1.", "01", "-01", "0x10", "nan", "inf"),
     *("-inf", "1e5", "1E+5", "1e", "1e400", "1e-400", "-1e-400", "1e100", "1e101", "", " ", "-"),
     *("9007199254740993", "18446744073709551616", "1" * 40, "0." + "3" * 40, "true", "null", "{"),
-    *("1]", "[1", "1}", "١", "x", "-0e0", "5e-324", "1\t", "2\x00"),
+    *("1]", "[1", "1}", "١", "x", "-0e0", "5e-324", "1\t", "2\x00", " -0", "-0 "),
 )
 
 
@@ -112,3 +112,13 @@ def test_marks_of_quotation_that_mean_nothing_do_not_become_json(tmp_path: Path)
     first, bad, last = open_source(str(path), options).records()
     assert first.event == last.event == {"x": {"a": 1.0, "b": 2.0}, "y": 1}
     assert bad.error == "column b must be a number, not '\"c\":3'"
+
+
+def test_names_that_mean_something_to_a_template(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("100%,%b,y,%%s\n1,2,3,4\n5,6,7,8\n", "utf-8")
+    found = list(open_source(str(path), FileOptions(label="y")).records())
+    assert [r.json for r in found] == [
+        b'{"x":{"100%":1,"%b":2,"%%s":4},"y":3}',
+        b'{"x":{"100%":5,"%b":6,"%%s":8},"y":7}',
+    ]
