@@ -243,17 +243,24 @@ class Fold:
     def _learn_plain(self, events: Iterable[Event]) -> list[Result]:
         """Do the same for events that all count, where nothing but the learner takes part."""
         learn, target = self.learner.predict_learn_one, self.answers.target
-        results: list[Any] = []
+        results: list[Result] = []
+        learned = mistakes = 0
         for event in events:
+            y = target(event.y)
+            if y is None:
+                results.append(self._refuse(event))
+                continue
             try:
-                y = target(event.y)
-                results.append(self._refuse(event) if y is None else learn(event.x, y, event.w))
+                outcome = learn(event.x, y, event.w)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Refused(error.field, error.reason))
-        outcomes = [result for result in results if type(result) is not Refused]
-        self.events += len(outcomes)
-        self.mistakes += sum([outcome[2] for outcome in outcomes])
+                continue
+            learned += 1
+            mistakes += outcome[2]
+            results.append(outcome)
+        self.events += learned
+        self.mistakes += mistakes
         return results
 
     def _account_late(self, late: Late, y: Any, entry_id: str) -> None:
@@ -562,7 +569,7 @@ class Fold:
 
 
 def _are_plain(events: Sequence[Event | None]) -> TypeGuard[Sequence[Event]]:
-    return set(map(type, events)) == {Event}
+    return type(events[0]) is Event if len(events) == 1 else {Event} >= set(map(type, events))
 
 
 def _unfit(event: Event, numbers: bool) -> Refused | None:
