@@ -59,6 +59,8 @@ _SLOW_S = 0.001
 _TURN_S = 0.005
 _PAUSE_S = 0.001
 _PART_EVENTS = 16
+_FEW = 3
+_ROUNDS = 4
 _SMALL_BYTES = 2**16
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
@@ -426,9 +428,7 @@ class Committer:
                 if error is not None:
                     for waiting in taken:
                         _fail(waiting.answer, error)
-                await asyncio.sleep(0)  # who was just answered may have more
-                if self._queue:
-                    await self._gather(perf_counter() - began_s)
+                await self._gather(len(taken), perf_counter() - began_s)
             else:
                 readers, self._readers = self._readers, []
                 error = await self._guarded(self._read_all())
@@ -440,13 +440,19 @@ class Committer:
             self.save_if_due()
         self._task = None
 
-    async def _gather(self, took_s: float) -> None:
-        """Let the callers just answered come back and join the next batch, if batches take long.
+    async def _gather(self, answered: int, took_s: float) -> None:
+        """Let the callers just answered come back and join the next batch.
 
-        Without it two halves of the callers take turns; where the disk decides
-        (appendfsync always) each half pays for a write of its own.
+        Without it the first of them goes out alone and all others wait for that (16 callers:
+        half of the batches had one event). Where batches take long two halves of the callers
+        would take turns; where the disk decides (appendfsync always) each half would pay for a
+        write of its own.
         """
-        if took_s > _SLOW_S and self._queue.bytes < _SMALL_BYTES:
+        for _ in range(_ROUNDS if answered > _FEW else 1):
+            await asyncio.sleep(0)
+            if self._queue.events >= answered:
+                break
+        if took_s > _SLOW_S and self._queue and self._queue.bytes < _SMALL_BYTES:
             await asyncio.sleep(min(took_s / 4, _GATHER_S))
 
     async def _guarded(self, step: Awaitable[None]) -> ServiceError | None:
