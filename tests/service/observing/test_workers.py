@@ -33,6 +33,8 @@ class Fleet(NamedTuple):
         for _ in range(times):
             event = {"x": {"a": 1}, "y": True}
             assert self.client.post(f"{worker.url}{MODEL}/learn", json=event).status_code == 200
+        # A call is counted after its answer is sent, but before the next one is looked at.
+        assert self.client.get(f"{worker.url}/healthz").status_code == 200
 
     def learned(self, worker: Service | ForkedWorker) -> float:
         labels = {"method": "POST", "route": LEARN, "status": "200"}
