@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hinged_service.errors import Unprocessable
-from hinged_service.events import parse_events, parse_log, parse_questions
+from hinged_service.events import Event, parse_events, parse_log, parse_questions
 from hinged_service.names import MAX_NAME, are_short, check_names
+from hinged_service.routes.line_reading import Batch, LineReader, event_parser
 
 _pieces = st.lists(
     st.tuples(st.sampled_from(["a", '"', "\\", "é", "\U0001f600", "\n"]), st.integers(0, 140)),
@@ -76,3 +78,26 @@ def test_a_log_whose_names_are_too_long_loses_those_events_alone() -> None:
     assert first is None
     assert second is not None
     assert second.x == {"a": 1.0}
+
+
+async def read_lines(body: bytes) -> Batch[Event]:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    reader = LineReader(receive, event_parser(mixed=False), 2**20)
+    batch = await reader.next()
+    assert batch is not None
+    return batch
+
+
+@pytest.mark.parametrize("length", [256, 257, 300])
+def test_a_line_with_a_long_name_is_a_fault_beside_good_lines(length: int) -> None:
+    names = ["a", "n" * length, "b", "é" * 256]
+    lines = [json.dumps({"x": {name: 1.0}, "y": True}, ensure_ascii=False) for name in names]
+    batch = asyncio.run(read_lines("\n".join(lines).encode()))
+    good = [1, 2, 3, 4] if length == 256 else [1, 3, 4]
+    assert batch.numbers == good
+    assert [item.x for item in batch.items] == [{names[n - 1]: 1.0} for n in good]
+    assert list(batch.faults) == ([] if length == 256 else [2])
+    for fault in batch.faults.values():
+        assert [detail.reason for detail in fault.errors] == ["has a name over 256 characters"]

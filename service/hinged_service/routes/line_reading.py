@@ -46,13 +46,16 @@ class Parser(Generic[T]):
     Parameters
     ----------
     fast
-        Decodes a line, or raises one of msgspec's errors.
+        Decodes a line, or raises one of msgspec's errors; it does not look at names.
+    checked
+        The same, names looked at.
     slow
         Decodes what `fast` does not, or raises a `ServiceError` that names every fault.
 
     """
 
     fast: Callable[[bytes], T]
+    checked: Callable[[bytes], T]
     slow: Callable[[bytes], tuple[list[T], bool]]
 
     def explain(self, line: bytes) -> T | ServiceError:
@@ -67,20 +70,19 @@ class Parser(Generic[T]):
         return found[0]
 
 
-def _decoder(of: type[T]) -> Callable[[bytes], T]:
+def _decoders(of: type[T]) -> tuple[Callable[[bytes], T], Callable[[bytes], T]]:
     decode = msgspec.json.Decoder(of).decode
 
-    def decoded(line: bytes) -> T:
+    def checked(line: bytes) -> T:
         found = decode(line)
-        if not are_short(line):
-            check_names((found.x,))
+        check_names((found.x,))
         return found
 
-    return decoded
+    return decode, checked
 
 
-_EVENTS = (_decoder(Event), _decoder(MixedEvent))
-_QUESTIONS = (_decoder(Question), _decoder(MixedQuestion))
+_EVENTS = (_decoders(Event), _decoders(MixedEvent))
+_QUESTIONS = (_decoders(Question), _decoders(MixedQuestion))
 
 
 def event_parser(mixed: bool) -> Parser[Event]:
@@ -90,12 +92,12 @@ def event_parser(mixed: bool) -> Parser[Event]:
         events, _, many = parse_events(line, MAX_LINES, mixed)
         return events, many
 
-    return Parser(_EVENTS[mixed], slow)
+    return Parser(*_EVENTS[mixed], slow)
 
 
 def question_parser(mixed: bool) -> Parser[Question]:
     """Return the parser of events without label; `mixed` as for `parse_events`."""
-    return Parser(_QUESTIONS[mixed], lambda line: parse_questions(line, MAX_LINES, mixed))
+    return Parser(*_QUESTIONS[mixed], lambda line: parse_questions(line, MAX_LINES, mixed))
 
 
 @dataclass(slots=True)
@@ -320,7 +322,9 @@ class LineReader(Generic[T]):
 
     def _fill(self, lines: Sequence[bytes | None]) -> int:
         """Add lines to the batch until it is full; return how many."""
-        batch, decode, number = self._batch, self._parser.fast, self._batch.end
+        batch, number = self._batch, self._batch.end
+        near = are_short(b"\n".join(filter(None, lines)))  # names: of all lines at once
+        decode = self._parser.fast if near else self._parser.checked
         for line in lines:
             number += 1
             if line is None:
