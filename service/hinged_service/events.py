@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from hinged_service.errors import Detail, Malformed, TooLarge, Unprocessable
-from hinged_service.names import MAX_NAME, are_short, check_names
 
 __all__ = [
     "MAX_DETAILS",
@@ -41,6 +40,7 @@ __all__ = [
     "parse_questions",
 ]
 
+MAX_NAME = 256
 MAX_FEATURES = 10_000
 MAX_VALUE = 1e100
 MAX_DETAILS = 20
@@ -51,23 +51,21 @@ MAX_TEXT = 100_000
 Value = float | str | bool | None
 """A feature's value as a pipeline takes it; `None` is a missing one."""
 
-_NAMES = {"propertyNames": {"maxLength": MAX_NAME, "description": "A feature's name."}}
+Name = Annotated[str, Meta(max_length=MAX_NAME, description="A feature's name.")]
 Number = Annotated[float, Meta(ge=-MAX_VALUE, le=MAX_VALUE)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Features = Annotated[
-    dict[str, Number],
+    dict[Name, Number],
     Meta(
         max_length=MAX_FEATURES,
-        extra_json_schema=_NAMES,
         description="Feature names to finite numbers; what is absent counts as 0.",
         examples=[{"age": 0.4, "clicks": 3}],
     ),
 ]
 MixedFeatures = Annotated[
-    dict[str, Number | Text | bool | None],
+    dict[Name, Number | Text | bool | None],
     Meta(
         max_length=MAX_FEATURES,
-        extra_json_schema=_NAMES,
         description="Feature names to numbers, text, true or false, or null for a missing one: "
         "for models whose pipeline takes them.",
         examples=[{"text": "free entry", "hour": 3}],
@@ -198,13 +196,6 @@ class _Kind(NamedTuple):
     type: type[Event] | type[Question]
     mixed: bool
 
-    def read(self, body: bytes, many: bool) -> list[Any]:
-        """Decode one of the kind, or an array of them."""
-        found = self.many.decode(body) if many else [self.one.decode(body)]
-        if not are_short(body):
-            check_names([event.x for event in found if event.x is not UNSET])
-        return found
-
 
 def _kind(of: type[Event] | type[Question], mixed: bool) -> _Kind:
     return _Kind(msgspec.json.Decoder(of), msgspec.json.Decoder(list[of]), of, mixed)  # type: ignore[valid-type]
@@ -249,7 +240,7 @@ def parse_events(
     many = body.startswith(b"[")
     kind = _EVENTS[mixed]
     try:
-        events = kind.read(body, many)
+        events = kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
@@ -276,7 +267,7 @@ def parse_questions(
     many = body.startswith(b"[")
     kind = _QUESTIONS[mixed]
     try:
-        questions = kind.read(body, many)
+        questions = kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:
         _refuse(body, error, kind)
     if many:
@@ -286,7 +277,7 @@ def parse_questions(
 
 def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:
     try:
-        return kind.read(body, many)
+        return kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:
         return error
 
@@ -331,8 +322,11 @@ def parse_log(payload: bytes) -> list[Event | None]:
 
 
 def _event_or_none(part: msgspec.Raw) -> Event | None:
-    found = _decoded(bytes(part), False, _LATE)
-    return None if isinstance(found, Exception) else found[0]
+    try:
+        event: Event = _LATE.one.decode(part)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return event
 
 
 def not_a_number(x: Mapping[str, Any]) -> tuple[str, str] | None:

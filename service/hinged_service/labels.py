@@ -12,8 +12,7 @@ import hinged
 from hinged.base import probabilities
 from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
-from hinged_service.events import shown
-from hinged_service.names import MAX_NAME
+from hinged_service.events import MAX_NAME, shown
 from hinged_service.river_learners import RiverBinary
 from hinged_service.spec import ModelSpec
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from hinged_service.events import MAX_FEATURES, shown
+from hinged_service.events import MAX_FEATURES, MAX_NAME, shown
 from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.plain import PlainRows, Role
 from hinged_service.files.record import BadRecord, FileError
@@ -24,7 +24,6 @@ from hinged_service.files.values import (
     event_id,
     map_label,
 )
-from hinged_service.names import MAX_NAME
 
 __all__ = ["Table", "check_header", "infer"]
 

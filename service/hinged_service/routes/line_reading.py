@@ -10,7 +10,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from starlette.types import Receive
@@ -24,7 +24,6 @@ from hinged_service.events import (
     parse_events,
     parse_questions,
 )
-from hinged_service.names import are_short, check_names
 
 __all__ = ["Batch", "LineReader", "Parser", "event_parser", "question_parser"]
 
@@ -46,16 +45,13 @@ class Parser(Generic[T]):
     Parameters
     ----------
     fast
-        Decodes a line, or raises one of msgspec's errors; it does not look at names.
-    checked
-        The same, names looked at.
+        Decodes a line, or raises one of msgspec's errors.
     slow
         Decodes what `fast` does not, or raises a `ServiceError` that names every fault.
 
     """
 
     fast: Callable[[bytes], T]
-    checked: Callable[[bytes], T]
     slow: Callable[[bytes], tuple[list[T], bool]]
 
     def explain(self, line: bytes) -> T | ServiceError:
@@ -70,19 +66,10 @@ class Parser(Generic[T]):
         return found[0]
 
 
-def _decoders(of: type[T]) -> tuple[Callable[[bytes], T], Callable[[bytes], T]]:
-    decode = msgspec.json.Decoder(of).decode
-
-    def checked(line: bytes) -> T:
-        found = decode(line)
-        check_names((found.x,))
-        return found
-
-    return decode, checked
-
-
-_EVENTS = (_decoders(Event), _decoders(MixedEvent))
-_QUESTIONS = (_decoders(Question), _decoders(MixedQuestion))
+_EVENTS: tuple[Any, ...] = tuple(msgspec.json.Decoder(t).decode for t in (Event, MixedEvent))
+_QUESTIONS: tuple[Any, ...] = tuple(
+    msgspec.json.Decoder(t).decode for t in (Question, MixedQuestion)
+)
 
 
 def event_parser(mixed: bool) -> Parser[Event]:
@@ -92,12 +79,12 @@ def event_parser(mixed: bool) -> Parser[Event]:
         events, _, many = parse_events(line, MAX_LINES, mixed)
         return events, many
 
-    return Parser(*_EVENTS[mixed], slow)
+    return Parser(_EVENTS[mixed], slow)
 
 
 def question_parser(mixed: bool) -> Parser[Question]:
     """Return the parser of events without label; `mixed` as for `parse_events`."""
-    return Parser(*_QUESTIONS[mixed], lambda line: parse_questions(line, MAX_LINES, mixed))
+    return Parser(_QUESTIONS[mixed], lambda line: parse_questions(line, MAX_LINES, mixed))
 
 
 @dataclass(slots=True)
@@ -322,9 +309,7 @@ class LineReader(Generic[T]):
 
     def _fill(self, lines: Sequence[bytes | None]) -> int:
         """Add lines to the batch until it is full; return how many."""
-        batch, number = self._batch, self._batch.end
-        near = are_short(b"\n".join(filter(None, lines)))  # names: of all lines at once
-        decode = self._parser.fast if near else self._parser.checked
+        batch, decode, number = self._batch, self._parser.fast, self._batch.end
         for line in lines:
             number += 1
             if line is None:

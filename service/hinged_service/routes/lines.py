@@ -17,10 +17,9 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.events import Event, Question
+from hinged_service.events import MAX_NAME, Event, Question
 from hinged_service.fold import Refused
 from hinged_service.host import Host
-from hinged_service.names import MAX_NAME
 from hinged_service.observing.requests import template
 from hinged_service.routes.bodies import at_least
 from hinged_service.routes.line_answers import (

@@ -8,8 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from hinged_service.errors import Detail, TooLarge, Unprocessable
-from hinged_service.events import MAX_DETAILS, MAX_FEATURES, MAX_TEXT, MAX_VALUE, shown
-from hinged_service.names import MAX_NAME
+from hinged_service.events import MAX_DETAILS, MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
 
 __all__ = ["Datatype", "Tensor", "rows"]
 

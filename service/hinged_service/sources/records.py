@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.errors import ServiceError
-from hinged_service.events import Event, MixedEvent, is_label, parse_events, shown
+from hinged_service.events import MAX_NAME, Event, MixedEvent, is_label, parse_events, shown
 from hinged_service.fold import Fold
-from hinged_service.names import MAX_NAME, are_short, check_names
 from hinged_service.store.logs import Letter, Span
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
@@ -185,9 +184,6 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
         return None
     # Each by itself: joined, two halves of an event would be one.
     events: list[Event] = list(map(_decode_mixed if fold.takes_mixed else _decode_numbers, texts))
-    payload = b",".join(texts)
-    if not are_short(payload):
-        check_names([event.x for event in events])
     if any(name is not None for name in lot.names):
         parts = []
         for event, text, name in zip(events, texts, lot.names, strict=True):
@@ -195,8 +191,8 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
             if isinstance(named, Fault):
                 return None
             parts.append(named[1])
-        payload = b",".join(parts)
-    return events, payload
+        texts = parts
+    return events, b",".join(texts)
 
 
 def _made(
@@ -257,8 +253,6 @@ def _read_for(fold: Fold, body: bytes) -> Event | Fault:
     mixed = fold.takes_mixed
     try:
         event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
-        if not are_short(body):
-            check_names((event.x,))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _read_slowly(body, mixed)
         if isinstance(found, Fault):
