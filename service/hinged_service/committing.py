@@ -61,7 +61,6 @@ _PAUSE_S = 0.001
 _PART_EVENTS = 16
 _FEW = 3
 _ROUNDS = 4
-_ROUNDS_TO_ANSWER = 2  # the answer is on its way before what it is about is let go
 _ROUNDS_S = 0.0005
 _SMALL_BYTES = 2**16
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
@@ -451,7 +450,7 @@ class Committer:
         write of its own.
         """
         began_s = perf_counter()
-        for _ in range(_ROUNDS if answered > _FEW else _ROUNDS_TO_ANSWER):
+        for _ in range(_ROUNDS if answered > _FEW else 1):
             await asyncio.sleep(0)
             if self._queue.events >= answered or perf_counter() - began_s > _ROUNDS_S:
                 break

@@ -7,8 +7,8 @@ the same state give the same state, on every worker.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import hinged
 from hinged_service.drift import Drift
@@ -141,8 +141,6 @@ class Fold:
         self.detections: list[Detection] = []
         self.replaced = False
         self._place = ("", 0)
-        self._plain = not spec.pipeline and self.metrics is None and self.drift is None
-        """Whether only the learner takes part."""
         self._renew()
 
     def _renew(self) -> None:
@@ -165,7 +163,7 @@ class Fold:
 
     def learn_all(
         self,
-        events: Sequence[Event | None],
+        events: Iterable[Event | None],
         skip: frozenset[int],
         entry_id: str,
         late: Mapping[int, Late] | None = None,
@@ -192,22 +190,10 @@ class Fold:
         changes nothing else; `None` for one that does not count.
 
         """
-        all_count = not (skip or late or self.frozen) and self._exclusion is None
-        if all_count and self._plain and _are_plain(events):
-            return self._learn_plain(events)
-        return self._learn_each(events, skip, entry_id, late, first)
-
-    def _learn_each(
-        self,
-        events: Iterable[Event | None],
-        skip: frozenset[int],
-        entry_id: str,
-        late: Mapping[int, Late] | None,
-        first: int,
-    ) -> list[Result]:
         exclusion = self._exclusion
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
         numbers = not self.takes_mixed
+        plain = self.pipeline is None and self.metrics is None and self.drift is None
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -224,7 +210,7 @@ class Fold:
                     self.rejected += 1
                     results.append(fault)
                 else:
-                    if self._plain and not self.frozen:
+                    if plain and not self.frozen:
                         outcome = self.learner.predict_learn_one(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
@@ -238,29 +224,6 @@ class Fold:
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Refused(error.field, error.reason))
-        return results
-
-    def _learn_plain(self, events: Iterable[Event]) -> list[Result]:
-        """Do the same for events that all count, where nothing but the learner takes part."""
-        learn, target = self.learner.predict_learn_one, self.answers.target
-        results: list[Result] = []
-        learned = mistakes = 0
-        for event in events:
-            y = target(event.y)
-            if y is None:
-                results.append(self._refuse(event))
-                continue
-            try:
-                outcome = learn(event.x, y, event.w)
-            except hinged.InvalidEvent as error:
-                self.rejected += 1
-                results.append(Refused(error.field, error.reason))
-                continue
-            learned += 1
-            mistakes += outcome[2]
-            results.append(outcome)
-        self.events += learned
-        self.mistakes += mistakes
         return results
 
     def _account_late(self, late: Late, y: Any, entry_id: str) -> None:
@@ -566,10 +529,6 @@ class Fold:
         self.frozen = frozen
         for name, count in counts.items():
             setattr(self, name, count)
-
-
-def _are_plain(events: Sequence[Event | None]) -> TypeGuard[Sequence[Event]]:
-    return type(events[0]) is Event if len(events) == 1 else {Event} >= set(map(type, events))
 
 
 def _unfit(event: Event, numbers: bool) -> Refused | None:

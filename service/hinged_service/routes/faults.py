@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hinged_service.appender import Appender
 from hinged_service.events import Event
@@ -35,24 +34,14 @@ def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[
         Whether features may be refused too, as `ModelSpec.may_refuse` tells.
 
     """
-    faults: list[tuple[int, Refused]] = []
+    faults = []
     target, expected = fold.answers.target, fold.answers.expected
-    if len(events) > 1 and not closely and _are_right(events, target):
-        return faults
     for i, event in enumerate(events):
         if target(event.y) is None:
             faults.append((i, Refused("y", expected())))
         if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
             faults.append((i, fault))
     return faults
-
-
-def _are_right(events: Sequence[Event], target: Callable[[Any], Any]) -> bool:
-    """Tell whether all labels are the model's and all weights 1: by each label once."""
-    labels = [event.y for event in events]
-    if len(set(map(type, labels))) > 1:  # 1 and True would be one label
-        return False
-    return {event.w for event in events} <= {1.0} and None not in map(target, set(labels))
 
 
 def note_refused(appender: Appender, status: int) -> None:

@@ -255,24 +255,18 @@ class Learning(Call):
             raise
         outcomes: Any = learned.outcomes
         at, label = str(learned.position), fold.answers.label
-        answers: list[Any] = [
-            Learned(label(o[0]), o[1], o[2], o[3], o[4], at)
-            if o is not None and type(o) is not Refused
-            else _without_outcome(o, outcomes, at, many)
-            for o in outcomes
-        ]
+        answers: list[Any] = []
+        for o in outcomes:
+            if o is None:
+                answers.append(Duplicate(at))
+            elif type(o) is Refused:
+                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Refused]
+                raise _refusal(late, many, logged=True)
+            else:
+                answers.append(Learned(label(o[0]), o[1], o[2], o[3], o[4], at))
         for i in learned.early:
             answers[i] = Early(at)
         return _encode(answers if many else answers[0])
-
-
-def _without_outcome(
-    result: Refused | None, results: list[Any], position: str, many: bool
-) -> Duplicate:
-    if result is None:
-        return Duplicate(position)
-    late = [(i, found) for i, found in enumerate(results) if type(found) is Refused]
-    raise _refusal(late, many, logged=True)
 
 
 def _unindexed(refused: ServiceError, many: bool) -> None:
