@@ -87,13 +87,8 @@ class PlainRows:
         return (events, texts) if len(events) == len(lines) else None
 
     def _texts(self, rows: Sequence[list[bytes]]) -> list[bytes]:
-        form, pick, labels, at, named = (
-            self._form,
-            self._pick,
-            self._labels,
-            self._label.at,
-            self._id,
-        )
+        form, pick, labels = self._form, self._pick, self._labels
+        at, named = self._label.at, self._id
         texts = []
         for row in rows:
             if named is not None:
