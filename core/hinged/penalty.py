@@ -70,8 +70,9 @@ class LazyPenalty:
         """Refuse weights without a mark, and marks of what was not yet."""
         if self._only_shrinks and self._penalised:
             weights, marks = vectors["weights"].view(), vectors["shrink_marks"].view()
-            if unmarked := weights.keys() - marks.keys():
-                raise InvalidState(f"shrink_marks has no {shown(min(unmarked, key=str))}")
+            if not weights.keys() <= marks.keys():
+                unmarked = next(name for name in weights if name not in marks)
+                raise InvalidState(f"shrink_marks has no {shown(unmarked)}")
             if min(marks.values(), default=math.inf) < scalars["log_shrink"]:
                 raise InvalidState("shrink_marks must be at least log_shrink")
 
