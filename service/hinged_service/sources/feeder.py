@@ -16,7 +16,7 @@ from hinged_service.sources.records import Batch, Lot, Raw, gather
 from hinged_service.sources.stopping import Stop
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Feeder", "Gathered", "Tally", "meanwhile"]
+__all__ = ["Feeder", "Gathered", "Tally", "meanwhile", "sent_off"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
@@ -105,16 +105,20 @@ def _gathered(appender: Appender, records: Sequence[Raw] | Lot) -> Gathered:
     return Gathered(appender.entry.uid, records, gather([appender.replica.fold], records))
 
 
+async def sent_off() -> None:
+    """Give tasks that were just made the rounds of the loop that they need to send a request."""
+    for _ in range(_ROUNDS_TO_SEND):
+        await asyncio.sleep(0)
+
+
 async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
     """Return what both come to; the step is taken while the work waits for Redis.
 
-    A step that computes lets nobody else run: it begins when the work has had the rounds of the
-    loop that it needs to send its request.
+    A step that computes lets nobody else run: it begins when the work has sent its request.
     """
     task = asyncio.ensure_future(work)
     try:
-        for _ in range(_ROUNDS_TO_SEND):
-            await asyncio.sleep(0)
+        await sent_off()
         found = await step()
         return await task, found
     finally:

@@ -8,6 +8,7 @@ leaves when it has not moved for a while. Should two ever feed at once, one is t
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.sources.entries import Reading
-from hinged_service.sources.feeder import Feeder, Gathered, meanwhile
+from hinged_service.sources.feeder import Feeder, Gathered, meanwhile, sent_off
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.records import Fault, Raw
 from hinged_service.store.foreign import Entry, ForeignStream, NoGroup, Pending
@@ -184,40 +185,59 @@ class _Reader:
         return False
 
     async def _flow(self, entries: list[Entry]) -> None:
-        """Feed new entries; read on meanwhile, for as long as this reader holds the stream."""
-        done: list[str] = []
-        ready = await self._ready(entries)
-        while True:
-            end = entries[-1][0]
-            sent = self._feeder.feed(ready, self._rules.source, self._offset, end)
-            now, (entries_after, ready_after) = await meanwhile(
-                sent, partial(self._following, done, end)
-            )
-            if now != end:
-                await self.resume()
-                return
-            self._offset = end
-            done += [entry_id for entry_id, _ in entries]
-            if ready_after is None:
-                break
-            entries, ready = entries_after, ready_after
-            self.reporter.show()
-            await self._check()
-        await self._stream.done(done)
+        """Feed new entries; read on meanwhile, for as long as this reader holds the stream.
 
-    async def _following(self, done: list[str], end: str) -> tuple[list[Entry], Gathered | None]:
-        """Return what follows a batch that is being fed, also as read for the model.
-
-        Should the source be away, the next turn meets that.
+        While a batch is fed the next one is made ready, and the one after it is under way.
         """
-        if self._feeder.stop.signal is not None:
-            return [], None
+        done: list[str] = []
+        self._read_on(done, entries)
         try:
-            entries = await self._stream.following(done, end, _BATCH)
-        except (NoGroup, Unavailable):
+            await sent_off()
+            ready = await self._ready(entries)
+            while True:
+                end = entries[-1][0]
+                sent = self._feeder.feed(ready, self._rules.source, self._offset, end)
+                now, (following, ready_after) = await meanwhile(sent, partial(self._next, done))
+                if now != end:
+                    await asyncio.wait([self._reading])  # what comes is pending at the next turn
+                    await self.resume()
+                    return
+                self._offset = end
+                done += [entry_id for entry_id, _ in entries]
+                if ready_after is None:
+                    break
+                entries, ready = following, ready_after
+                self.reporter.show()
+                await self._check()
+            await self._stream.done(done)
+        finally:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+    def _read_on(self, done: list[str], entries: list[Entry]) -> None:
+        """Begin to read what follows the entries, and to acknowledge what is done with."""
+        self._reading = asyncio.create_task(self._following(done, entries[-1][0]))
+
+    async def _next(self, done: list[str]) -> tuple[list[Entry], Gathered | None]:
+        """Return the entries that were under way, also as read for the model; read on."""
+        entries = await self._reading
+        if not entries:
             return [], None
-        done.clear()
-        return entries, await self._ready(entries) if entries else None
+        self._read_on(done, entries)
+        await sent_off()
+        return entries, await self._ready(entries)
+
+    async def _following(self, done: list[str], end: str) -> list[Entry]:
+        """Return what follows an entry; should the source be away, the next turn meets that."""
+        if self._feeder.stop.signal is not None:
+            return []
+        acknowledged = len(done)
+        try:
+            entries = await self._stream.following(done[:acknowledged], end, _BATCH)
+        except (NoGroup, Unavailable):
+            return []
+        del done[:acknowledged]
+        return entries
 
     async def _ready(self, entries: list[Entry]) -> Gathered:
         fold = await self._feeder.fold()
