@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import hinged
 from hinged_service.drift import Drift
-from hinged_service.events import Event, Value, is_label, not_a_number
+from hinged_service.events import FEW_NAMES, PLAIN, Event, Value, is_label, not_a_number
 from hinged_service.labels import Prediction, answers_for, label_text
 from hinged_service.metrics import Metrics
 from hinged_service.origin import Exclusion
@@ -206,7 +206,7 @@ class Fold:
                 elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
                     self.excluded += 1
                     results.append(None)
-                elif type(event) is not Event and (fault := _unfit(event, numbers)):
+                elif type(event) not in PLAIN and (fault := _unfit(event, numbers)):
                     self.rejected += 1
                     results.append(fault)
                 else:
@@ -250,7 +250,7 @@ class Fold:
         x, w = event.x, event.w
         before: Any = x
         taught: Any = None
-        at_once = self._at_once and type(event) is Event and w > 0.0 and not self.frozen
+        at_once = self._at_once and type(event) in PLAIN and w > 0.0 and not self.frozen
         if pipeline is not None and not at_once:
             before = pipeline.transform_one(x)
         self._admit(y)
@@ -483,6 +483,14 @@ class Fold:
         if not self._multiclass:  # nothing but another state gives a binary learner other vectors
             self._vectors = vectors
         return vectors
+
+    @property
+    def few_names(self) -> bool:
+        """Whether the model is known to have no more than `FEW_NAMES` names."""
+        vectors = {} if self._multiclass else self._vectors or self.vectors()
+        for vector in vectors.values():
+            return len(vector) <= FEW_NAMES
+        return False
 
     def restore(self, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]) -> None:
         """Take over a state that `scalars` and `vectors` described.

@@ -12,7 +12,7 @@ import hinged
 from hinged.base import probabilities
 from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
-from hinged_service.events import MAX_NAME, shown
+from hinged_service.event_faults import MAX_NAME, shown
 from hinged_service.river_learners import RiverBinary
 from hinged_service.spec import ModelSpec
 

@@ -14,12 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unprocessable
+from hinged_service.event_faults import MAX_DETAILS
 from hinged_service.events import (
-    MAX_DETAILS,
     Event,
     completed,
     is_label,
     mark,
+    names_fit,
     parse_events,
     parse_joined,
     parse_log,
@@ -135,6 +136,41 @@ def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> Non
             _, late, _, digests = mark(index, event)
             assert late == is_label(event)
             assert len(digests) >= 28 or late
+
+
+@given(body=BODIES)
+@example(body=b'{"x":{"\xff":1},"y":true}')
+@example(body=b'{"x":{"a":1,"a":1e101},"y":true}')
+@tries(300)
+def test_a_body_is_the_same_however_many_names_are_expected(body: bytes) -> None:
+    assert outcome(body, few_names=True) == outcome(body, few_names=False)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 300), max_size=12),
+    filled=st.sampled_from('aé☃😀\\"'),
+    room=st.sampled_from(["", " " * 300]),
+)
+@example(lengths=[256], filled="a", room="")
+@example(lengths=[257], filled="a", room="")
+@tries(200)
+def test_no_name_is_longer_than_it_may_be(lengths: list[int], filled: str, room: str) -> None:
+    x = {f"{n}{filled * length}"[:length]: 1.0 for n, length in enumerate(lengths)}
+    body = json.dumps({"x": x, "y": True}, ensure_ascii=False).replace(",", f",{room}").encode()
+    found = outcome(body, few_names=True)
+    assert found == outcome(body, few_names=False)
+    assert isinstance(found, list) is all(len(name) <= 256 for name in x)
+    event = b'{"x":{"a":1},"y":true},'
+    assert not names_fit(b"[" + event * 50 + b'{"x":{"' + b"a" * 257 + b'":1},"y":true}]')
+
+
+def outcome(body: bytes, few_names: bool) -> Any:
+    """Return what a body is read as, or the error and all it says."""
+    try:
+        events, payload, many = parse_events(body, MOST, few_names=few_names)
+    except (Malformed, Unprocessable, TooLarge) as error:
+        return type(error), error.detail, error.errors
+    return [*map(msgspec.structs.astuple, events), bytes(payload), many]
 
 
 @given(body=BODIES, mixed=st.booleans())

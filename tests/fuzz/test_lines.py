@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given
@@ -45,7 +46,7 @@ def cut(body: bytes, places: list[int]) -> list[bytes]:
     return [body[a:b] for a, b in itertools.pairwise(bounds)] or [b""]
 
 
-def read(chunks: list[bytes]) -> list[tuple[int, Any]]:
+def read(chunks: list[bytes], few_names: bool = False) -> list[tuple[int, Any]]:
     """Return what each line is, by number: the event, or what is wrong with it."""
 
     async def reading() -> list[tuple[int, Any]]:
@@ -56,7 +57,8 @@ def read(chunks: list[bytes]) -> list[tuple[int, Any]]:
             body = waiting.pop(0)
             return {"type": "http.request", "body": body, "more_body": bool(waiting)}
 
-        reader = LineReader(receive, event_parser(mixed=False), MAX_LINE_BYTES)
+        parser = event_parser(mixed=False, few_names=lambda: few_names)
+        reader = LineReader(receive, parser, MAX_LINE_BYTES)
         found: list[tuple[int, Any]] = []
         end = 0
         while (batch := await reader.next()) is not None:
@@ -65,7 +67,7 @@ def read(chunks: list[bytes]) -> list[tuple[int, Any]]:
             end = batch.end
             for number, text, item in zip(batch.numbers, batch.texts, batch.items, strict=True):
                 assert batch.lines[number - batch.start - 1] is not None
-                found.append((number, (text, item)))
+                found.append((number, (text, msgspec.structs.astuple(item))))
             found += [(number, (type(e), e.detail)) for number, e in batch.faults.items()]
         reader.close()
         return sorted(found, key=lambda pair: pair[0])
@@ -78,7 +80,7 @@ def read(chunks: list[bytes]) -> list[tuple[int, Any]]:
 @tries(150)
 def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]) -> None:
     whole = read([body])
-    assert read(cut(body, places)) == whole
+    assert read(cut(body, places)) == whole == read([body], few_names=True)
     # numbered as a reader counts who splits at line feeds alone
     lines = body.split(b"\n")
     for number, (text, _) in whole:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from hinged_service.events import shown
+from hinged_service.event_faults import shown
 from hinged_service.files.linewise import Linewise
 from hinged_service.files.options import FileOptions
 from hinged_service.files.record import BadRecord

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hinged_service.events import Event
+from hinged_service.events import FEW_NAMES, Event, MeasuredEvent
 from hinged_service.files.record import BadRecord
 
 __all__ = ["PlainRows", "Role"]
@@ -16,6 +16,7 @@ __all__ = ["PlainRows", "Role"]
 _KEPT_LABELS = 1024
 
 _decode = msgspec.json.Decoder(Event).decode_lines
+_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode_lines
 _encode = msgspec.json.encode
 
 
@@ -38,7 +39,7 @@ class PlainRows:
     columns
         How many cells a row has.
     features
-        Place and name of each feature, at least two.
+        Place and name of each feature, at least two; no name is too long.
     label, id
         The other columns that are read; without an id `None`.
     delimiter, quote
@@ -62,6 +63,9 @@ class PlainRows:
         self._delimiter = delimiter.encode()
         self._quote = b"\0" if quote is None else quote.encode()
         self._labels: dict[bytes, bytes] = {}
+        self._decode: Callable[[bytes], list[Any]] = (
+            _decode_measured if len(features) <= FEW_NAMES else _decode
+        )
         keys = [_encode(name).replace(b"%", b"%%") for _, name in features]
         cells = b",".join([key + b":%b" for key in keys])
         self._form = b'{"x":{%b},"y":%%b%b}' % (cells, b"" if id is None else b',"id":%b')
@@ -81,7 +85,7 @@ class PlainRows:
             return None
         try:
             texts = self._texts(rows)
-            events = _decode(b"\n".join(texts))
+            events = self._decode(b"\n".join(texts))
         except (msgspec.MsgspecError, BadRecord):
             return None
         return (events, texts) if len(events) == len(lines) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from hinged_service.events import shown
+from hinged_service.event_faults import shown
 from hinged_service.files.options import FileOptions, LabelValue
 from hinged_service.files.record import BadRecord
 from hinged_service.files.values import as_whole, map_label, named

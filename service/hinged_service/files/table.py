@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from hinged_service.events import MAX_FEATURES, MAX_NAME, shown
+from hinged_service.event_faults import MAX_FEATURES, MAX_NAME, shown
 from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.plain import PlainRows, Role
 from hinged_service.files.record import BadRecord, FileError

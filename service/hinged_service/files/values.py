@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hinged_service.events import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
+from hinged_service.event_faults import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
 from hinged_service.files.options import LabelValue
 from hinged_service.files.record import BadRecord
 

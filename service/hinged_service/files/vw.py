@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hinged_service.events import shown
+from hinged_service.event_faults import shown
 from hinged_service.files.linewise import Linewise
 from hinged_service.files.options import FileOptions
 from hinged_service.files.record import BadRecord

@@ -26,7 +26,8 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.events import MAX_DETAILS, Question, parse_events, parse_questions
+from hinged_service.event_faults import MAX_DETAILS
+from hinged_service.events import Question, parse_events, parse_questions
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
@@ -242,7 +243,9 @@ class Learning(Call):
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         fold, many = appender.replica.fold, True
         try:
-            events, payload, many = parse_events(body, self._max_events, fold.takes_mixed)
+            events, payload, many = parse_events(
+                body, self._max_events, fold.takes_mixed, fold.few_names
+            )
             if faults := faults_of(events, fold, fold.may_refuse):
                 raise _refusal(faults, many, logged=False)
             if not events:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import hinged
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
-from hinged_service.events import MAX_DETAILS
+from hinged_service.event_faults import MAX_DETAILS
 from hinged_service.fold import Fold
 from hinged_service.labels import Prediction, label_text
 from hinged_service.observing.requests import template

@@ -10,7 +10,7 @@ from msgspec import Meta
 from starlette.types import Send
 
 from hinged_service.errors import Detail, ServiceError
-from hinged_service.events import MAX_DETAILS
+from hinged_service.event_faults import MAX_DETAILS
 from hinged_service.labels import Label, label_text
 from hinged_service.routes.problems import GUARDS, problem
 

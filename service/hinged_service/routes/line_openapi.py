@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hinged_service.events import MAX_NAME
+from hinged_service.event_faults import MAX_NAME
 from hinged_service.routes.bodies import LINE_TYPES
 from hinged_service.routes.line_answers import (
     DuplicateLine,

@@ -18,9 +18,11 @@ from starlette.types import Receive
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unavailable
 from hinged_service.events import (
     Event,
+    MeasuredEvent,
     MixedEvent,
     MixedQuestion,
     Question,
+    names_fit,
     parse_events,
     parse_questions,
 )
@@ -45,13 +47,13 @@ class Parser(Generic[T]):
     Parameters
     ----------
     fast
-        Decodes a line, or raises one of msgspec's errors.
+        Returns what decodes the next lines, or raises one of msgspec's errors.
     slow
-        Decodes what `fast` does not, or raises a `ServiceError` that names every fault.
+        Decodes what that does not, or raises a `ServiceError` that names every fault.
 
     """
 
-    fast: Callable[[bytes], T]
+    fast: Callable[[], Callable[[bytes], T]]
     slow: Callable[[bytes], tuple[list[T], bool]]
 
     def explain(self, line: bytes) -> T | ServiceError:
@@ -66,25 +68,31 @@ class Parser(Generic[T]):
         return found[0]
 
 
+_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
 _EVENTS: tuple[Any, ...] = tuple(msgspec.json.Decoder(t).decode for t in (Event, MixedEvent))
 _QUESTIONS: tuple[Any, ...] = tuple(
     msgspec.json.Decoder(t).decode for t in (Question, MixedQuestion)
 )
 
 
-def event_parser(mixed: bool) -> Parser[Event]:
-    """Return the parser of labelled events; `mixed` as for `parse_events`."""
+def event_parser(mixed: bool, few_names: Callable[[], bool]) -> Parser[Event]:
+    """Return the parser of labelled events; parameters as of `parse_events`."""
+    decode = _EVENTS[mixed]
+
+    def measured(line: bytes) -> Event:
+        return _decode_measured(line) if names_fit(line) else decode(line)
 
     def slow(line: bytes) -> tuple[list[Event], bool]:
         events, _, many = parse_events(line, MAX_LINES, mixed)
         return events, many
 
-    return Parser(_EVENTS[mixed], slow)
+    return Parser(lambda: measured if not mixed and few_names() else decode, slow)
 
 
 def question_parser(mixed: bool) -> Parser[Question]:
     """Return the parser of events without label; `mixed` as for `parse_events`."""
-    return Parser(_QUESTIONS[mixed], lambda line: parse_questions(line, MAX_LINES, mixed))
+    decode = _QUESTIONS[mixed]
+    return Parser(lambda: decode, lambda line: parse_questions(line, MAX_LINES, mixed))
 
 
 @dataclass(slots=True)
@@ -309,7 +317,7 @@ class LineReader(Generic[T]):
 
     def _fill(self, lines: Sequence[bytes | None]) -> int:
         """Add lines to the batch until it is full; return how many."""
-        batch, decode, number = self._batch, self._parser.fast, self._batch.end
+        batch, decode, number = self._batch, self._parser.fast(), self._batch.end
         for line in lines:
             number += 1
             if line is None:

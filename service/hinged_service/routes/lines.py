@@ -17,7 +17,8 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.events import MAX_NAME, Event, Question
+from hinged_service.event_faults import MAX_NAME
+from hinged_service.events import Event, Question
 from hinged_service.fold import Refused
 from hinged_service.host import Host
 from hinged_service.observing.requests import template
@@ -124,7 +125,8 @@ async def learn_lines(
         course = Learning(host, settings, appender)
         if asked.source is not None:
             await course.begin(asked.source)
-        return course, event_parser(appender.entry.spec.takes_mixed)
+        mixed = appender.entry.spec.takes_mixed
+        return course, event_parser(mixed, lambda: appender.replica.fold.few_names)
 
     await _stream(host, settings, (scope, receive, send), begin, LearnedLines())
 

@@ -18,7 +18,7 @@ from starlette.types import Message, Send
 
 from hinged_service.codec import DamagedState
 from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
-from hinged_service.events import MAX_DETAILS, shown
+from hinged_service.event_faults import MAX_DETAILS, shown
 from hinged_service.observing import requests
 from hinged_service.observing.changes import Changes
 from hinged_service.observing.requests import template

@@ -8,7 +8,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 from hinged_service.errors import Detail, TooLarge, Unprocessable
-from hinged_service.events import MAX_DETAILS, MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
+from hinged_service.event_faults import (
+    MAX_DETAILS,
+    MAX_FEATURES,
+    MAX_NAME,
+    MAX_TEXT,
+    MAX_VALUE,
+    shown,
+)
 
 __all__ = ["Datatype", "Tensor", "rows"]
 

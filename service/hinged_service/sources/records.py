@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.errors import ServiceError
-from hinged_service.events import MAX_NAME, Event, MixedEvent, is_label, parse_events, shown
+from hinged_service.event_faults import MAX_NAME, shown
+from hinged_service.events import (
+    Event,
+    MeasuredEvent,
+    MixedEvent,
+    is_label,
+    names_fit,
+    parse_events,
+)
 from hinged_service.fold import Fold
 from hinged_service.store.logs import Letter, Span
 
@@ -25,6 +33,7 @@ _NUMBERS = frozenset({float})
 _MIXED = frozenset({float, str, bool, type(None)})
 
 _decode_numbers = msgspec.json.Decoder(Event).decode
+_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
 _decode_mixed = msgspec.json.Decoder(MixedEvent).decode
 _encode = msgspec.json.encode
 
@@ -182,8 +191,14 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
     texts: Any = lot.texts
     if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
+    payload = b",".join(texts)
+    decode: Callable[[bytes], Event] = _decode_numbers
+    if fold.takes_mixed:
+        decode = _decode_mixed
+    elif fold.few_names and names_fit(payload):
+        decode = _decode_measured
     # Each by itself: joined, two halves of an event would be one.
-    events: list[Event] = list(map(_decode_mixed if fold.takes_mixed else _decode_numbers, texts))
+    events = list(map(decode, texts))
     if any(name is not None for name in lot.names):
         parts = []
         for event, text, name in zip(events, texts, lot.names, strict=True):
@@ -191,8 +206,8 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
             if isinstance(named, Fault):
                 return None
             parts.append(named[1])
-        texts = parts
-    return events, b",".join(texts)
+        payload = b",".join(parts)
+    return events, payload
 
 
 def _made(

@@ -98,7 +98,8 @@ def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead(
     assert msgspec.json.decode(b"[" + from_mappings.payload + b"]")[0]["x"]["a"] == 0.1 + 0.2
     good = [Raw(str(n), msgspec.json.encode(records[n])) for n in (0, 4)]
     from_bytes = gather([fold()], good)
-    assert from_bytes.events == from_mappings.events
+    values = msgspec.structs.astuple  # whatever the decoder knew of their names
+    assert list(map(values, from_bytes.events)) == list(map(values, from_mappings.events))
     assert from_bytes.payload == from_mappings.payload
     told = gather([fold()], [Raw("7", Fault("", "line 3: is cut off"))])
     assert told.letters == [("7", "line 3: is cut off", "")]
