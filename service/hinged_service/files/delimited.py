@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
+from hinged_service.events import Event
 from hinged_service.files.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.record import (
@@ -25,8 +25,6 @@ from hinged_service.files.values import as_number
 __all__ = ["Delimited"]
 
 _AT_ONCE = 128  # lines and cells of more do not fit into the processor's cache
-
-T = TypeVar("T")
 
 
 class Delimited:
@@ -85,7 +83,7 @@ class Delimited:
         try:
             while True:
                 most = min(some, BLOCK_RECORDS - len(held.lines))
-                if self._plain is not None and (plain := text.take(most, self._plain.read)):
+                if (plain := self._plain_rows(lines, text, most)) is not None:
                     held.add_all(text.number, *plain)
                     some = min(2 * some, _AT_ONCE)
                 elif some > 1:
@@ -105,6 +103,20 @@ class Delimited:
             raise
         if held.lines:
             yield held.block(lines.position)
+
+    def _plain_rows(
+        self, lines: Lines, text: _Text, most: int
+    ) -> tuple[list[Event], list[bytes]] | None:
+        """Return the next lines as events and their JSON; if one is not plain, they stay."""
+        if self._plain is None:
+            return None
+        some = lines.at_hand(most)
+        whole = [line for line in some if line is not None]
+        found = self._plain.read(whole) if whole and len(whole) == len(some) else None
+        if found is not None:
+            lines.pass_over(len(whole))
+            text.pass_over(whole)
+        return found
 
     def _event(self, row: list[str]) -> tuple[dict[str, Any] | None, str | None]:
         """Return a row as an event, or why it is none."""
@@ -170,7 +182,6 @@ class _Text(Iterator[str]):
         self._lines = iter(lines)
         self._encoding = encoding
         self._size = 0
-        self._ahead: deque[bytes | None] = deque()
         self.number = self.bytes = 0
         self.fault: str | None = None
 
@@ -179,28 +190,13 @@ class _Text(Iterator[str]):
         self._size = 0
         self.fault = None
 
-    def take(self, most: int, read: Callable[[list[bytes]], T | None]) -> T | None:
-        """Return what is made of the next lines, as records; if that is nothing, they stay."""
-        ahead = self._ahead
-        size = sum(map(len, filter(None, ahead)))
-        while len(ahead) < most and size < BLOCK_BYTES:
-            line = next(self._lines, b"")
-            if line == b"":
-                break
-            ahead.append(line)
-            size += len(line or b"")
-        some = list(islice(ahead, most))
-        lines = [line for line in some if line is not None]
-        found = read(lines) if lines and len(lines) == len(some) else None
-        if found is not None:
-            for _ in lines:
-                ahead.popleft()
-            self.number += len(lines)
-            self.bytes += sum(map(len, lines))
-        return found
+    def pass_over(self, lines: Sequence[bytes]) -> None:
+        """Go on behind lines that were read elsewhere."""
+        self.number += len(lines)
+        self.bytes += sum(map(len, lines))
 
     def __next__(self) -> str:
-        line = self._ahead.popleft() if self._ahead else next(self._lines)
+        line = next(self._lines)
         self.number += 1
         if line is None:
             self.fault = TOO_LONG

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 
 from hinged_service.files.record import FileError
 from hinged_service.files.streams import ByteStream
@@ -13,6 +15,7 @@ __all__ = ["MAX_LINE_BYTES", "TOO_LONG", "Lines"]
 MAX_LINE_BYTES = 8 * 2**20
 TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB"
 _PEEK_BYTES = 4 * 2**20
+_READ_BYTES = 2**18
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -37,8 +40,10 @@ class Lines:
 
     def __init__(self, stream: ByteStream) -> None:
         self._counter = stream.counter
-        self._readline = stream.reader.readline
+        self._read_some = stream.reader.read1
         self._ahead: deque[bytes | None] = deque()
+        self._held: list[bytes] = []
+        self._size = 0
         self._fault: FileError | None = None
         self._begun = False
         self.number = 0
@@ -49,46 +54,83 @@ class Lines:
         return self._counter.position
 
     def __iter__(self) -> Iterator[bytes | None]:
-        while self._ahead:
+        while self._ahead or self._read():
             self.number += 1
             yield self._ahead.popleft()
-        if self._fault is not None:
-            raise self._fault
-        while (line := self._read()) != b"":
-            self.number += 1
-            yield line
 
     def peek(self, count: int) -> list[bytes | None]:
-        """Return up to `count` lines of at most 4 MiB together; they stay to be read.
+        """Return up to `count` lines of about 4 MiB together; they stay to be read.
 
         So does a fault behind them: it is raised when they have been read.
 
         """
         size = 0
         while len(self._ahead) < count and size < _PEEK_BYTES:
+            before = len(self._ahead)
             try:
-                line = self._read()
+                if not self._read():
+                    break
             except FileError as fault:
                 if not self._ahead:
                     raise
                 self._fault = fault
                 break
-            if line == b"":
-                break
-            self._ahead.append(line)
-            size += len(line or b"")
-        return list(self._ahead)
+            size += sum(len(line or b"") for line in islice(self._ahead, before, None))
+        return list(islice(self._ahead, count))
 
-    def _read(self) -> bytes | None:
-        """Return the next line; `b""` at the end."""
-        line = self._readline(MAX_LINE_BYTES + 1)
-        if self._begun and len(line) <= MAX_LINE_BYTES:
-            return line
+    def at_hand(self, most: int) -> list[bytes | None]:
+        """Return the lines that were read already, or the next ones; they stay to be read.
+
+        They are `most` at the most, and none at the end only.
+
+        """
+        if not self._ahead:
+            self._read()
+        return list(islice(self._ahead, most))
+
+    def pass_over(self, count: int) -> None:
+        """Go on behind so many lines that are at hand."""
+        for _ in range(count):
+            self._ahead.popleft()
+        self.number += count
+
+    def _read(self) -> bool:
+        """Read on until there are further lines; return whether there are any."""
+        if self._fault is not None:
+            raise self._fault
+        before = len(self._ahead)
+        while len(self._ahead) == before:
+            some = self._read_some(_READ_BYTES)
+            end = some.find(b"\n") + 1
+            self._hold(some[:end] if end else some)
+            if end:
+                self._ahead.append(self._taken())
+                more = io.BytesIO(some[end:]).readlines()
+                if more and not more[-1].endswith(b"\n"):
+                    self._hold(more.pop())
+                self._ahead += more
+            elif not some:
+                if (last := self._taken()) != b"":
+                    self._ahead.append(last)
+                break
+        return len(self._ahead) > before
+
+    def _hold(self, part: bytes) -> None:
+        """Keep a part of a line, unless the line is too long."""
+        self._size += len(part)
+        if self._size > MAX_LINE_BYTES:
+            self._held.clear()
+        else:
+            self._held.append(part)
+
+    def _taken(self) -> bytes | None:
+        """Return the line of which all parts were held."""
+        line = b"".join(self._held) if self._size <= MAX_LINE_BYTES else None
+        self._held.clear()
+        self._size = 0
         first, self._begun = not self._begun, True
-        if len(line) > MAX_LINE_BYTES:
-            while line and not line.endswith(b"\n"):
-                line = self._readline(MAX_LINE_BYTES)
-            return None
-        if first and line.startswith(_UTF16_MARKS):
+        if line is None or not first:
+            return line
+        if line.startswith(_UTF16_MARKS):
             raise FileError("The file is UTF-16: convert it to UTF-8 first (iconv).")
         return line.removeprefix(_UTF8_MARK)

@@ -58,7 +58,9 @@ class PlainRows:
     ) -> None:
         self._columns = columns
         others = (label.at,) if id is None else (label.at, id.at)
-        self._pick = itemgetter(*(at for at, _ in features), *others)
+        places = (*(at for at, _ in features), *others)
+        in_order = places == tuple(range(columns))
+        self._pick: Callable[[list[bytes]], Any] = tuple if in_order else itemgetter(*places)
         self._label, self._id = label, id
         self._delimiter = delimiter.encode()
         self._quote = b"\0" if quote is None else quote.encode()
