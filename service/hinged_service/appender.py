@@ -57,13 +57,17 @@ class Appender(Committer):
             await asyncio.wait([self._retiring])
         await super().aclose()
 
-    async def keep(self, questions: Sequence[Question], labels: Sequence[Any]) -> None:
+    async def keep(
+        self, questions: Sequence[Question], sent: Sequence[str], labels: Sequence[Any]
+    ) -> None:
         """Keep predictions until their labels come.
 
         Parameters
         ----------
         questions
             Those with an id are kept, all or none of them.
+        sent
+            The JSON of their features.
         labels
             The predicted labels.
 
@@ -81,10 +85,9 @@ class Appender(Committer):
         """
         self.keeps = True
         words: list[str] = []
-        for question, label in zip(questions, labels, strict=True):
+        for question, x, label in zip(questions, sent, labels, strict=True):
             if question.id is not None:
-                x = question.x
-                words += question.id, features_digest(x), _json(x), _json(label)
+                words += question.id, features_digest(question.x), x, _json(label)
         refused = await self._room.keep(words, self._timeout_s)
         if refused is None:
             return

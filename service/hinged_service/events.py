@@ -48,6 +48,7 @@ __all__ = [
     "parse_joined",
     "parse_log",
     "parse_questions",
+    "sent_features",
 ]
 
 FEW_NAMES = 100
@@ -214,6 +215,12 @@ class MixedQuestion(Question, gc=False):
     x: MixedFeatures  # type: ignore[assignment]
 
 
+class _Sent(msgspec.Struct, gc=False):
+    """A question whose features are not looked into."""
+
+    x: msgspec.Raw
+
+
 class _Kind(NamedTuple):
     """How one kind of body is read."""
 
@@ -221,7 +228,7 @@ class _Kind(NamedTuple):
     many: msgspec.json.Decoder[list[Any]]
 
 
-def _kind(of: type[Event] | type[Question]) -> _Kind:
+def _kind(of: type[Event] | type[Question] | type[_Sent]) -> _Kind:
     return _Kind(msgspec.json.Decoder(of), msgspec.json.Decoder(list[of]))  # type: ignore[valid-type]
 
 
@@ -230,6 +237,7 @@ _MEASURED = _kind(MeasuredEvent)
 _LATE = _kind(LateEvent)
 _JOINED = msgspec.json.Decoder(dict[int, Joined])
 _QUESTIONS = (_kind(Question), _kind(MixedQuestion))
+_SENT = _kind(_Sent)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _PACK = msgspec.msgpack.Encoder(order="deterministic")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -316,6 +324,21 @@ def parse_questions(
     if many:
         _check_count(questions, max_events)
     return questions, many
+
+
+def sent_features(body: bytes, many: bool) -> list[str]:
+    """Return the JSON of the features of each question as it was sent, a third of writing it anew.
+
+    Parameters
+    ----------
+    body
+        What `parse_questions` took.
+    many
+        Whether it was an array.
+
+    """
+    sent: list[_Sent] = _SENT.many.decode(body) if many else [_SENT.one.decode(body)]
+    return [bytes(one.x).decode() for one in sent]
 
 
 def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -280,7 +281,8 @@ class Engine(RuleBasedStateMachine):
         async def predict() -> None:
             appender = await self.workers[which].open(name)
             y = appender.replica.fold.predict(question.x).y
-            await appender.keep([question], [y])
+            sent = msgspec.json.encode(question.x).decode()
+            await appender.keep([question], [sent], [y])
 
         try:
             self.run(predict)

@@ -25,6 +25,7 @@ from hinged_service.events import (
     parse_joined,
     parse_log,
     parse_questions,
+    sent_features,
 )
 from hinged_service.routes.tensors import Tensor, rows
 from tests.fuzz.budget import tries
@@ -182,6 +183,9 @@ def test_a_question_is_read_or_says_what_is_wrong(body: bytes, mixed: bool) -> N
         checked(error)
         return
     assert many or len(questions) == 1
+    for question, sent in zip(questions, sent_features(body, many), strict=True):
+        again, _ = parse_questions(b'{"x":%b}' % sent.encode(), 1, mixed)
+        assert again[0].x == question.x
     assert parse_questions(msgspec.json.encode(questions), MOST, mixed)[0] == questions
 
 

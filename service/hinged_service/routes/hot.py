@@ -27,7 +27,7 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.event_faults import MAX_DETAILS
-from hinged_service.events import Question, parse_events, parse_questions
+from hinged_service.events import Question, parse_events, parse_questions, sent_features
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
@@ -224,7 +224,8 @@ class Predicting(Call):
         for question in questions:
             if question.id is not None:
                 try:
-                    await appender.keep(questions, [answer.y for answer in answers])
+                    labels = [answer.y for answer in answers]
+                    await appender.keep(questions, sent_features(body, many), labels)
                 except (Conflict, Expired) as refused:
                     _unindexed(refused, many)
                     raise

@@ -18,7 +18,7 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.event_faults import MAX_NAME
-from hinged_service.events import Event, Question
+from hinged_service.events import Event, Question, sent_features
 from hinged_service.fold import Refused
 from hinged_service.host import Host
 from hinged_service.observing.requests import template
@@ -107,7 +107,9 @@ async def _keep(
     """Keep predictions until their labels come; refuse those that cannot be."""
     kept = [i for i in kept if type(answers[i]) is PredictedLine]
     try:
-        await appender.keep([batch.items[i] for i in kept], [answers[i].y for i in kept])
+        sent = [sent_features(batch.texts[i], many=False)[0] for i in kept]
+        labels = [answers[i].y for i in kept]
+        await appender.keep([batch.items[i] for i in kept], sent, labels)
     except (Conflict, Expired) as refused:
         if len(kept) == 1:
             answers[kept[0]] = RejectedLine.of(batch.numbers[kept[0]], refused)

@@ -1,0 +1,48 @@
+"""How predictions of many callers go to Redis: in two halves, by turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from hinged_service.events import Question
+from hinged_service.store import late
+from tests.support.engine import worker
+from tests.support.redis_server import RedisServer
+
+TIMES = 20
+
+
+@pytest.mark.parametrize(("callers", "half"), [(1, 1), (2, 1), (16, 8), (17, 9)])
+def test_half_of_the_callers_go_at_a_time(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, callers: int, half: int
+) -> None:
+    sizes: list[int] = []
+    send = late.Room._send
+
+    async def counted(self: late.Room, some: Sequence[Any], timeout_s: float) -> Sequence[Any]:
+        sizes.append(len(some))
+        return await send(self, some, timeout_s)
+
+    monkeypatch.setattr(late.Room, "_send", counted)
+
+    async def run() -> int | None:
+        async with worker(server.url) as one:
+            name = f"halves{callers}"
+            await one.create(name, late_labels={})
+            appender = await one.open(name)
+
+            async def caller(number: int) -> None:
+                for turn in range(TIMES):
+                    question = Question({"a": 1.0}, f"p{number}-{turn}")
+                    await appender.keep([question], ['{"a":1}'], [True])
+
+            await asyncio.gather(*map(caller, range(callers)))
+            return (await late.counts(one.connection, appender.keys.on) or {}).get("waiting")
+
+    assert asyncio.run(run()) == callers * TIMES == sum(sizes)
+    assert max(sizes) == half
+    assert len(sizes) <= callers * TIMES / half + callers
