@@ -307,7 +307,7 @@ def parse_questions(
 ) -> tuple[list[Question], bool]:
     """Read a predict body: one event without label, or an array of them.
 
-    Parameters and errors as of `parse_events`.
+    Parameters, as far as there are such, and errors are those of `parse_events`.
 
     Returns
     -------

@@ -486,7 +486,10 @@ class Fold:
 
     @property
     def few_names(self) -> bool:
-        """Whether the model is known to have no more than `FEW_NAMES` names."""
+        """Whether events of few names are to be expected, as far as the weights tell.
+
+        It decides how they are decoded, not what they are. Of several classes nothing is told.
+        """
         vectors = {} if self._multiclass else self._vectors or self.vectors()
         for vector in vectors.values():
             return len(vector) <= FEW_NAMES

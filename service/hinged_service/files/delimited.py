@@ -110,7 +110,7 @@ class Delimited:
         """Return the next lines as events and their JSON; if one is not plain, they stay."""
         if self._plain is None:
             return None
-        some = lines.at_hand(most)
+        some = lines.at_hand(most, BLOCK_BYTES)
         whole = [line for line in some if line is not None]
         found = self._plain.read(whole) if whole and len(whole) == len(some) else None
         if found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import accumulate, islice
 
 from hinged_service.files.record import FileError
 from hinged_service.files.streams import ByteStream
@@ -59,34 +59,41 @@ class Lines:
             yield self._ahead.popleft()
 
     def peek(self, count: int) -> list[bytes | None]:
-        """Return up to `count` lines of about 4 MiB together; they stay to be read.
+        """Return up to `count` lines, none after 4 MiB of them; they stay to be read.
 
         So does a fault behind them: it is raised when they have been read.
 
         """
-        size = 0
-        while len(self._ahead) < count and size < _PEEK_BYTES:
-            before = len(self._ahead)
+        more = True
+        while more and len(self._ahead) < count and sum(map(_size, self._ahead)) < _PEEK_BYTES:
             try:
-                if not self._read():
-                    break
+                more = self._read()
             except FileError as fault:
                 if not self._ahead:
                     raise
                 self._fault = fault
-                break
-            size += sum(len(line or b"") for line in islice(self._ahead, before, None))
-        return list(islice(self._ahead, count))
+                more = False
+        return self._first(count, _PEEK_BYTES)
 
-    def at_hand(self, most: int) -> list[bytes | None]:
-        """Return the lines that were read already, or the next ones; they stay to be read.
+    def at_hand(self, most: int, size: int) -> list[bytes | None]:
+        """Return lines that were read already, or the next ones; they stay to be read.
 
-        They are `most` at the most, and none at the end only.
+        They are `most` at the most, none after `size` bytes of them, and none at all at the
+        end only.
 
         """
         if not self._ahead:
             self._read()
-        return list(islice(self._ahead, most))
+        return self._first(most, size)
+
+    def _first(self, most: int, size: int) -> list[bytes | None]:
+        """Return lines that were read already, none after `size` bytes of them."""
+        found = list(islice(self._ahead, most))
+        sizes = list(map(_size, found))
+        if sum(sizes) <= size:
+            return found
+        before = accumulate(sizes, initial=0)
+        return [line for line, so_far in zip(found, before, strict=False) if so_far < size]
 
     def pass_over(self, count: int) -> None:
         """Go on behind so many lines that are at hand."""
@@ -134,3 +141,7 @@ class Lines:
         if line.startswith(_UTF16_MARKS):
             raise FileError("The file is UTF-16: convert it to UTF-8 first (iconv).")
         return line.removeprefix(_UTF8_MARK)
+
+
+def _size(line: bytes | None) -> int:
+    return 0 if line is None else len(line)

@@ -47,7 +47,7 @@ class Parser(Generic[T]):
     Parameters
     ----------
     fast
-        Returns what decodes the next lines, or raises one of msgspec's errors.
+        Returns what decodes the next lines: each, or raises one of msgspec's errors.
     slow
         Decodes what that does not, or raises a `ServiceError` that names every fault.
 

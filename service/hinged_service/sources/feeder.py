@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hinged_service.appender import Appender, Fed
 from hinged_service.errors import ModelGone, SetAside, Unavailable
@@ -16,7 +16,7 @@ from hinged_service.sources.records import Batch, Lot, Raw, gather
 from hinged_service.sources.stopping import Stop
 from hinged_service.spec import ModelSpec
 
-__all__ = ["Feeder", "Gathered", "Tally", "meanwhile", "sent_off"]
+__all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
@@ -111,6 +111,15 @@ async def sent_off() -> None:
         await asyncio.sleep(0)
 
 
+async def ended(task: asyncio.Future[Any]) -> None:
+    """End a task whose outcome nobody wants, if it has not ended."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # or asyncio would say that nobody looked at it
+
+
 async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
     """Return what both come to; the step is taken while the work waits for Redis.
 
@@ -122,9 +131,7 @@ async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tup
         found = await step()
         return await task, found
     finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
+        await ended(task)
 
 
 class Feeder:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.sources.entries import Reading
-from hinged_service.sources.feeder import Feeder, Gathered, meanwhile, sent_off
+from hinged_service.sources.feeder import Feeder, Gathered, ended, meanwhile, sent_off
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.records import Fault, Raw
 from hinged_service.store.foreign import Entry, ForeignStream, NoGroup, Pending
@@ -32,6 +32,7 @@ _STAND_BY_S = 0.02
 _CHECK_EVERY_S = 1.0
 _LONGEST_PAUSE_S = 2.0
 _ONE_BY_ONE = 4
+_SLOW_SHARE = 6
 _POISON = 12
 
 
@@ -130,6 +131,9 @@ class _Reader:
         self._base: str | None = None
         self._check_s = 0.0
         self._warned = False
+        self._reading: asyncio.Task[list[Entry]]
+        self._read_after = ""
+        self._slow = False
 
     @property
     def _after(self) -> str:
@@ -187,7 +191,8 @@ class _Reader:
     async def _flow(self, entries: list[Entry]) -> None:
         """Feed new entries; read on meanwhile, for as long as this reader holds the stream.
 
-        While a batch is fed the next one is made ready, and the one after it is under way.
+        While a batch is fed the next one is made ready, and the one after it is under way: not
+        if feeding takes so long that others might claim what waits here.
         """
         done: list[str] = []
         self._read_on(done, entries)
@@ -195,13 +200,16 @@ class _Reader:
             await sent_off()
             ready = await self._ready(entries)
             while True:
-                end = entries[-1][0]
+                end, began_s = entries[-1][0], time.monotonic()
                 sent = self._feeder.feed(ready, self._rules.source, self._offset, end)
-                now, (following, ready_after) = await meanwhile(sent, partial(self._next, done))
+                now, (following, ready_after) = await meanwhile(
+                    sent, partial(self._next, done, entries)
+                )
                 if now != end:
                     await asyncio.wait([self._reading])  # what comes is pending at the next turn
                     await self.resume()
                     return
+                self._slow = time.monotonic() - began_s > self._rules.claim_s / _SLOW_SHARE
                 self._offset = end
                 done += [entry_id for entry_id, _ in entries]
                 if ready_after is None:
@@ -211,20 +219,23 @@ class _Reader:
                 await self._check()
             await self._stream.done(done)
         finally:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+            await ended(self._reading)
 
     def _read_on(self, done: list[str], entries: list[Entry]) -> None:
         """Begin to read what follows the entries, and to acknowledge what is done with."""
-        self._reading = asyncio.create_task(self._following(done, entries[-1][0]))
+        self._read_after = entries[-1][0]
+        self._reading = asyncio.create_task(self._following(done, self._read_after))
 
-    async def _next(self, done: list[str]) -> tuple[list[Entry], Gathered | None]:
-        """Return the entries that were under way, also as read for the model; read on."""
+    async def _next(self, done: list[str], fed: list[Entry]) -> tuple[list[Entry], Gathered | None]:
+        """Return what follows the entries that are being fed, also as read for the model."""
+        if self._read_after != fed[-1][0]:
+            self._read_on(done, fed)
         entries = await self._reading
         if not entries:
             return [], None
-        self._read_on(done, entries)
-        await sent_off()
+        if not self._slow:
+            self._read_on(done, entries)
+            await sent_off()
         return entries, await self._ready(entries)
 
     async def _following(self, done: list[str], end: str) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Stopping when the user or the system asks for it: after the batch in flight."""
+"""Stopping when the user or the system asks for it: after what is in flight."""
 
 from __future__ import annotations
 

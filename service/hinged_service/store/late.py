@@ -7,7 +7,7 @@ import itertools
 import secrets
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -47,7 +47,12 @@ _WORDS = 4
 """A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
 
 
-_Kept = tuple[Sequence[str], asyncio.Future[Any]]
+class _Kept(NamedTuple):
+    """One caller's predictions, when it gives up (on the loop's clock), and its answer."""
+
+    words: Sequence[str]
+    deadline_s: float
+    answer: asyncio.Future[tuple[int, int] | None]
 
 
 class Room:
@@ -94,27 +99,28 @@ class Room:
 
         """
         answer: asyncio.Future[tuple[int, int] | None] = self._loop.create_future()
-        self._queue.append((words, answer))
+        self._queue.append(_Kept(words, self._loop.time() + timeout_s, answer))
         if self._task is None:
-            self._task = self._loop.create_task(self._work(timeout_s))
+            self._task = self._loop.create_task(self._work())
         return await answer
 
-    async def _work(self, timeout_s: float) -> None:
+    async def _work(self) -> None:
         most = (len(self._queue) + 1) // 2
         while self._queue:
             taken = self._take(most)
             try:
-                answers = await self._send([callers for callers, _ in taken], timeout_s)
+                answers = await self._send([one.words for one in taken], taken[0].deadline_s)
             except Exception as error:  # noqa: BLE001 - whoever waits gets it
-                for _, answer in taken:
-                    if not answer.done():
-                        answer.set_exception(error)
-                        answer.exception()  # whoever waits has it
+                for one in taken:
+                    if not one.answer.done():
+                        one.answer.set_exception(error)
+                        one.answer.exception()  # whoever waits has it
+                most = max(1, len(self._queue))  # they have waited for as long
                 continue
             most = (len(taken) + len(self._queue) + 1) // 2
-            for (_, answer), found in zip(taken, answers, strict=True):
-                if not answer.done():
-                    answer.set_result(None if found == 0 else tuple(found))
+            for one, found in zip(taken, answers, strict=True):
+                if not one.answer.done():
+                    one.answer.set_result(None if found == 0 else (found[0], found[1]))
             await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
@@ -124,14 +130,13 @@ class Room:
         count = 0
         while self._queue and len(taken) < most and count < _MOST_AT_ONCE:
             taken.append(self._queue.popleft())
-            count += len(taken[-1][0]) // _WORDS
+            count += len(taken[-1].words) // _WORDS
         return taken
 
-    async def _send(self, callers: Sequence[Sequence[str]], timeout_s: float) -> Sequence[Any]:
+    async def _send(self, callers: Sequence[Sequence[str]], deadline_s: float) -> Sequence[Any]:
         on = self._keys.on
         packed = _PACK.encode(callers)
         request = next(self._requests)  # its name, by which it is known if it is sent again
-        deadline_s = self._loop.time() + timeout_s
         while True:
             try:
                 reply = await self._connection.run(

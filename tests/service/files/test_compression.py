@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hinged_service.files import FileError
+from hinged_service.files.record import Block
 from tests.service.files.reading import events_of, source_of, until_fault
 
 LINES = [b'{"x":{"a":%d},"y":true}\n' % (i * 7919 % 10007) for i in range(5000)]
@@ -65,6 +66,27 @@ def test_cut_off(tmp_path: Path, suffix: str, missing: int) -> None:
     assert 3000 <= len(records) <= 5000
     assert [r.event and r.event["x"]["a"] for r in records] == EXPECTED[: len(records)]
     assert fault.startswith(f"{source.name} is cut off: its {suffix} data end in the middle")
+
+
+@each
+@pytest.mark.parametrize("kind", ["plain", "quoted"])
+def test_all_whole_rows_of_a_table_come_before_its_cut(
+    tmp_path: Path, suffix: str, kind: str
+) -> None:
+    compress = COMPRESS[suffix]
+    rows = [b"%d,%d,1\n" % (i, i * 7919 % 10007) for i in range(5000)]
+    rows[10] = rows[10] if kind == "plain" else b'10,"%d",1\n' % (10 * 7919 % 10007)
+    whole, cut = compress(b"a,b,y\n" + b"".join(rows[:3000])), compress(b"".join(rows[3000:]))
+    source = source_of(tmp_path / f"a.csv.{suffix}", whole + cut[:-1], label="y")
+    records, fault = until_fault(source)
+    found = [record.event["x"]["b"] if record.event else None for record in records]
+    assert found == EXPECTED[: len(records)]
+    assert len(records) >= 3000
+    assert "is cut off" in fault
+    blocks: list[Block] = []
+    with pytest.raises(FileError, match="is cut off"):
+        blocks.extend(source.blocks())
+    assert sum(len(block.texts) for block in blocks) == len(records)
 
 
 def test_a_cut_line_is_not_learned(tmp_path: Path) -> None:

@@ -41,6 +41,38 @@ def test_the_first_features_win(new: NewFace) -> None:
     assert face.counts("predicted", "waiting", "joined", "labelled", "served") == (1, 0, 1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        '{ "f" :\n\t1e-3 , "g":-0 }',
+        '{"f":1,"f":0.1}',
+        '{"\\u0066":0.30000000000000004,"\\"\\\\":2,"é\\ud83d\\ude00":5e-324}',
+        '{"f":123456789012345678901234567890,"-0":-0.0}',
+    ],
+)
+@pytest.mark.parametrize("kind", ["one", "array", "lines"])
+def test_what_is_learned_is_what_was_predicted_on_however_it_was_written(
+    new: NewFace, kind: str, x: str
+) -> None:
+    late, whole = new(), new()
+    asked, told = f'{{"id":"a","x":{x}}}', f'{{"x":{x},"y":true}}'
+    line = kind == "lines"
+    told = told.replace("\n", " ")
+    body = f"[{asked}]" if kind == "array" else asked.replace("\n", " ") if line else asked
+    headers = {"content-type": "application/x-ndjson" if line else "application/json"}
+    for face, call, content in ((late, "predict", body), (whole, "learn", told)):
+        path = f"/v1/models/{face.name}/{call}"
+        answer = face.clients[0].post(path, content=content.encode(), headers=headers)
+        assert answer.status_code == 200, answer.text
+    assert late.learn({"id": "a", "y": True})[0] == 200
+    weights = [
+        face.clients[0].get(f"/v1/models/{face.name}/weights").json()["weights"]
+        for face in (late, whole)
+    ]
+    assert len(weights[0]) >= 1
+    assert repr(weights[0]) == repr(weights[1])
+
+
 def test_a_label_of_nothing_is_unknown_and_counted(new: NewFace) -> None:
     face = new()
     assert face.predict({"id": "a", "x": X})[0] == 200
