@@ -19,6 +19,7 @@ from hinged_service.errors import ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
 from hinged_service.observing import requests, tracing
+from hinged_service.memory import keep_freed
 from hinged_service.observing.observer import Observer
 from hinged_service.overview import Overview
 from hinged_service.rates import Rates
@@ -181,6 +182,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        keep_freed()
         custom.install(settings.models)
         observer = app.observer = Observer(settings.metrics_dir, settings.metrics_models)
         observer.tracing = tracing.configured(os.environ)

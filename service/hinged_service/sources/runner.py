@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from hinged_service import custom
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.host import Host
+from hinged_service.memory import keep_freed
 from hinged_service.settings import Settings
 from hinged_service.sources.feeder import Feeder, Tally
 from hinged_service.sources.progress import Reporter
@@ -126,6 +127,7 @@ def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
 
 
 async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
+    keep_freed()
     stop = Stop()
     stop.listen()
     tally = Tally()
