@@ -18,8 +18,8 @@ from hinged_service import custom
 from hinged_service.errors import ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
-from hinged_service.observing import requests, tracing
 from hinged_service.memory import keep_freed
+from hinged_service.observing import requests, tracing
 from hinged_service.observing.observer import Observer
 from hinged_service.overview import Overview
 from hinged_service.rates import Rates

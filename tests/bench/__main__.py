@@ -131,7 +131,7 @@ def _lines(folder: Path, quick: bool) -> list[Row]:
 
 
 def _doors(folder: Path, quick: bool) -> list[Row]:
-    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 7, 20_000)
+    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 7, 50_000)
 
 
 def _live(folder: Path, quick: bool) -> list[Row]:

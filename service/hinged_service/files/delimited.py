@@ -135,12 +135,13 @@ class Delimited:
         if kind is None:
             self._empty.append(name)
             return "number"
-        fraction = next(filter(_is_fraction, cells), None)
-        if name == options.label and kind == "number" and fraction is not None:
-            raise FileError(
-                f"The label {name} holds fractions such as {fraction}: a label is a whole number, "
-                "true or false, or text. Name another column, or give it type text."
-            )
+        if name == options.label and kind == "number":
+            fraction = next(filter(_is_fraction, cells), None)
+            if fraction is not None:
+                raise FileError(
+                    f"The label {name} holds fractions such as {fraction}: a label is a whole "
+                    "number, true or false, or text. Name another column, or give it type text."
+                )
         return kind
 
     def _rows(self, text: _Text) -> Iterator[tuple[list[str], str | None, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 
 from hinged_service.files.record import FileError
@@ -65,7 +65,7 @@ class Lines:
 
         """
         more = True
-        while more and len(self._ahead) < count and sum(map(_size, self._ahead)) < _PEEK_BYTES:
+        while more and len(self._ahead) < count and sum(_sizes(self._ahead)) < _PEEK_BYTES:
             try:
                 more = self._read()
             except FileError as fault:
@@ -89,7 +89,7 @@ class Lines:
     def _first(self, most: int, size: int) -> list[bytes | None]:
         """Return lines that were read already, none after `size` bytes of them."""
         found = list(islice(self._ahead, most))
-        sizes = list(map(_size, found))
+        sizes = _sizes(found)
         if sum(sizes) <= size:
             return found
         before = accumulate(sizes, initial=0)
@@ -143,5 +143,5 @@ class Lines:
         return line.removeprefix(_UTF8_MARK)
 
 
-def _size(line: bytes | None) -> int:
-    return 0 if line is None else len(line)
+def _sizes(lines: Iterable[bytes | None]) -> list[int]:
+    return [0 if line is None else len(line) for line in lines]

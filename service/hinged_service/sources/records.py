@@ -7,7 +7,6 @@ prediction), or the same as a mapping.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -180,9 +179,9 @@ def _at_once(fold: Fold, lot: Lot) -> Batch | None:
     if found is None:
         return None
     events, payload = found
-    target, check = fold.answers.target, fold.check
+    target, check, closely = fold.answers.target, fold.check, fold.may_refuse
     for event in events:
-        if target(event.y) is None or check(event) is not None:
+        if target(event.y) is None or ((event.w != 1.0 or closely) and check(event) is not None):
             return None
     return Batch(events, payload, lot.places, [])
 
@@ -215,22 +214,17 @@ def _made(
 ) -> tuple[list[Event], bytes] | None:
     """Return events of what was checked, and their JSON, which nobody has to read again."""
     kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
-    made = [record for record in records if not isinstance(record, Event)]
-    features = [record.get("x") for record in made]
-    if None in features or not values.issuperset(
-        map(type, chain.from_iterable(x.values() for x in features if x is not None))
-    ):
-        return None
-    events: list[Event] = []
-    for record in records:
+    events: list[Any] = list(records)
+    parts: list[Any] = list(texts)
+    for at, record in enumerate(records):
         if isinstance(record, Event):
-            events.append(record)
             continue
-        weight = record.get("w", 1.0)
-        if type(weight) is not float:
+        x, weight = record.get("x"), record.get("w", 1.0)
+        if x is None or type(weight) is not float or not values.issuperset(map(type, x.values())):
             return None
-        events.append(kind(record["x"], record["y"], weight, record.get("id")))
-    payload = b",".join([text or _encode(r) for r, text in zip(records, texts, strict=True)])
+        events[at] = kind(x, record["y"], weight, record.get("id"))
+        parts[at] = parts[at] or _encode(record)
+    payload = b",".join(parts)
     return None if len(payload) > MAX_RECORD_BYTES else (events, payload)
 
 
