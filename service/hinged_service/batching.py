@@ -113,6 +113,7 @@ class Queue:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._waiting: deque[Waiting] = deque()
+        self._sources = 0
         self.events = 0
         self.bytes = 0
 
@@ -132,9 +133,16 @@ class Queue:
         self._waiting.append(waiting)
         self.events += len(waiting.events)
         self.bytes += len(waiting.payload)
+        self._sources += waiting.span is not None
 
     def take(self) -> list[Waiting]:
         """Remove and return what goes out together: a source's batch goes alone."""
+        most = self._settings.max_batch_events
+        if not self._sources and self.events <= most and self.bytes <= GATHER_BYTES:
+            taken = list(self._waiting)
+            self._waiting.clear()
+            self.events = self.bytes = 0
+            return taken
         taken = [self._waiting.popleft()]
         events, size = len(taken[0].events), len(taken[0].payload)
         while self._waiting and taken[0].span is None:
@@ -143,12 +151,13 @@ class Queue:
                 break
             events += len(first.events)
             size += len(first.payload)
-            if events > self._settings.max_batch_events or size > GATHER_BYTES:
+            if events > most or size > GATHER_BYTES:
                 break
             taken.append(self._waiting.popleft())
         for waiting in taken:
             self.events -= len(waiting.events)
             self.bytes -= len(waiting.payload)
+            self._sources -= waiting.span is not None
         return taken
 
 

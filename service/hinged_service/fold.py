@@ -119,6 +119,9 @@ class Fold:
         The last drifts found; how many there were.
     takes_mixed, may_refuse
         As in the spec.
+    few_names
+        Whether events of few names are to be expected, as far as the weights tell: it decides
+        how they are decoded, not what they are. False for several classes.
     replaced
         Whether other weights took the place of those that were tracked; whoever
         saves them resets it.
@@ -160,6 +163,12 @@ class Fold:
         self.learner = learner
         self.answers = answers_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
+        self.few_names = not self._multiclass and isinstance(learner, hinged.LinearClassifier)
+
+    def _look_at_names(self) -> None:
+        """Find out whether the names are few, if they may still be."""
+        if self.few_names:
+            self.few_names = all(len(v) <= FEW_NAMES for v in self.vectors().values())
 
     def learn_all(
         self,
@@ -224,6 +233,7 @@ class Fold:
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Refused(error.field, error.reason))
+        self._look_at_names()
         return results
 
     def _account_late(self, late: Late, y: Any, entry_id: str) -> None:
@@ -339,6 +349,7 @@ class Fold:
         learner.set_state(self.learner.get_state())
         self.configured = wanted
         self._use(learner)
+        self._look_at_names()
         self.replaced = True
         return True
 
@@ -484,17 +495,6 @@ class Fold:
             self._vectors = vectors
         return vectors
 
-    @property
-    def few_names(self) -> bool:
-        """Whether events of few names are to be expected, as far as the weights tell.
-
-        It decides how they are decoded, not what they are. Of several classes nothing is told.
-        """
-        vectors = {} if self._multiclass else self._vectors or self.vectors()
-        for vector in vectors.values():
-            return len(vector) <= FEW_NAMES
-        return False
-
     def restore(self, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]) -> None:
         """Take over a state that `scalars` and `vectors` described.
 
@@ -540,6 +540,7 @@ class Fold:
         self.frozen = frozen
         for name, count in counts.items():
             setattr(self, name, count)
+        self._look_at_names()
 
 
 def _unfit(event: Event, numbers: bool) -> Refused | None:
