@@ -1,4 +1,4 @@
-"""What is wrong with a body that the decoder refused: every fault by its field."""
+"""The bounds of events, and every fault of a body that breaks them, by its field."""
 
 from __future__ import annotations
 
@@ -44,6 +44,13 @@ def refuse(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) 
         The fields that an event of this body has; it is labelled if `y` is one of them.
     mixed
         Whether features may be text, booleans and missing too.
+
+    Raises
+    ------
+    Malformed
+        It is no JSON.
+    Unprocessable
+        It is; up to 20 faults are named, in a body of at most 4 MiB.
 
     """
     if len(body) > _EXPLAINED_BYTES:

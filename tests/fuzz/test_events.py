@@ -161,8 +161,15 @@ def test_no_name_is_longer_than_it_may_be(lengths: list[int], filled: str, room:
     found = outcome(body, few_names=True)
     assert found == outcome(body, few_names=False)
     assert isinstance(found, list) is all(len(name) <= 256 for name in x)
-    event = b'{"x":{"a":1},"y":true},'
-    assert not names_fit(b"[" + event * 50 + b'{"x":{"' + b"a" * 257 + b'":1},"y":true}]')
+
+
+def test_one_long_name_among_short_ones_is_seen_wherever_it_stands() -> None:
+    short, long = b'{"x":{"a":1},"y":true}', b'{"x":{"%b":1},"y":true}'
+    for before in range(50):
+        for size in (256, 257):
+            rest = [short] * (49 - before)
+            body = b"[" + b",".join([short] * before + [long % (b"a" * size)] + rest) + b"]"
+            assert names_fit(body) is (size == 256)
 
 
 def outcome(body: bytes, few_names: bool) -> Any:

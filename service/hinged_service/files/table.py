@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
@@ -65,10 +65,8 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
             raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")
 
 
-def infer(cells: Sequence[str], missing: frozenset[str]) -> Kind | None:
+def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:
     """Return the narrowest type that all cells fit; `None` if all are missing."""
-    if cells and missing.isdisjoint(cells) and all_numbers(cells) is not None:
-        return "number"
     told = [cell for cell in cells if cell not in missing and not cell.isspace()]
     if told and all_numbers(told) is not None:
         return "number"

@@ -47,7 +47,7 @@ class Parser(Generic[T]):
     Parameters
     ----------
     fast
-        Returns what decodes the next lines: each, or raises one of msgspec's errors.
+        Returns the decoder of the next lines, which takes one and may raise msgspec's errors.
     slow
         Decodes what that does not, or raises a `ServiceError` that names every fault.
 
@@ -76,7 +76,16 @@ _QUESTIONS: tuple[Any, ...] = tuple(
 
 
 def event_parser(mixed: bool, few_names: Callable[[], bool]) -> Parser[Event]:
-    """Return the parser of labelled events; parameters as of `parse_events`."""
+    """Return the parser of labelled events.
+
+    Parameters
+    ----------
+    mixed
+        As for `parse_events`.
+    few_names
+        The same, asked anew for every batch: a body may be long.
+
+    """
     decode = _EVENTS[mixed]
 
     def measured(line: bytes) -> Event:

@@ -33,6 +33,7 @@ _CHECK_EVERY_S = 1.0
 _LONGEST_PAUSE_S = 2.0
 _ONE_BY_ONE = 4
 _SLOW_SHARE = 6
+"""Feeding is slow beyond this part of `claim_s`: three batches read and not fed take half of it."""
 _POISON = 12
 
 
