@@ -21,7 +21,6 @@ __all__ = ["GATHER_BYTES", "Fed", "Learned", "Queue", "Waiting", "callers", "joi
 
 GATHER_BYTES = 2**20
 """A batch is not gathered beyond so many bytes of JSON."""
-_ANONYMOUS = logs.Caller(1)
 
 
 class Learned(msgspec.Struct, gc=False):
@@ -184,14 +183,20 @@ def refusal(index: int, why: int) -> ServiceError:
 def callers(taken: list[Waiting]) -> list[logs.Caller]:
     """Return who is taken or refused whole: a caller's events, or each event by itself."""
     callers: list[logs.Caller] = []
+    alone = 0  # callers of one event without an id that follow each other
     for waiting in taken:
         count = len(waiting.events)
+        if count == 1 and not waiting.marks:
+            alone += 1
+            continue
+        if alone:
+            callers += logs.apart(alone, ())
+            alone = 0
         if not waiting.each:
-            plain = count == 1 and not waiting.marks
-            callers.append(_ANONYMOUS if plain else logs.Caller(count, waiting.marks))
+            callers.append(logs.Caller(count, waiting.marks))
         elif count:
             callers += logs.apart(count, waiting.marks)
-    return callers
+    return callers + logs.apart(alone, ()) if alone else callers
 
 
 def joined(payloads: list[Json]) -> bytes:

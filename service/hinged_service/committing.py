@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -220,8 +220,8 @@ class Committer:
         total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
         return self.replica.log_bytes / total if total else 0.0
 
-    def learn(self, events: list[Event], payload: Json) -> Coroutine[Any, Any, Learned]:
-        """Append the events to the log and return what they did.
+    def learn(self, events: list[Event], payload: Json) -> Awaitable[Learned]:
+        """Append the events to the log; to be awaited for what they did.
 
         Parameters
         ----------
@@ -243,6 +243,8 @@ class Committer:
             same ones with ids may be sent again.
 
         """
+        if self.caught_up and self.observer.tracing is None:
+            return self._put(events, payload, each=False)
         return self._queued(events, payload, each=False)
 
     async def learn_each(self, events: list[Event], payload: Json) -> Fed:
@@ -264,18 +266,23 @@ class Committer:
     async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
         if not self.caught_up:
             await self.ensure_caught_up()
+        return await self._traced(
+            "append", self._put(events, payload, each), events=len(events)
+        )
+
+    def _put(self, events: list[Event], payload: Json, each: bool) -> asyncio.Future[Any]:
+        """Let events wait for the next batch; return what becomes their answer."""
         if self._queue.events and self._queue.is_full(len(events), len(payload)):
             self.observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
-        marks = self._marks(events)
         loop = self._loop
         deadline_s = loop.time() + self._timeout_s
-        waiting = Waiting(events, payload, marks, deadline_s, loop.create_future(), each=each)
-        self._queue.put(waiting)
-        self._wake()
-        if self.observer.tracing is not None:
-            return await self._traced("append", waiting.answer, events=len(events))
-        return await waiting.answer
+        answer: asyncio.Future[Any] = loop.create_future()
+        marks = self._marks(events)
+        self._queue.put(Waiting(events, payload, marks, deadline_s, answer, each=each))
+        if self._task is None:
+            self._wake()
+        return answer
 
     def _marks(self, events: list[Event]) -> list[tuple[int, int, str, str]]:
         marks = []
@@ -600,27 +607,27 @@ class Committer:
         outcomes: list[Result] | None,
         reply: logs.Appended,
     ) -> None:
+        refused, early = reply.refused, reply.early
         first = caller = 0
         for waiting in taken:
-            count = len(waiting.events)
-            refused: dict[int, ServiceError] = {}
-            if waiting.each and reply.refused:
-                why = ((i, reply.refused.get(caller + i)) for i in range(count))
-                refused = {i: refusal(*found) for i, found in why if found is not None}
-            mine = [None] * count if outcomes is None else outcomes[first : first + count]
-            early = reply.early
-            if early:
-                early = frozenset(i - first for i in early if first <= i < first + count)
-            learned = Learned(own, mine, early)
-            if not waiting.each and caller in reply.refused:
-                _fail(waiting.answer, refusal(*reply.refused[caller]))
-            elif not waiting.answer.done():
+            answer, last = waiting.answer, first + len(waiting.events)
+            mine = [None] * (last - first) if outcomes is None else outcomes[first:last]
+            within = early and frozenset(i - first for i in early if first <= i < last)
+            learned = Learned(own, mine, within)
+            if waiting.each:
+                whys = ((i, refused.get(caller + i)) for i in range(last - first))
+                errors = {i: refusal(*why) for i, why in whys if why is not None}
                 offset = "" if waiting.span is None else waiting.span.end
-                waiting.answer.set_result(
-                    Fed(offset, learned, frozenset(refused), refused) if waiting.each else learned
-                )
-            caller += count if waiting.each else 1
-            first += count
+                if not answer.done():
+                    answer.set_result(Fed(offset, learned, frozenset(errors), errors))
+                caller += last - first
+            else:
+                if refused and caller in refused:
+                    _fail(answer, refusal(*refused[caller]))
+                elif not answer.done():
+                    answer.set_result(learned)
+                caller += 1
+            first = last
 
     async def _read_all(self) -> None:
         await self._fold_through(None)

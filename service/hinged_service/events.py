@@ -289,7 +289,9 @@ def parse_events(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    kind = _MEASURED if few_names and not mixed and names_fit(body) else _EVENTS[mixed]
+    # Of a lone event the look takes longer than what it saves.
+    quick = few_names and many and not mixed and names_fit(body)
+    kind = _MEASURED if quick else _EVENTS[mixed]
     try:
         events = kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from hinged_service.joining import Joining
+
 __all__ = ["IDLE_S", "MAX_HEADERS", "MAX_HEAD_BYTES", "BoundedProtocol"]
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -28,7 +30,7 @@ _TOO_LARGE = (
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds."""
+    """uvicorn's protocol, with bounds, and one write for a short answer."""
 
     idle_s = IDLE_S
 
@@ -44,6 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to look after a connection."""
         super().connection_made(transport)
+        self.transport = Joining(transport, self)
         self._timer = self.loop.call_later(self.idle_s, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -77,6 +80,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse()
             raise ValueError("too many headers")  # the parser stops
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """End an answer."""
+        if isinstance(self.transport, Joining):
+            self.transport.flush()
+        super().on_response_complete()
 
     def _refuse(self) -> None:
         if self.transport.is_closing():

@@ -24,7 +24,6 @@
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
---      14 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
 --        | ring: predictions wait on this stream; send the batch again with the ring's keys
 --        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
@@ -79,11 +78,12 @@ if not holds(log, last, last_chain, position, chain) then return {'lost'} end
 
 local generation = tonumber(m[4])
 local current, previous = KEYS[5 + generation], KEYS[6 - generation]
-local has_previous = redis.call('EXISTS', previous) == 1
+local has_previous -- whether there are older ids; asked as soon as one is looked up
 
 -- The digests known for the ids marks[from], marks[from + 4], … of one chunk.
 local function known(ids)
   local found = redis.call('HMGET', current, unpack(ids))
+  if has_previous == nil then has_previous = redis.call('EXISTS', previous) == 1 end
   if has_previous then
     local older = redis.call('HMGET', previous, unpack(ids))
     for i = 1, #ids do found[i] = found[i] or older[i] end

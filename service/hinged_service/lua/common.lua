@@ -33,6 +33,7 @@ end
 -- The entries after `id`, oldest first, until about `limit` bytes. Second result: are there more?
 local function entries_after(log, last, id, limit)
   local found, bytes, step = {}, 0, 1
+  if id == last then return found, 0 end
   while compare(id, last) < 0 do
     if bytes >= limit then return found, 1 end
     local some = redis.call('XRANGE', log, '(' .. id, '+', 'COUNT', step)
