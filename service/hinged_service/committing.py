@@ -266,9 +266,7 @@ class Committer:
     async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
         if not self.caught_up:
             await self.ensure_caught_up()
-        return await self._traced(
-            "append", self._put(events, payload, each), events=len(events)
-        )
+        return await self._traced("append", self._put(events, payload, each), events=len(events))
 
     def _put(self, events: list[Event], payload: Json, each: bool) -> asyncio.Future[Any]:
         """Let events wait for the next batch; return what becomes their answer."""

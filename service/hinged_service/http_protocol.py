@@ -33,6 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with bounds, and one write for a short answer."""
 
     idle_s = IDLE_S
+    _joining: Joining
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,7 +47,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to look after a connection."""
         super().connection_made(transport)
-        self.transport = Joining(transport, self)
+        self.transport = self._joining = Joining(transport, self)
         self._timer = self.loop.call_later(self.idle_s, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -83,8 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """End an answer."""
-        if isinstance(self.transport, Joining):
-            self.transport.flush()
+        self._joining.flush()
         super().on_response_complete()
 
     def _refuse(self) -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from tests.bench.events import bodies, made_events, named_bodies
 from tests.bench.load import Caller, requests_per_s
-from tests.bench.servers import BARE, RIVER_MEMORY, RIVER_REDIS, SERVICE, Server, running
+from tests.bench.servers import (
+    BARE,
+    RIVER_MEMORY,
+    RIVER_REDIS,
+    SERVE,
+    SERVICE,
+    Server,
+    running,
+)
 from tests.bench.table import Row, ratios
 from tests.support.redis_server import RedisServer
 
@@ -63,11 +71,14 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
     sent = {"predict": bodies(events, labelled=False), "learn": bodies(events, labelled=True)}
     with contextlib.ExitStack() as stack:
         redis = {}
-        for fsync in ("everysec", "always"):
-            redis[fsync] = RedisServer(folder / fsync, fsync=fsync)
-            redis[fsync].start()
-            stack.callback(redis[fsync].kill)
-        services = {f: Server(SERVICE, HINGED_REDIS_URL=r.url) for f, r in redis.items()}
+        for name, fsync in (("everysec", "everysec"), ("always", "always"), (SERVE, "everysec")):
+            redis[name] = RedisServer(folder / name, fsync=fsync)
+            redis[name].start()
+            stack.callback(redis[name].kill)
+        services = {
+            name: Server(SERVE if name == SERVE else SERVICE, HINGED_REDIS_URL=server.url)
+            for name, server in redis.items()
+        }
         stack.enter_context(running(*services.values()))
         for service in services.values():
             create_model(service)
@@ -85,10 +96,12 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
             ("bare predict", bare["predict"], "/", "predict"),
             ("predict", services["everysec"], f"{MODEL}/predict", "predict"),
             ("predict with id", services["everysec"], f"{LATE}/predict", "named"),
+            ("predict, hinged serve", services[SERVE], f"{MODEL}/predict", "predict"),
             ("river predict", river, "/predict", "predict"),
             ("bare learn", bare["learn"], "/", "learn"),
             ("learn everysec", services["everysec"], f"{MODEL}/learn", "learn"),
             ("learn always", services["always"], f"{MODEL}/learn", "learn"),
+            ("learn everysec, hinged serve", services[SERVE], f"{MODEL}/learn", "learn"),
             ("river learn", river, "/learn", "learn"),
             ("river redis learn", river_redis, "/learn", "learn"),
         ]
@@ -112,6 +125,7 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
 
 
 def _rows(rate: dict[str, list[float]], cpu: dict[str, list[float]]) -> list[Row]:
+    serve = f", {SERVE}"
     rows = [
         Row(
             "predict / bare ASGI",
@@ -119,7 +133,10 @@ def _rows(rate: dict[str, list[float]], cpu: dict[str, list[float]]) -> list[Row
             target=0.45,
             aim=0.7,
         ),
-        Row("predict / FastAPI + River", ratios(rate["predict"], rate["river predict"])),
+        Row(
+            f"predict{serve} / FastAPI + River",
+            ratios(rate[f"predict{serve}"], rate["river predict"]),
+        ),
         Row(
             "predict with id, kept for its label / predict",
             ratios(rate["predict with id"], rate["predict"]),
@@ -133,14 +150,25 @@ def _rows(rate: dict[str, list[float]], cpu: dict[str, list[float]]) -> list[Row
         ),
     ]
     for fsync in ("everysec", "always"):
-        learn, name = rate[f"learn {fsync}"], f"learn, fsync {fsync}"
-        rows += [
-            Row(f"{name} / bare ASGI", ratios(learn, rate["bare learn"]), target=0.4, aim=0.6),
+        learn = rate[f"learn {fsync}"]
+        rows.append(
             Row(
-                f"{name} / FastAPI + River in memory", ratios(learn, rate["river learn"]), target=2
+                f"learn, fsync {fsync} / bare ASGI",
+                ratios(learn, rate["bare learn"]),
+                target=0.4,
+                aim=0.6,
+            )
+        )
+    for name in (f"everysec{serve}", "everysec", "always"):
+        learn = rate[f"learn {name}"]
+        rows += [
+            Row(
+                f"learn, fsync {name} / FastAPI + River in memory",
+                ratios(learn, rate["river learn"]),
+                target=2,
             ),
             Row(
-                f"{name} / FastAPI + River pickled in Redis",
+                f"learn, fsync {name} / FastAPI + River pickled in Redis",
                 ratios(learn, rate["river redis learn"]),
                 target=50,
             ),

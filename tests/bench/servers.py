@@ -1,4 +1,4 @@
-"""The servers that are measured: each one uvicorn worker, all started alike."""
+"""The servers that are measured: each one uvicorn worker, all but `hinged serve` started alike."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.support.redis_server import free_port
 
 SERVICE = "hinged_service.app:create_app"
+SERVE = "hinged serve"
+"""The service as its users start it: its own protocol joins head and body of an answer."""
 BARE = "tests.bench.peers.bare:app"
 RIVER_MEMORY = "tests.bench.peers.river_memory:app"
 RIVER_REDIS = "tests.bench.peers.river_redis:app"
@@ -43,14 +45,19 @@ class Server:
 
     def start(self) -> None:
         """Start it; it may take a while until it answers."""
-        factory = ["--factory"] if self._target == SERVICE else []
+        if self._target == SERVE:
+            command = ["hinged_service.cli", "serve"]
+        else:
+            factory = ["--factory"] if self._target == SERVICE else []
+            quiet = ["--log-level", "warning", "--no-access-log"]
+            command = ["uvicorn", *factory, self._target, *quiet, "--host", "127.0.0.1"]
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "uvicorn", *factory, self._target),
-                *("--host", "127.0.0.1", "--port", str(self.port)),
-                *("--log-level", "warning", "--no-access-log", "--workers", str(self._workers)),
+                *(sys.executable, "-m", *command),
+                *("--port", str(self.port), "--workers", str(self._workers)),
             ],
             env=os.environ | self._variables,
+            stdout=subprocess.DEVNULL,
             start_new_session=True,  # to be killed with its workers
         )
 
