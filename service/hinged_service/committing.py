@@ -613,8 +613,8 @@ class Committer:
             within = early and frozenset(i - first for i in early if first <= i < last)
             learned = Learned(own, mine, within)
             if waiting.each:
-                whys = ((i, refused.get(caller + i)) for i in range(last - first))
-                errors = {i: refusal(*why) for i, why in whys if why is not None}
+                asked = range(last - first if refused else 0)
+                errors = {i: refusal(*refused[caller + i]) for i in asked if caller + i in refused}
                 offset = "" if waiting.span is None else waiting.span.end
                 if not answer.done():
                     answer.set_result(Fed(offset, learned, frozenset(errors), errors))

@@ -55,7 +55,7 @@ GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {
     ),
     "ids of the generation before are looked up": (
         (APPEND,),
-        {"local has_previous = redis.call('EXISTS', previous) == 1": "local has_previous = false"},
+        {"local has_previous --": "local has_previous = false --"},
     ),
     "ids within a batch are compared": (
         (APPEND,),

@@ -177,6 +177,18 @@ def used_for(port: int, seconds: float) -> bool:
     return True
 
 
+def test_a_connection_stays_after_an_answer_whatever_uvicorn_would_do(
+    own_server: RedisServer,
+) -> None:
+    service = served(own_server.url, BoundedProtocol)
+    service._server.config.timeout_keep_alive = 0
+    with service, socket.create_connection(("127.0.0.1", service.port), timeout=30) as to:
+        for _ in range(3):
+            to.sendall(b"GET /healthz HTTP/1.1\r\nhost: t\r\n\r\n")
+            assert read_answer(to).status == 200
+            time.sleep(0.1)
+
+
 def test_hinged_serve_has_these_bounds_and_may_open_many_files(
     own_server: RedisServer, tmp_path: Path
 ) -> None:
