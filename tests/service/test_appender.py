@@ -67,6 +67,29 @@ def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
     asyncio.run(run())
 
 
+def test_callers_who_come_back_one_by_one_go_together(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    callers, times = 12, 30
+
+    async def run() -> None:
+        async with worker(redis_url) as one:
+            await one.create("m")
+            await one.open("m")
+
+            async def call_again_and_again(number: int) -> None:
+                for k in range(times):
+                    await one.learn("m", event(number * times + k))
+                    for _ in range(number % 3):  # as over sockets: not all in one round of the loop
+                        await asyncio.sleep(0)
+
+            await asyncio.gather(*map(call_again_and_again, range(callers)))
+            # if nobody is waited for, every second batch is that of the first to come back
+            assert len(entries_of(shared_server)) < 1.5 * times
+
+    asyncio.run(run())
+
+
 def test_a_batch_gathers_no_more_events_than_it_may(
     proxy: Proxy, shared_server: RedisServer
 ) -> None:
