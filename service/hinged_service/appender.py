@@ -13,7 +13,7 @@ import msgspec
 
 from hinged_service.batching import Fed, Learned
 from hinged_service.codec import Position
-from hinged_service.committing import REBUILDS, RETRY_S, Committer
+from hinged_service.committing import RETRY_S, Committer
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -26,6 +26,7 @@ from hinged_service.errors import (
     Unavailable,
 )
 from hinged_service.events import Question, features_digest
+from hinged_service.following import REBUILDS
 from hinged_service.store import checkpoints, late, logs, models
 from hinged_service.store.checkpoints import Checkpoint
 

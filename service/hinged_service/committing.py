@@ -1,4 +1,4 @@
-"""All traffic between one model's replica and its log, one request at a time.
+"""All traffic of one model with its log, one request at a time.
 
 Whatever waits when a request comes back goes out together with the next one
 (group commit). The work runs in a task of its own: a caller that hangs up
@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable
 from time import perf_counter
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from hinged_service.batching import (
     joined,
     refusal,
 )
-from hinged_service.codec import DamagedState, OtherVersion, Position
+from hinged_service.codec import DamagedState, Position
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -37,50 +37,36 @@ from hinged_service.errors import (
 )
 from hinged_service.events import Event, Json, mark
 from hinged_service.fold import Result
-from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.following import Follower
 from hinged_service.replica import Replica
 from hinged_service.settings import Settings
-from hinged_service.snapshots import Saver, folded_elsewhere, load_replica
+from hinged_service.snapshots import folded_elsewhere, load_replica
 from hinged_service.spec import IndexEntry
-from hinged_service.store import checkpoints, logs, models
+from hinged_service.store import logs, models
 from hinged_service.store.connection import Connection
 
-__all__ = ["REBUILDS", "RETRY_S", "Committer"]
+__all__ = ["RETRY_S", "Committer"]
 
 logger = logging.getLogger(__name__)
 
 RETRY_S = 0.02
 """Pause before what Redis did not answer is sent again."""
-REBUILDS = 3
-"""How often a replica is rebuilt before its model is given up."""
 _OPEN_S = 1.0
 _GATHER_S = 0.002
 _SLOW_S = 0.001
-_TURN_S = 0.005
-_PAUSE_S = 0.001
-_PART_EVENTS = 16
 _FEW = 3
 _ROUNDS = 4
 _ROUNDS_S = 0.0005
 _SMALL_BYTES = 2**16
-_ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
-class _SnapshotTells(Exception):
-    """What the log says next can only be followed from the stored snapshot; the text tells why."""
-
-
-class Committer:
+class Committer(Follower):
     """A live model: its replica, and the queue of what wants to be learned or read.
+
+    Parameters and attributes, but for these, are those of `Follower`.
 
     Parameters
     ----------
-    connection, settings
-        The worker's.
-    name, entry
-        The model's name and index entry; registered, not deleting.
-    replica
-        The model's state as loaded.
     producer
         A name for this worker that nobody else uses.
     sequence
@@ -88,16 +74,8 @@ class Committer:
 
     Attributes
     ----------
-    replica
-        The current replica; another one after a rebuild.
-    fresh_at_s
-        When the log was last asked, on the loop's clock.
-    caught_up
-        Whether the log was once read to its end.
     keeps
         Whether predictions are known to wait on the stream for their labels.
-    observer
-        Counts what the worker does.
     gone
         Whether this object is of no use any more: the model was deleted or set aside.
 
@@ -113,31 +91,18 @@ class Committer:
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self.name = name
-        self.entry = entry
-        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
-        self.replica = replica
-        self.fresh_at_s = -1e9
-        self.caught_up = False
+        super().__init__(connection, settings, name, entry, replica)
         self.gone = False
-        self._connection = connection
-        self.observer = connection.observer
-        self._settings = settings
         self._producer = f"{producer}.{entry.uid}"
         self._sequence = sequence
         self._queue = Queue(settings)
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._saver = Saver(connection, settings, name, self.keys, self._read_soon)
         self._reading: asyncio.Future[None] | None = None
         self._failing = False
-        self._unsettled = True
-        self._read_ahead: tuple[str, models.Loaded] | None = None
         self.keeps = False
-        self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
         self._redis_timeout_s = settings.redis_timeout_ms / 1000
-        self._staleness_s = settings.max_staleness_ms / 1000
 
     @classmethod
     async def open(
@@ -186,10 +151,6 @@ class Committer:
     def failing(self) -> bool:
         """Whether the log could not be read or written the last time."""
         return self._failing
-
-    def age_s(self) -> float:
-        """Return how old the replica's knowledge of the log is, in seconds."""
-        return self._loop.time() - self.fresh_at_s
 
     async def ensure_caught_up(self) -> None:
         """Return once the replica has seen the whole log, or raise.
@@ -380,11 +341,6 @@ class Committer:
         self._reading = None
         _ignore(reader)
 
-    def staleness_s(self) -> float | None:
-        """Return the replica's age in seconds if it is older than allowed, else `None`."""
-        age_s = self._loop.time() - self.fresh_at_s
-        return age_s if age_s > self._staleness_s else None
-
     async def reach(self, position: Position) -> None:
         """Wait until the replica is at `position` or later.
 
@@ -408,17 +364,6 @@ class Committer:
             await asyncio.sleep(RETRY_S)
         if not await self._is_past(position):
             raise Conflict("The log's history contradicts that position.")
-
-    async def _is_past(self, position: Position) -> bool:
-        """Tell whether `position` is in the log's past, as far as the log still tells."""
-        if position == self.replica.position:
-            return True
-        log = self.keys.on.log
-        entry = await self._connection.entry(log, position.id)
-        if entry is not None:
-            return entry[b"chain"].decode() == position.chain
-        first = await self._connection.first_id(log)
-        return first is not None and Position(first, "").order > position.order
 
     def _wake(self) -> None:
         if self._task is None:
@@ -486,26 +431,6 @@ class Committer:
     def _retire(self) -> None:
         self.gone = True
         self._saver.stop()
-
-    def _note_end(self, asked_at_s: float) -> None:
-        self.fresh_at_s = asked_at_s
-        if self._unsettled:
-            self._unsettled = False
-            self.caught_up = True
-            changes = self.observer.changes
-            for trouble in ("rebuilt", "damaged"):
-                changes.good((trouble, self.entry.uid), logger)
-            changes.good(
-                ("aside", self.entry.uid),
-                logger,
-                "model %s is served again",
-                self.name,
-                extra=self._place,
-            )
-
-    @property
-    def _place(self) -> dict[str, str]:
-        return {"model": self.name, "position": str(self.replica.position)}
 
     def _tell_aside(self, why: str, exc_info: bool = False) -> None:
         self.observer.changes.bad(
@@ -630,144 +555,6 @@ class Committer:
     async def _read_all(self) -> None:
         await self._fold_through(None)
 
-    async def _fold_through(self, own: Position | None) -> list[Result] | None:
-        """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
-        rebuilds = 0
-        outcomes: list[Result] | None = None
-        while own is None or self.replica.position.order < own.order:
-            sent_at_s = self._loop.time()
-            reply = await logs.catch_up(
-                self._connection,
-                self.keys.on,
-                self.entry.uid,
-                self.replica.position,
-                self._settings.reply_bytes,
-            )
-            if reply.kind == "gone":
-                raise ModelGone("The model was deleted.")
-            if reply.kind == "other":
-                raise folded_elsewhere(reply.fold)
-            if reply.kind == "lost":
-                rebuilds += 1
-                await self._rebuild(rebuilds)
-                continue
-            try:
-                outcomes = await self._fold(reply.entries, own) or outcomes
-                self._check_awaited(reply.more)
-            except _SnapshotTells as error:
-                rebuilds += 1
-                await self._rebuild(rebuilds, str(error))
-                continue
-            if reply.stored is not None:
-                self.replica.note_stored(reply.stored, self._loop.time())
-            if not reply.more:
-                self._note_end(sent_at_s)
-                break
-            self.save_if_due()
-        return outcomes
-
-    async def _fold_between(self, reply: logs.Appended) -> bool:
-        """Fold what others appended; `False` if the snapshot was loaded instead."""
-        try:
-            await self._fold(reply.entries)
-            self._check_awaited(reply.more)
-        except _SnapshotTells as error:
-            await self._rebuild(1, str(error))
-            return False
-        return True
-
-    async def _fold(
-        self, entries: Sequence[logs.Entry], own: Position | None = None
-    ) -> list[Result] | None:
-        found = None
-        began_s = self._loop.time()
-        for entry in entries:
-            if entry.command is not None:
-                command = self.replica.command_in(entry) or {}
-                if _is_upgrade(command) and not self.replica.passes(entry, command):
-                    raise _SnapshotTells("An upgrade went on from another snapshot")
-                if (uid := _to_restore(command)) is not None:
-                    self.replica.fold_restore(entry, await self._restored(uid, entry.position))
-                    continue
-            if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
-                for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
-                    began_s = await self._let_others_in(began_s)
-                continue
-            outcomes = self.replica.fold_entry(entry)
-            if entry.position == own:
-                found = outcomes
-            began_s = await self._let_others_in(began_s)
-        return found
-
-    async def _let_others_in(self, began_s: float) -> float:
-        """Pause if a turn of folding was long; return when the present turn began.
-
-        A call to another model takes several rounds of the loop, and each waits for a turn.
-        """
-        if self._loop.time() - began_s < _TURN_S:
-            return began_s
-        await asyncio.sleep(_PAUSE_S)
-        return self._loop.time()
-
-    def _check_awaited(self, more: bool) -> None:
-        """Raise unless the upgrade under which the snapshot was loaded stands in the log."""
-        if self.replica.awaits is not None and not more:
-            raise _SnapshotTells("A failover of Redis lost an upgrade")
-
-    async def _restored(self, uid: str, at: Position) -> models.Loaded | None:
-        """Return the state that the entry at a position restores, `None` if there never was one.
-
-        A checkpoint can be dropped as soon as the model's snapshot is past the command.
-        """
-        ahead, self._read_ahead = self._read_ahead, None
-        if ahead is not None and ahead[0] == uid:
-            return ahead[1]
-        found = await self._checkpoint(uid)
-        if found is None:
-            stored = await models.snapshot_position(self._connection, self.keys)
-            if stored.order >= at.order:
-                raise _SnapshotTells("A checkpoint that the model restored was deleted since")
-        return found
-
-    async def _checkpoint(self, uid: str) -> models.Loaded | None:
-        """Return the state of a checkpoint, `None` if there is none."""
-        try:
-            return await checkpoints.read(
-                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
-            )
-        except NotFound:
-            return None
-        except (DamagedState, OtherVersion) as error:
-            raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
-
-    async def _rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
-        if times > REBUILDS:
-            raise SetAside(
-                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
-                "again.",
-                retry_after_s=60,
-            )
-        self._unsettled = True
-        self.observer.changes.bad(
-            ("rebuilt", self.entry.uid),
-            logger,
-            "model %s: %s; loading the snapshot",
-            self.name,
-            why,
-            extra=self._place,
-        )
-        watchers = self.replica.watchers
-        self.replica = await load_replica(self._connection, self._settings, self.entry)
-        self.replica.watchers = watchers
-
-    def save_if_due(self) -> None:
-        """Start saving a snapshot if one is due and none is being saved."""
-        self._saver.save_if_due(self.replica)
-
-    async def save(self) -> None:
-        """Save a snapshot of what is not saved yet, after the one under way."""
-        await self._saver.save(self.replica)
-
     def _read_soon(self, replica: Replica) -> None:
         """Read the log again: a snapshot of `replica` was not of the log's past."""
         if replica is self.replica:
@@ -794,21 +581,6 @@ class Committer:
         while self._task is not None:
             await asyncio.wait([self._task])
         await self.save()
-
-
-def _is_upgrade(command: Mapping[str, Any]) -> bool:
-    """Tell whether a command lets another fold tag go on with the model."""
-    return (
-        command.get("do") == "upgrade"
-        and isinstance(command.get("fold"), str)
-        and isinstance(command.get("from"), str)
-    )
-
-
-def _to_restore(command: Mapping[str, Any]) -> str | None:
-    """Return the uid of the checkpoint that a command restores."""
-    uid = command.get("checkpoint")
-    return uid if command.get("do") == "restore" and isinstance(uid, str) else None
 
 
 def _fail(asked: asyncio.Future[Any], error: BaseException) -> None:
