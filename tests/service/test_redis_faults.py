@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -271,11 +272,15 @@ def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
             await one.create("before")
             await one.learn("before", event(0))  # the server has the script from now on
             proxy.delay_s = 0.15
-            began_s = clock()
-            answers = await asyncio.gather(
-                *(one.learn(name, event(0)) for name in names), return_exceptions=True
-            )
-            assert clock() - began_s < 1.2
+            stood_still_s = 1.0
+            while stood_still_s > 0.3:  # then nobody could answer in time: that tells nothing
+                began_s, machine_s = clock(), time.monotonic()
+                answers = await asyncio.gather(
+                    *(one.learn(name, event(0)) for name in names), return_exceptions=True
+                )
+                took_s = clock() - began_s
+                assert took_s < 1.2
+                stood_still_s = time.monotonic() - machine_s - took_s
             refused = [a for a in answers if isinstance(a, BaseException)]
             assert all(isinstance(a, Unavailable) for a in refused)
             assert 0 < len(refused) < 30
