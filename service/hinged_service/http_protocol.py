@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hinged_service.joining import Joining
 
@@ -22,8 +22,9 @@ MAX_HEADERS: Final = 200
 """A request has at most so many headers, those after its body included."""
 IDLE_S: Final = 75.0
 """A connection from which nothing comes for so long, where a request or more of one is due, is
-closed; and so is one on which a head is not complete after twice as long. Proxies keep theirs for
-a minute, most of them: who closes first must be the proxy, or it sends into a closed one."""
+closed, at the latest after twice as long; and so is one on which a head does not get complete.
+Proxies keep theirs for a minute, most of them: who closes first must be the proxy, or it sends
+into a closed one."""
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -42,7 +43,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         self._heads = self._head_bytes = 0
         self._heard = False
-        self._looked_at: RequestResponseCycle | None = None
+        self._heads_before = 0
         self._waited = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -54,6 +55,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop looking after it."""
+        self._joining.lose()
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -107,11 +109,11 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         waits = cycle is None or cycle.response_complete
         if waits:
-            stuck = self._waited and self._looked_at is cycle
+            stuck = self._waited and self._heads_before == self._heads
         else:
             stuck = cycle.more_body and not self._heard and not self.flow.read_paused
         if stuck:
             self.transport.close()
             return
-        self._waited, self._looked_at, self._heard = waits, cycle, False
+        self._waited, self._heads_before, self._heard = waits, self._heads, False
         self._timer = self.loop.call_later(self.idle_s, self._look)

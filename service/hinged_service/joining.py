@@ -23,21 +23,23 @@ class Joining(asyncio.Transport):
     transport
         Where to write.
     protocol
-        Whose transport it is; it calls `flush` when an answer is complete.
+        Whose transport it is; it calls `flush` when an answer is complete, and `lose` when the
+        connection is gone.
 
     """
 
     def __init__(self, transport: asyncio.Transport, protocol: HttpToolsProtocol) -> None:
         super().__init__()
         self._transport = transport
-        self._protocol = protocol
+        self._protocol: HttpToolsProtocol | None = protocol
         self._head: bytes | None = None
         self._begun: RequestResponseCycle | None = None
         """The last answer whose head was held."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Hold the head of the present request's answer; write anything else, after it."""
-        head, cycle = self._head, self._protocol.cycle
+        head, protocol = self._head, self._protocol
+        cycle = None if protocol is None else protocol.cycle
         if head is not None:
             self._head = None
             if len(data) > _COPIED:
@@ -54,6 +56,10 @@ class Joining(asyncio.Transport):
         """Write a head that has no body."""
         if self._head is not None:
             self.write(b"")
+
+    def lose(self) -> None:
+        """Forget whose it is, what it holds and what was answered: nobody gets it any more."""
+        self._protocol = self._head = self._begun = None
 
     def close(self) -> None:
         """Close once all is written."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -47,20 +49,31 @@ class Written(asyncio.Transport):
         """Do nothing."""
 
 
+def connected(app: App, transport: Written) -> BoundedProtocol:
+    """Return the protocol of a connection to the app."""
+    config = uvicorn.Config(app, access_log=False, server_header=False, date_header=False)
+    config.load()
+    config.loaded_app = app
+    protocol = BoundedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol.connection_made(transport)
+    return protocol
+
+
+async def rounds() -> None:
+    """Let the loop go round until nothing is left to do."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 def written(app: App, *requests: bytes, pause: Callable[[], None] = lambda: None) -> Written:
     """Return what the app's answers made of the transport."""
 
     async def serve() -> Written:
-        config = uvicorn.Config(app, access_log=False, server_header=False, date_header=False)
-        config.load()
-        config.loaded_app = app
         transport = Written()
-        protocol = BoundedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
-        protocol.connection_made(transport)
+        protocol = connected(app, transport)
         for request in requests:
             protocol.data_received(request)
-            for _ in range(10):
-                await asyncio.sleep(0)
+            await rounds()
             pause()
         protocol.connection_lost(None)
         return transport
@@ -174,3 +187,43 @@ def test_an_app_that_fails_before_the_head_is_told_of() -> None:
     (only,) = written(app, GET).writes
     assert only.startswith(b"HTTP/1.1 500 ")
     assert only.endswith(b"Internal Server Error")
+
+
+def test_a_client_that_is_gone_gets_no_head() -> None:
+    gone = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(LENGTH, b"2")]})
+        await gone.wait()
+        raise ValueError("too late")
+
+    async def serve() -> Written:
+        transport = Written()
+        protocol = connected(app, transport)
+        protocol.data_received(GET)
+        await rounds()
+        protocol.connection_lost(ConnectionResetError())
+        gone.set()
+        await rounds()
+        return transport
+
+    transport = asyncio.run(serve())
+    assert transport.writes == []
+    assert transport.closed
+
+
+def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
+    async def serve() -> weakref.ref[BoundedProtocol]:
+        transport = Written()
+        protocol = connected(of_length(b"{}"), transport)
+        protocol.data_received(GET)
+        await rounds()
+        protocol.connection_lost(None)
+        assert transport.writes
+        return weakref.ref(protocol)
+
+    gc.disable()
+    try:
+        assert asyncio.run(serve())() is None, "only the collector would find it"
+    finally:
+        gc.enable()

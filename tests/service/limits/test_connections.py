@@ -164,6 +164,29 @@ def test_a_connection_that_is_used_stays(served_by: dict[str, Service]) -> None:
         assert time.monotonic() < deadline_s, "it is closed though it is used"
 
 
+def test_a_head_has_its_own_time_however_long_the_connection_waited(
+    served_by: dict[str, Service],
+) -> None:
+    port, deadline_s = served_by["quick"].port, time.monotonic() + 30
+    while not begun_late(port):  # we may have stood still meanwhile
+        assert time.monotonic() < deadline_s, "it is cut off in the middle of a head"
+
+
+def begun_late(port: int) -> bool:
+    """Begin a head just before the connection would have waited for too long; end it after that."""
+    request = post_bytes(PREDICT, BODY)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as to:
+        try:
+            for sent in (request, request[:30], request[30:]):
+                to.sendall(sent)
+                if sent != request[:30]:
+                    assert read_answer(to).status == 200
+                time.sleep(1.75 * Quick.idle_s if sent == request else 0.5 * Quick.idle_s)
+        except ConnectionError:
+            return False
+    return True
+
+
 def used_for(port: int, seconds: float) -> bool:
     """Use a connection for so long; tell whether it stayed."""
     until_s = time.monotonic() + seconds
