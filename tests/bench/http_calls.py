@@ -6,9 +6,11 @@ import contextlib
 import os
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.bench.events import bodies, made_events, named_bodies
+from tests.bench.events import Event, bodies, made_events, named_bodies
 from tests.bench.load import Caller, requests_per_s
 from tests.bench.servers import (
     BARE,
@@ -67,110 +69,162 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
         How long each server is loaded in a round.
 
     """
-    events = made_events(1_000)
-    sent = {"predict": bodies(events, labelled=False), "learn": bodies(events, labelled=True)}
+    return [
+        *_under_uvicorn(folder, rounds, seconds),
+        *_as_served(folder, rounds, seconds),
+        Row("fdatasync of 8 KiB on this disk, without other load of ours", fsync_ms(folder), "ms"),
+    ]
+
+
+class _Load(NamedTuple):
+    name: str
+    server: Server
+    path: str
+    sent: str
+    """Which bodies."""
+
+
+class _Measured(NamedTuple):
+    """Per load and round: requests per second, and processor time per request in µs."""
+
+    rate: Mapping[str, list[float]]
+    cpu: Mapping[str, list[float]]
+
+    def over(self, one: str, other: str) -> list[float]:
+        """Return how many times the rate of `other` that of `one` is."""
+        return ratios(self.rate[one], self.rate[other])
+
+    def rows(self) -> list[Row]:
+        """Return all of it."""
+        return [
+            *(Row(name, values, "requests/s") for name, values in self.rate.items()),
+            *(
+                Row(f"{name}: processor of the worker", v, "µs/request")
+                for name, v in self.cpu.items()
+            ),
+        ]
+
+
+def _measured(loads: Sequence[_Load], rounds: int, seconds: int) -> _Measured:
+    rate: dict[str, list[float]] = defaultdict(list)
+    cpu: dict[str, list[float]] = defaultdict(list)
+    sent = _plain_bodies()
+    for number in range(rounds + 1):
+        sent["named"] = named_bodies(_events(), IDS_PER_S * seconds, f"{number}-")
+        for load in loads:
+            used_s = load.server.cpu_s()
+            measured = requests_per_s(
+                load.server.port, load.path, sent[load.sent], CONNECTIONS, seconds
+            )
+            used_s = load.server.cpu_s() - used_s
+            if number > 0:  # the first round warms up
+                rate[load.name].append(measured)
+                cpu[load.name].append(used_s / (measured * seconds) * 1e6)
+    return _Measured(rate, cpu)
+
+
+def _events() -> list[Event]:
+    return made_events(1_000)
+
+
+def _plain_bodies() -> dict[str, list[bytes]]:
+    events = _events()
+    return {"predict": bodies(events, labelled=False), "learn": bodies(events, labelled=True)}
+
+
+def _under_uvicorn(folder: Path, rounds: int, seconds: int) -> list[Row]:
+    """Return what the service does under uvicorn as it comes, like its peers."""
     with contextlib.ExitStack() as stack:
         redis = {}
-        for name, fsync in (("everysec", "everysec"), ("always", "always"), (SERVE, "everysec")):
-            redis[name] = RedisServer(folder / name, fsync=fsync)
-            redis[name].start()
-            stack.callback(redis[name].kill)
-        services = {
-            name: Server(SERVE if name == SERVE else SERVICE, HINGED_REDIS_URL=server.url)
-            for name, server in redis.items()
-        }
+        for fsync in ("everysec", "always"):
+            redis[fsync] = RedisServer(folder / fsync, fsync=fsync)
+            redis[fsync].start()
+            stack.callback(redis[fsync].kill)
+        services = {f: Server(SERVICE, HINGED_REDIS_URL=r.url) for f, r in redis.items()}
         stack.enter_context(running(*services.values()))
         for service in services.values():
             create_model(service)
         with Caller(services["everysec"].port, LATE) as caller:
             caller.put(LATE_SPEC)
         answers = {
-            call: one_answer(services["everysec"], call, sent[call][0]).decode() for call in sent
+            call: one_answer(services["everysec"], call, sent[0]).decode()
+            for call, sent in _plain_bodies().items()
         }
         bare = {call: Server(BARE, BENCH_ANSWER=answer) for call, answer in answers.items()}
         river = Server(RIVER_MEMORY)
-        river_redis = Server(RIVER_REDIS, BENCH_REDIS_URL=redis["everysec"].url)
-        stack.enter_context(running(*bare.values(), river, river_redis))
-
-        loads = [
-            ("bare predict", bare["predict"], "/", "predict"),
-            ("predict", services["everysec"], f"{MODEL}/predict", "predict"),
-            ("predict with id", services["everysec"], f"{LATE}/predict", "named"),
-            ("predict, hinged serve", services[SERVE], f"{MODEL}/predict", "predict"),
-            ("river predict", river, "/predict", "predict"),
-            ("bare learn", bare["learn"], "/", "learn"),
-            ("learn everysec", services["everysec"], f"{MODEL}/learn", "learn"),
-            ("learn always", services["always"], f"{MODEL}/learn", "learn"),
-            ("learn everysec, hinged serve", services[SERVE], f"{MODEL}/learn", "learn"),
-            ("river learn", river, "/learn", "learn"),
-            ("river redis learn", river_redis, "/learn", "learn"),
-        ]
-        rate: dict[str, list[float]] = defaultdict(list)
-        cpu: dict[str, list[float]] = defaultdict(list)
-        for number in range(rounds + 1):
-            sent["named"] = named_bodies(events, IDS_PER_S * seconds, f"{number}-")
-            for name, server, path, call in loads:
-                used_s = server.cpu_s()
-                measured = requests_per_s(server.port, path, sent[call], CONNECTIONS, seconds)
-                used_s = server.cpu_s() - used_s
-                if number > 0:  # the first round warms up
-                    rate[name].append(measured)
-                    cpu[name].append(used_s / (measured * seconds) * 1e6)
-    return [
-        *_rows(rate, cpu),
-        Row("fdatasync of 8 KiB on this disk, without other load of ours", fsync_ms(folder), "ms"),
-        *(Row(name, values, "requests/s") for name, values in rate.items()),
-        *(Row(f"{name}: processor of the worker", v, "µs/request") for name, v in cpu.items()),
-    ]
-
-
-def _rows(rate: dict[str, list[float]], cpu: dict[str, list[float]]) -> list[Row]:
-    serve = f", {SERVE}"
+        pickled = Server(RIVER_REDIS, BENCH_REDIS_URL=redis["everysec"].url)
+        stack.enter_context(running(*bare.values(), river, pickled))
+        found = _measured(
+            [
+                _Load("bare predict", bare["predict"], "/", "predict"),
+                _Load("predict", services["everysec"], f"{MODEL}/predict", "predict"),
+                _Load("predict with id", services["everysec"], f"{LATE}/predict", "named"),
+                _Load("river predict", river, "/predict", "predict"),
+                _Load("bare learn", bare["learn"], "/", "learn"),
+                _Load("learn everysec", services["everysec"], f"{MODEL}/learn", "learn"),
+                _Load("learn always", services["always"], f"{MODEL}/learn", "learn"),
+                _Load("river learn", river, "/learn", "learn"),
+                _Load("river redis learn", pickled, "/learn", "learn"),
+            ],
+            rounds,
+            seconds,
+        )
     rows = [
-        Row(
-            "predict / bare ASGI",
-            ratios(rate["predict"], rate["bare predict"]),
-            target=0.45,
-            aim=0.7,
-        ),
-        Row(
-            f"predict{serve} / FastAPI + River",
-            ratios(rate[f"predict{serve}"], rate["river predict"]),
-        ),
+        Row("predict / bare ASGI", found.over("predict", "bare predict"), target=0.45, aim=0.7),
+        Row("predict / FastAPI + River", found.over("predict", "river predict")),
         Row(
             "predict with id, kept for its label / predict",
-            ratios(rate["predict with id"], rate["predict"]),
+            found.over("predict with id", "predict"),
             target=2 / 3,
         ),
         Row(
             "predict with id / predict, by the worker's processor",
-            ratios(cpu["predict with id"], cpu["predict"]),
+            ratios(found.cpu["predict with id"], found.cpu["predict"]),
             target=1.5,
             at_most=True,
         ),
     ]
     for fsync in ("everysec", "always"):
-        learn = rate[f"learn {fsync}"]
-        rows.append(
-            Row(
-                f"learn, fsync {fsync} / bare ASGI",
-                ratios(learn, rate["bare learn"]),
-                target=0.4,
-                aim=0.6,
-            )
-        )
-    for name in (f"everysec{serve}", "everysec", "always"):
-        learn = rate[f"learn {name}"]
+        learn, name = f"learn {fsync}", f"learn, fsync {fsync}"
         rows += [
-            Row(
-                f"learn, fsync {name} / FastAPI + River in memory",
-                ratios(learn, rate["river learn"]),
-                target=2,
-            ),
-            Row(
-                f"learn, fsync {name} / FastAPI + River pickled in Redis",
-                ratios(learn, rate["river redis learn"]),
-                target=50,
-            ),
+            Row(f"{name} / bare ASGI", found.over(learn, "bare learn"), target=0.4, aim=0.6),
+            *_beside_river(name, found, learn, "river"),
         ]
-    return rows
+    return [*rows, *found.rows()]
+
+
+def _as_served(folder: Path, rounds: int, seconds: int) -> list[Row]:
+    """Return what it does as its users start it, beside River as one would start that."""
+    with contextlib.ExitStack() as stack:
+        redis = RedisServer(folder / "served")
+        redis.start()
+        stack.callback(redis.kill)
+        service = Server(SERVE, HINGED_REDIS_URL=redis.url)
+        river, pickled = Server(RIVER_MEMORY), Server(RIVER_REDIS, BENCH_REDIS_URL=redis.url)
+        stack.enter_context(running(service, river, pickled))
+        create_model(service)
+        found = _measured(
+            [
+                _Load("hinged serve: predict", service, f"{MODEL}/predict", "predict"),
+                _Load("beside it: river predict", river, "/predict", "predict"),
+                _Load("hinged serve: learn", service, f"{MODEL}/learn", "learn"),
+                _Load("beside it: river learn", river, "/learn", "learn"),
+                _Load("beside it: river redis learn", pickled, "/learn", "learn"),
+            ],
+            rounds,
+            seconds,
+        )
+    predict = found.over("hinged serve: predict", "beside it: river predict")
+    return [
+        Row("hinged serve: predict / FastAPI + River", predict),
+        *_beside_river("hinged serve: learn", found, "hinged serve: learn", "beside it: river"),
+        *found.rows(),
+    ]
+
+
+def _beside_river(name: str, found: _Measured, learn: str, river: str) -> list[Row]:
+    memory, pickled = (found.over(learn, f"{river}{way} learn") for way in ("", " redis"))
+    return [
+        Row(f"{name} / FastAPI + River in memory", memory, target=2),
+        Row(f"{name} / FastAPI + River pickled in Redis", pickled, target=50),
+    ]

@@ -47,6 +47,7 @@ class Server:
         """Start it; it may take a while until it answers."""
         if self._target == SERVE:
             command = ["hinged_service.cli", "serve"]
+            self._variables.setdefault("HINGED_LOG_LEVEL", "warning")
         else:
             factory = ["--factory"] if self._target == SERVICE else []
             quiet = ["--log-level", "warning", "--no-access-log"]

@@ -7,7 +7,7 @@ import itertools
 import secrets
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -47,7 +47,7 @@ _WORDS = 4
 """A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
 
 
-class _Kept(NamedTuple):
+class _Kept(msgspec.Struct):
     """One caller's predictions, when it gives up (on the loop's clock), and its answer."""
 
     words: Sequence[str]
