@@ -182,7 +182,7 @@ class Committer(Follower):
         return self.replica.log_bytes / total if total else 0.0
 
     def learn(self, events: list[Event], payload: Json) -> Awaitable[Learned]:
-        """Append the events to the log; to be awaited for what they did.
+        """Append the events to the log; to be awaited for what they did, `Busy` is told at once.
 
         Parameters
         ----------

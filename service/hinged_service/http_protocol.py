@@ -1,4 +1,4 @@
-"""What a client may do to a connection before there is a request to answer.
+"""A connection: what a client may do to it before there is a request to answer, how long it stays.
 
 uvicorn takes a head of any length and waits for ever for one that never ends, or for a body
 that never comes. Here a head has a limit, and a connection that only waits is closed, but not

@@ -109,8 +109,10 @@ def _measured(loads: Sequence[_Load], rounds: int, seconds: int) -> _Measured:
     rate: dict[str, list[float]] = defaultdict(list)
     cpu: dict[str, list[float]] = defaultdict(list)
     sent = _plain_bodies()
+    names_wanted = any(load.sent == "named" for load in loads)
     for number in range(rounds + 1):
-        sent["named"] = named_bodies(_events(), IDS_PER_S * seconds, f"{number}-")
+        if names_wanted:  # an id is kept once
+            sent["named"] = named_bodies(_events(), IDS_PER_S * seconds, f"{number}-")
         for load in loads:
             used_s = load.server.cpu_s()
             measured = requests_per_s(

@@ -65,7 +65,7 @@ async def rounds() -> None:
         await asyncio.sleep(0)
 
 
-def written(app: App, *requests: bytes, pause: Callable[[], None] = lambda: None) -> Written:
+def written(app: App, *requests: bytes) -> Written:
     """Return what the app's answers made of the transport."""
 
     async def serve() -> Written:
@@ -74,7 +74,6 @@ def written(app: App, *requests: bytes, pause: Callable[[], None] = lambda: None
         for request in requests:
             protocol.data_received(request)
             await rounds()
-            pause()
         protocol.connection_lost(None)
         return transport
 
@@ -130,7 +129,6 @@ def test_an_answer_without_body_is_complete(app: App, request_: bytes) -> None:
 
 
 def test_parts_of_a_body_go_out_as_they_come() -> None:
-    seen: list[int] = []
     come = asyncio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -139,10 +137,18 @@ def test_parts_of_a_body_go_out_as_they_come() -> None:
         await come.wait()
         await send({"type": "http.response.body", "body": b"b"})
 
-    transport = written(app, GET, pause=lambda: seen.append(1))
-    assert seen == [1]
-    (begun,) = transport.writes
-    assert begun.endswith(b"\r\n\r\n1\r\na\r\n")
+    async def serve() -> tuple[list[bytes], list[bytes]]:
+        transport = Written()
+        connected(app, transport).data_received(GET)
+        await rounds()
+        before = list(transport.writes)
+        come.set()
+        await rounds()
+        return before, transport.writes[len(before) :]
+
+    (first,), (second,) = asyncio.run(serve())
+    assert first.endswith(b"\r\n\r\n1\r\na\r\n")
+    assert second == b"1\r\nb\r\n0\r\n\r\n"
 
 
 def test_an_empty_first_part_lets_the_head_out() -> None:

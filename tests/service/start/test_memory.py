@@ -5,8 +5,25 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+RETURNED = """
+import resource
+from pathlib import Path
+from hinged_service.memory import keep_freed
+
+def resident_mb():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+keep_freed()
+table = bytearray(b"x" * 8_000_000)
+what_comes_after = [bytearray(b"x" * 100_000) for _ in range(20)]
+before = resident_mb()
+del table
+print(before - resident_mb())
+"""
 
 PROGRAM = """
 import resource
@@ -35,3 +52,12 @@ def test_a_body_like_the_last_one_costs_no_page_faults() -> None:
     before, after = map(float, done.stdout.split())
     assert before > 50
     assert after < 5
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library is told")
+def test_a_table_that_a_model_outgrew_is_given_back() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RETURNED], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert float(done.stdout) > 7
