@@ -81,8 +81,11 @@ class Serving:
 
 
 def unended_call(port: int, path: str) -> socket.socket:
-    """Return a socket with a call on it whose body never ends."""
+    """Return a socket with a call on it that has begun and whose body never ends."""
     made = socket.create_connection(("127.0.0.1", port), timeout=30)
     head = f"POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
-    made.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"x"'.encode())
+    made.sendall(f"{head}Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n".encode())
+    go_on = b"HTTP/1.1 100 Continue\r\n\r\n"  # told as soon as the body is asked for
+    assert made.recv(len(go_on), socket.MSG_WAITALL) == go_on
+    made.sendall(b'{"x"')
     return made
