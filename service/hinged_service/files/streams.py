@@ -3,12 +3,15 @@
 Zstandard comes from Python itself since 3.14 and before that from `backports.zstd`, which is
 the same code and the same interface, so one path serves both; the older `zstandard` package
 has another interface and stops after the first frame unless told otherwise.
+
+A file may hold several compressed streams in a row. `bz2.BZ2File` and `lzma.LZMAFile` take
+anything behind the first that they cannot read, damage included, for the end of the file, and
+`gzip.GzipFile` takes an empty file for a whole one. So the streams are put together here.
 """
 
 from __future__ import annotations
 
 import bz2
-import gzip
 import importlib
 import io
 import lzma
@@ -61,7 +64,7 @@ class ByteStream:
         stream: io.BufferedReader[_Steps] = io.BufferedReader(self.counter, _BUFFER_BYTES)
         if compression != "none":
             try:
-                inner = self._open.enter_context(_decompressor(compression)(stream))
+                inner = _concatenated(compression, stream)
             except BaseException:
                 self.close()
                 raise
@@ -114,20 +117,96 @@ class _Steps(io.RawIOBase):
         return size
 
 
-def _decompressor(compression: Compression) -> Callable[[Any], Any]:
+class _Concatenated:
+    """The content of compressed streams, one after the other, up to the end of the file.
+
+    Parameters
+    ----------
+    source
+        Where they lie.
+    begin
+        Returns a decompressor for the next stream; it raises what is wrong with the data.
+    padding
+        Zero bytes may stand behind a stream, in multiples of so many; 0 if none may.
+
+    """
+
+    def __init__(
+        self, source: io.BufferedReader[_Steps], begin: Callable[[], Any], padding: int
+    ) -> None:
+        self._source = source
+        self._begin = begin
+        self._padding = padding
+        self._stream = begin()
+
+    def read1(self, size: int) -> bytes:
+        """Return some of the content; nothing at the end of the last stream only."""
+        while True:
+            packed = b""
+            if self._stream.eof:
+                packed = self._behind(self._stream.unused_data)
+                if not packed:
+                    return b""
+                self._stream = self._begin()
+            elif self._stream.needs_input:
+                packed = self._source.read1(io.DEFAULT_BUFFER_SIZE)
+                if not packed:
+                    raise EOFError
+            data: bytes = self._stream.decompress(packed, size)
+            if data:
+                return data
+
+    def _behind(self, rest: bytes) -> bytes:
+        """Return the beginning of the next stream; nothing if there is none."""
+        zeros = 0
+        while True:
+            rest = rest or self._source.read1(io.DEFAULT_BUFFER_SIZE)
+            begun = rest.lstrip(b"\0") if self._padding else rest
+            zeros += len(rest) - len(begun)
+            if begun or not rest:
+                break
+            rest = b""
+        if zeros and zeros % self._padding:
+            raise OSError(f"{zeros} zero bytes behind a stream are no multiple of {self._padding}")
+        return begun
+
+
+class _Gunzip:
+    """A member of a gzip file, with the interface that the other decompressors have."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._inner.unconsumed_tail
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail + data, size)
+
+
+def _concatenated(compression: Compression, source: io.BufferedReader[_Steps]) -> _Concatenated:
     if compression == "gz":
-        return lambda stream: gzip.GzipFile(fileobj=stream)
+        return _Concatenated(source, _Gunzip, padding=1)
     if compression == "bz2":
-        return bz2.BZ2File
+        return _Concatenated(source, bz2.BZ2Decompressor, padding=1)
     if compression == "xz":
-        return lzma.LZMAFile
+        return _Concatenated(source, lzma.LZMADecompressor, padding=4)
     module = _zstd()
     if module is None:
         raise FileError(
             "Reading .zst needs Python 3.14 or a package: pip install 'hinged[zstd]' "
             "(backports.zstd), or pipe the file through zstd -dc."
         )
-    return module.ZstdFile  # type: ignore[no-any-return]
+    return _Concatenated(source, module.ZstdDecompressor, padding=0)
 
 
 def _zstd() -> Any | None:

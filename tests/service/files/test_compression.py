@@ -55,6 +55,80 @@ def test_whole_and_in_several_members(tmp_path: Path, suffix: str) -> None:
     assert values(events_of(source_of(path, b"".join(members)))) == EXPECTED
 
 
+FIRST, SECOND = b"".join(LINES[:3000]), b"".join(LINES[3000:])
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
+@pytest.mark.parametrize("zeros", [4, 8, 512, 300_000])
+def test_zero_bytes_between_streams_and_behind_the_last(
+    tmp_path: Path, suffix: str, zeros: int
+) -> None:
+    compress, padding = COMPRESS[suffix], bytes(zeros)
+    content = compress(FIRST) + padding + compress(b"") + compress(SECOND) + padding
+    source = source_of(tmp_path / f"a.ndjson.{suffix}", content)
+    assert values(events_of(source)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("suffix", "between"),
+    [
+        ("xz", bytes(3)),  # padding of xz comes in multiples of four
+        ("xz", bytes(513)),
+        ("zst", bytes(4)),  # Zstandard has none
+        *[(suffix, b"no such data") for suffix in COMPRESS],
+        *[(suffix, b"\n") for suffix in COMPRESS],
+        *[(suffix, bytes(8) + b"no such data") for suffix in COMPRESS],
+    ],
+)
+@pytest.mark.parametrize("second", [SECOND, None])
+def test_what_is_no_stream_behind_one(
+    tmp_path: Path, suffix: str, between: bytes, second: bytes | None
+) -> None:
+    compress = COMPRESS[suffix]
+    content = compress(FIRST) + between + (b"" if second is None else compress(second))
+    records, fault = until_fault(source_of(tmp_path / f"a.ndjson.{suffix}", content))
+    assert [r.event and r.event["x"]["a"] for r in records] == EXPECTED[:3000]
+    assert "cannot be read further" in fault or "is cut off" in fault
+
+
+@each
+def test_damage_in_a_later_stream(tmp_path: Path, suffix: str) -> None:
+    first, second = COMPRESS[suffix](FIRST), COMPRESS[suffix](SECOND)
+    for at in (0, 1, 2, len(second) // 2, len(second) - 5):
+        broken = bytearray(second)
+        broken[at] ^= 0xFF
+        source = source_of(tmp_path / f"a.ndjson.{suffix}", first + broken + first)
+        records, fault = until_fault(source)
+        assert [r.event and r.event["x"]["a"] for r in records] == EXPECTED[: len(records)]
+        assert len(records) >= 3000
+        assert "cannot be read further" in fault or "is cut off" in fault
+
+
+@each
+def test_cut_at_any_byte(tmp_path: Path, suffix: str) -> None:
+    first, second = (COMPRESS[suffix](b"".join(LINES[i : i + 9])) for i in (0, 9))
+    path = tmp_path / f"a.ndjson.{suffix}"
+    for size in range(len(first + second)):
+        source = source_of(path, (first + second)[:size])
+        if size == len(first):
+            assert values(events_of(source)) == EXPECTED[:9]
+        else:
+            records, fault = until_fault(source)
+            assert [r.event and r.event["x"]["a"] for r in records] == EXPECTED[: len(records)]
+            assert len(records) >= (9 if size > len(first) else 0)
+            assert "is cut off" in fault, size
+
+
+def test_frames_of_zstandard_that_are_to_be_skipped(tmp_path: Path) -> None:
+    skipped = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"  # RFC 8878, 3.1.2
+    path = tmp_path / "a.ndjson.zst"
+    content = skipped + zstd(FIRST) + skipped + skipped + zstd(SECOND) + skipped
+    assert values(events_of(source_of(path, content))) == EXPECTED
+    records, fault = until_fault(source_of(path, content[:-2]))
+    assert len(records) == 5000
+    assert "is cut off" in fault
+
+
 @each
 @pytest.mark.parametrize("missing", [1, 10, 2000])
 def test_cut_off(tmp_path: Path, suffix: str, missing: int) -> None:

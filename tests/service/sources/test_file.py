@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import csv
 import gzip
 import json
+import lzma
 import signal
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,27 @@ def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
     assert summary["state"] == "failed"
     assert 500 < summary["learned"] < 3_000
     assert weights(shared_server) == learned(rows[: summary["learned"]])
+
+
+@pytest.mark.parametrize("module", [bz2, lzma])
+def test_streams_in_a_row_are_learned_whole_or_the_run_fails(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path, module: Any
+) -> None:
+    rows = events(3_000)
+    lines = [json.dumps(row) + "\n" for row in rows]
+    first, second = (
+        module.compress("".join(part).encode()) for part in (lines[:2000], lines[2000:])
+    )
+    path = tmp_path / f"d.ndjson.{'xz' if module is lzma else 'bz2'}"
+    path.write_bytes(first + b"\0" * 8 + bytes([second[0] ^ 1]) + second[1:])
+    words = ("file", str(path), "--model", "m", "--learner", "perceptron")
+    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    assert (code, summary["state"], summary["learned"]) == (1, "failed", 2000)
+    assert "cannot be read further" in told
+    path.write_bytes(first + b"\0" * 8 + second + b"\0" * 512)
+    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    assert (code, summary["learned"]) == (0, 3000), told
+    assert weights(shared_server) == learned([*rows[:2000], *rows])
 
 
 def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
