@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from hinged_service.files.cells import Cells, cells_of, natural_kind
 from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.record import BadRecord, FileError, Record
 from hinged_service.files.streams import ByteStream
@@ -16,16 +17,20 @@ __all__ = ["ArrowTable"]
 
 _BATCH_ROWS = 1024
 _FILE_MARK = b"ARROW1"
+_IGNORE: Kind = "ignore"
 
 
 class _Batches(NamedTuple):
     schema: Any
-    batches: Callable[[int], Iterator[tuple[int, Any, float | None]]]
-    """From a start to (number of the first row, batch, part of the file done if known)."""
+    batches: Callable[[int, Sequence[str]], Iterator[tuple[int, Any, float | None]]]
+    """From a start and the columns that are wanted to (number of the first row, batch with these
+    columns at least, part of the file done if known)."""
 
 
 class ArrowTable:
     """A table with types of its own.
+
+    Columns to be ignored are not read.
 
     Parameters
     ----------
@@ -61,11 +66,14 @@ class ArrowTable:
         self._size_bytes = size_bytes
         self._open = ExitStack()
         self._open.callback(stream.close)
+        self._faults = (self._arrow.ArrowException, OSError, ValueError, MemoryError)
         try:
             self._source = self._parquet() if options.format == "parquet" else self._ipc()
             schema = self._source.schema
-            self._table = Table(schema.names, self._kinds(schema, options), options, text=False)
-        except (self._arrow.ArrowException, OSError) as error:
+            kinds = self._kinds(schema, options)
+            self._table = Table(schema.names, kinds, options, text=False)
+            self._cells = self._readers(schema, kinds, options)
+        except self._faults as error:
             self.close()
             raise self._broken(error) from None
         except BaseException:
@@ -82,27 +90,44 @@ class ArrowTable:
 
     def records(self, start: int) -> Iterator[Record]:
         """Iterate over the records from number `start`."""
+        wanted = [name for name, cells in self._cells.items() if cells is not None]
         try:
-            for first, batch, done in self._source.batches(start):
-                batch.validate(full=True)  # pyarrow trusts offsets and text, whoever wrote them
-                columns = [column.to_pylist() for column in batch.columns]
+            for first, batch, done in self._source.batches(start, wanted):
+                columns, faults = self._columns(batch)
                 read = self._stream.counter.position
                 if done is not None and self._size_bytes is not None:
                     read = int(done * self._size_bytes)
-                for number, row in enumerate(zip(*columns, strict=True), first):
-                    if number < start:
+                for at, row in enumerate(zip(*columns, strict=True)):
+                    if first + at < start:
                         continue
-                    event, error = None, None
-                    try:
-                        event = self._table.event(row)
-                    except BadRecord as fault:
-                        error = str(fault)
-                    yield Record(number, None, event, error, read)
-        except (self._arrow.ArrowException, OSError) as error:
+                    event, error = None, faults.get(at)
+                    if error is None:
+                        try:
+                            event = self._table.event(row)
+                        except BadRecord as fault:
+                            error = str(fault)
+                    yield Record(first + at, None, event, error, read)
+        except self._faults as error:
             raise self._broken(error) from None
 
+    def _columns(self, batch: Any) -> tuple[list[list[Any]], dict[int, str]]:
+        """Return the values of all columns, and by row which cell could not be read and why."""
+        columns: list[list[Any]] = []
+        faults: dict[int, str] = {}
+        for name, cells in self._cells.items():
+            if cells is None:
+                columns.append([None] * batch.num_rows)
+                continue
+            column = batch.column(name)
+            column.validate()
+            values, unread = cells.values(column)
+            columns.append(values)
+            for at, reason in unread.items():
+                faults.setdefault(at, f"column {name} {reason}")
+        return columns, faults
+
     def _broken(self, error: Exception) -> FileError:
-        reason = str(error).partition("\n")[0].rstrip(".")
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         return FileError(f"{self._name} cannot be read as its format says: {reason}.")
 
     def _must_be_on_disk(self, what: str) -> None:
@@ -119,13 +144,13 @@ class ArrowTable:
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         total = sum(sizes)
 
-        def batches(start: int) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
             first, groups = 0, list(range(len(sizes)))
             while groups and first + sizes[groups[0]] <= start:
                 first += sizes[groups.pop(0)]
             if not groups:
                 return
-            for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups):
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=wanted):
                 yield first, batch, (first + batch.num_rows) / total
                 first += batch.num_rows
 
@@ -137,7 +162,7 @@ class ArrowTable:
             return self._ipc_file(ipc)
         reader = self._open.enter_context(ipc.open_stream(self._stream.reader))
 
-        def batches(start: int) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
             first = 0
             for batch in reader:
                 for piece in _pieces(batch, first, start):
@@ -151,44 +176,55 @@ class ArrowTable:
         # Mapped, because one batch may be the whole file.
         source = self._open.enter_context(self._arrow.memory_map(self._name))
         reader = self._open.enter_context(ipc.open_file(source))
-        count = reader.num_record_batches
+        schema, count = reader.schema, reader.num_record_batches
 
-        def batches(start: int) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+            fields = [schema.get_field_index(name) for name in wanted]
+            options = ipc.IpcReadOptions(included_fields=fields)
+            chosen = ipc.open_file(source, options=options)
             first = 0
             for at in range(count):
-                batch = reader.get_batch(at)
+                batch = chosen.get_batch(at)
                 for piece in _pieces(batch, first, start):
                     yield *piece, (at + 1) / count
                 first += batch.num_rows
 
-        return _Batches(reader.schema, batches)
+        return _Batches(schema, batches)
 
     def _kinds(self, schema: Any, options: FileOptions) -> list[Kind]:
         kinds: list[Kind] = []
-        unread = []
+        unread, as_text = [], []
         for column in schema:
-            kind = options.types.get(column.name) or self._kind(column.type)
-            if kind is None:
-                unread.append(f"{column.name} ({column.type})")
-            kinds.append(kind or "ignore")
+            name, told = column.name, options.types.get(column.name)
+            kind = told or natural_kind(self._arrow, column.type)
+            kinds.append(kind or _IGNORE)
+            if kind == _IGNORE or (kind and cells_of(self._arrow, column.type, kind)):
+                continue
+            unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
+            if cells_of(self._arrow, column.type, "text"):
+                as_text.append(name)
         if unread:
+            also = f", or text ({', '.join(as_text)})" if as_text else ""
             raise FileError(
                 f"Columns of these types are not read: {', '.join(unread)}. Give them the type "
-                "ignore, or text."
+                f"ignore{also}."
             )
         return kinds
 
-    def _kind(self, kind: Any) -> Kind | None:
-        types = self._arrow.types
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if types.is_boolean(kind):
-            return "bool"
-        if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-            return "number"
-        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-            return "text"
-        return "number" if types.is_null(kind) else None
+    def _readers(
+        self, schema: Any, kinds: Sequence[Kind], options: FileOptions
+    ) -> dict[str, Cells | None]:
+        """Return what reads each column; `None` if it is ignored."""
+        return {
+            column.name: None
+            if kind == _IGNORE
+            else cells_of(
+                self._arrow,
+                column.type,
+                "text" if column.name == options.label and options.labels else kind,
+            )
+            for column, kind in zip(schema, kinds, strict=True)
+        }
 
 
 def _pieces(batch: Any, first: int, start: int) -> Iterator[tuple[int, Any]]:

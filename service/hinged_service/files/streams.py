@@ -106,9 +106,10 @@ class _Steps(io.RawIOBase):
                 f"{self._name} is cut off: its {self._compression} data end in the middle. "
                 "All whole records before that were read; get the file again."
             ) from None
-        except (OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+        except (OSError, MemoryError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+            reason = str(error).rstrip(".") or type(error).__name__
             raise FileError(
-                f"{self._name} cannot be read further: {str(error).rstrip('.')}. "
+                f"{self._name} cannot be read further: {reason}. "
                 "All whole records before that were read."
             ) from None
         size = len(data)

@@ -135,13 +135,17 @@ def _lot(block: Block) -> Lot | Sequence[Raw]:
 def _each(block: Block) -> Sequence[Raw]:
     columns = zip(block.lines, block.events, block.errors, block.texts, strict=True)
     return [
-        Raw(str(number), _body(line, event, error, text))
+        Raw(str(number), _body(number, line, event, error, text))
         for number, (line, event, error, text) in enumerate(columns, block.number)
     ]
 
 
 def _body(
-    line: int | None, event: dict[str, Any] | Event | None, error: str | None, text: bytes | None
+    number: int,
+    line: int | None,
+    event: dict[str, Any] | Event | None,
+    error: str | None,
+    text: bytes | None,
 ) -> dict[str, Any] | bytes | Fault:
     try:
         if isinstance(event, dict):
@@ -150,4 +154,5 @@ def _body(
             return read(text) if event is None else text
     except BadRecord as fault:
         error = str(fault)
-    return Fault("" if line is None else f"line {line}:", error or "is no event")
+    place = f"row {number + 1}:" if line is None else f"line {line}:"
+    return Fault(place, error or "is no event")

@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import csv
 import gzip
+import importlib
 import json
 import lzma
 import signal
@@ -143,6 +144,36 @@ def test_streams_in_a_row_are_learned_whole_or_the_run_fails(
     code, summary, told = Ingest(*words, redis_url=redis_url).end()
     assert (code, summary["learned"]) == (0, 3000), told
     assert weights(shared_server) == learned([*rows[:2000], *rows])
+
+
+def test_cells_of_parquet_that_cannot_be_read(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    rows = events(3_000)
+    columns: dict[str, Any] = {name: [row["x"][name] for row in rows] for name in rows[0]["x"]}
+    days = arrow.array([2**31 - 1 if i == 2_500 else None for i in range(3_000)], arrow.int32())
+    kinds = [b"ham" if row["y"] else b"spam" for row in rows]
+    kinds[2_600] = b"\xff"
+    columns |= {"day": days.view(arrow.date32()), "kind": kinds}
+    path = tmp_path / "d.parquet"
+    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
+    words = ("file", str(path), "--learner", "perceptron", "--label", "kind", "--type", "kind=text")
+    words += ("--map", "ham=true", "--map", "spam=false")
+    told: dict[str, list[tuple[str, str]]] = {}
+    for model, day in (("m", "ignore"), ("n", "text")):
+        _, summary, said = Ingest(
+            *words, "--model", model, "--type", f"day={day}", redis_url=redis_url
+        ).end()
+        assert "Traceback" not in said
+        with shared_server.client() as client:
+            found: Any = client.xrange(f"hinged:{{{model}}}:dead")
+        told[model] = [(fields["offset"], fields["reason"]) for _, fields in found]
+        assert summary["learned"] == 3_000 - len(told[model])
+    label = ("2600", "row 2601: column kind is not UTF-8")
+    late = ("2500", "row 2501: column day is outside of the years 1 to 9999")
+    assert told == {"m": [label], "n": [late, label]}
+    assert weights(shared_server) == learned(rows[:2600] + rows[2601:])
 
 
 def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
