@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hinged_service.files.cells import Cells, cells_of, natural_kind
@@ -30,7 +32,8 @@ class _Batches(NamedTuple):
 class ArrowTable:
     """A table with types of its own.
 
-    Columns to be ignored are not read.
+    Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
+    schema, unless it has a role or a type was told.
 
     Parameters
     ----------
@@ -70,6 +73,9 @@ class ArrowTable:
         try:
             self._source = self._parquet() if options.format == "parquet" else self._ipc()
             schema = self._source.schema
+            self._index = _pandas_index(schema, options)
+            ignored = dict.fromkeys(self._index, _IGNORE)
+            options = replace(options, types=ignored | dict(options.types))
             kinds = self._kinds(schema, options)
             self._table = Table(schema.names, kinds, options, text=False)
             self._cells = self._readers(schema, kinds, options)
@@ -82,7 +88,10 @@ class ArrowTable:
 
     def describe(self) -> str:
         """Say what each column is read as."""
-        return self._table.describe()
+        if not self._index:
+            return self._table.describe()
+        told = "the index of a pandas table, no feature unless it is given a type"
+        return f"{self._table.describe()}; {told}: {', '.join(self._index)}"
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -225,6 +234,18 @@ class ArrowTable:
             )
             for column, kind in zip(schema, kinds, strict=True)
         }
+
+
+def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
+    """Return the columns that are the index of a pandas table, unless the user wants them."""
+    try:
+        told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return []
+    wanted = {options.label, options.id, options.weight, *options.types}
+    # A range is told as an object, and is no column.
+    index = {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
+    return [name for name in schema.names if name in index - wanted]
 
 
 def _pieces(batch: Any, first: int, start: int) -> Iterator[tuple[int, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -34,6 +35,9 @@ _FEATURE: dict[Kind, Callable[[Any], Any]] = {
 }
 _LABEL: dict[Kind, Callable[[Any], Any]] = {"number": as_whole, "bool": as_bool, "text": as_text}
 
+# The names that pandas gives an index without one: as it writes Parquet, and as it reads CSV.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+(\.\d+|_level_\d+)?")
+
 
 class _Feature(NamedTuple):
     at: int
@@ -60,6 +64,11 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
             raise FileError(
                 f"Column {at} has no name (a row index?): name it, or give the empty name the "
                 "type ignore."
+            )
+        if _PANDAS_INDEX.fullmatch(name) and name not in asked:
+            raise FileError(
+                f"Column {at}, {name}, is the row index of a pandas table: give it the type "
+                "ignore, or number or text if it is to be a feature."
             )
         if len(name) > MAX_NAME:
             raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")

@@ -375,6 +375,59 @@ def test_nan_as_text_is_missing(
         assert [r.error for r in others] == ["column c is empty: there is no label"] * 2
 
 
+@pytest.mark.parametrize("write", [*WRITERS, None])
+def test_the_index_of_a_pandas_table(
+    arrow: Any, tmp_path: Path, write: Callable[..., Source] | None
+) -> None:
+    pandas = pytest.importorskip("pandas")
+
+    def source(frame: Any, **options: Any) -> Source:
+        if write is not None:
+            return write(arrow.Table.from_pandas(frame), tmp_path, **options)
+        path = tmp_path / "pandas.parquet"
+        frame.to_parquet(path)
+        return open_source(str(path), FileOptions(**{"label": "y"} | options))
+
+    plain = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "y": [1, 0, 5]})
+    expected = [{"x": {"a": 1.0}, "y": 1}, {"x": {"a": 2.0}, "y": 0}, {"x": {"a": 3.0}, "y": 5}]
+    assert events_of(source(plain)) == expected  # a range is no column
+    for index, names in (
+        (pandas.Index([7, 3, 4]), "__index_level_0__"),
+        (pandas.Index(["u", "v", "w"]), "__index_level_0__"),
+        (pandas.Index([7, 3, 4], name="row"), "row"),
+        (
+            pandas.MultiIndex.from_tuples([(1, "u"), (2, "v"), (2, "w")], names=[None, "z"]),
+            "__index_level_0__, z",
+        ),
+    ):
+        read = source(plain.set_index(index))
+        assert events_of(read) == expected
+        said = "the index of a pandas table, no feature unless it is given a type: "
+        assert read.describe().endswith(f"ignoring: {names}; {said}{names}")
+    named = plain.set_index(pandas.Index([7, 3, 4], name="row"))
+    x = [event["x"] for event in events_of(source(named, types={"row": "number"}))]
+    assert x == [{"a": 1.0, "row": 7}, {"a": 2.0, "row": 3}, {"a": 3.0, "row": 4}]
+    weighted = events_of(source(named, weight="row"))
+    assert weighted == [e | {"w": w} for e, w in zip(expected, (7.0, 3.0, 4.0), strict=True)]
+    assert events_of(source(plain.set_index("y"))) == expected  # an index may be the label
+
+
+@pytest.mark.parametrize(
+    "metadata", [b"", b"{", b"[]", b'{"index_columns": 5}', b"\xff", b"[" * 9999]
+)
+def test_an_index_without_metadata_that_tell_of_it(
+    arrow: Any, tmp_path: Path, metadata: bytes
+) -> None:
+    table = arrow.table({"a": [1.0], "__index_level_0__": [7], "y": [1]})
+    table = table.replace_schema_metadata({"pandas": metadata})
+    with pytest.raises(FileError, match="Column 2, __index_level_0__, is the row index of a"):
+        write_parquet(table, tmp_path)
+    ignoring = write_parquet(table, tmp_path, types={"__index_level_0__": "ignore"})
+    assert events_of(ignoring) == [{"x": {"a": 1.0}, "y": 1}]
+    taking = write_parquet(table, tmp_path, types={"__index_level_0__": "number"})
+    assert events_of(taking) == [{"x": {"a": 1.0, "__index_level_0__": 7.0}, "y": 1}]
+
+
 def test_ids_of_bytes_and_uuids(arrow: Any, tmp_path: Path) -> None:
     name = "12345678-1234-5678-1234-567812345678"
     odd = arrow.array([uuid.UUID(name).bytes], arrow.uuid())

@@ -226,6 +226,20 @@ def test_utf_16_is_refused_with_advice(tmp_path: Path) -> None:
         FileOptions(encoding="utf-16")
 
 
+def test_a_row_index_is_taken_where_it_is_told(tmp_path: Path) -> None:
+    content = "Unnamed: 0,a,Unnamed,y\n7,1,2,true\n"
+    for options, expected in (
+        ({"types": {"Unnamed: 0": "ignore"}}, {"x": {"a": 1.0, "Unnamed": 2.0}, "y": True}),
+        (
+            {"types": {"Unnamed: 0": "number"}},
+            {"x": {"Unnamed: 0": 7.0, "a": 1.0, "Unnamed": 2.0}, "y": True},
+        ),
+        ({"id": "Unnamed: 0"}, {"x": {"a": 1.0, "Unnamed": 2.0}, "y": True, "id": "7"}),
+    ):
+        source = source_of(tmp_path / "a.csv", content, **({"label": "y"} | options))
+        assert events_of(source) == [expected]
+
+
 @pytest.mark.parametrize(
     ("content", "options", "reason"),
     [
@@ -233,6 +247,9 @@ def test_utf_16_is_refused_with_advice(tmp_path: Path) -> None:
         ("\n\n", {"label": "y"}, "it has no header"),
         ("a,a,y\n", {"label": "y"}, "names 'a' more than once"),
         (",y\n", {"label": "y"}, "Column 1 has no name"),
+        ("Unnamed: 0,y\n", {"label": "y"}, "Column 1, Unnamed: 0, is the row index of a pandas"),
+        ("a,y,Unnamed: 0.1\n", {"label": "y"}, "Column 3, Unnamed: 0.1, is the row index"),
+        ("a,__index_level_12__,y\n", {"label": "y"}, "Column 2, __index_level_12__, is the row"),
         ("a" * 300 + ",y\n", {"label": "y"}, "Column 1's name is over 256"),
         ("a,b\n", {}, "Which column is the label.* there are: a, b"),
         ("a,b\n", {"label": "y"}, "no column 'y'; there are: a, b"),
