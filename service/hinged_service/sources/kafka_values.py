@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from hinged_service.encodings import other_encoding, without_marks
 from hinged_service.sources.records import Fault, Raw
 
 __all__ = ["KEY", "Binary", "Shape"]
@@ -59,8 +60,10 @@ class Shape:
         """
         if value[:1] == bytes([_MAGIC]):
             schema = int.from_bytes(value[1:_HEADER_BYTES], "big")
-            value = value[_HEADER_BYTES:]
-            if value.lstrip()[:1] != b"{":
+            rest = without_marks(value[_HEADER_BYTES:])
+            if rest.lstrip()[:1] == b"{":
+                value = rest
+            elif other_encoding(value) is None:  # as text it begins with a zero too
                 return Raw(place, _binary(schema))
         name = None
         if self.id == KEY:
@@ -76,7 +79,7 @@ class Shape:
         What is no object is returned as it is: whoever reads it as an event tells what is wrong.
         """
         try:
-            fields = _decode(value)
+            fields = _decode(without_marks(value))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return value
         named = {"y": self.label, "w": self.weight, "id": None if self.id == KEY else self.id}

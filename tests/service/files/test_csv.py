@@ -219,9 +219,10 @@ def test_wrong_encodings_are_named_with_their_line(tmp_path: Path) -> None:
     assert events_of(told)[1]["x"] == {"t": "café"}
 
 
-def test_utf_16_is_refused_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="UTF-16: convert it"):
-        source_of(tmp_path / "e.csv", "a,y\n1,1\n".encode("utf-16"), label="y")
+def test_utf_16_and_utf_32_are_refused_with_advice(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
+        with pytest.raises(FileError, match=f"is {encoding[:6].upper()}: convert it"):
+            source_of(tmp_path / "e.csv", "a,y\n1,1\n".encode(encoding), label="y")
     with pytest.raises(FileError, match="'utf-16' is unknown or no superset of ASCII"):
         FileOptions(encoding="utf-16")
 

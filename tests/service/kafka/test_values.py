@@ -116,6 +116,22 @@ def test_json_of_a_registered_schema_is_read_and_other_shapes_are_not(
     assert "schema 7 and not JSON, but Avro or Protobuf" in reasons(shared_server)["t/0/1"]
 
 
+def test_marks_and_names_that_stand_twice_in_flat_and_in_registered_values(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    mark, flat = b"\xef\xbb\xbf", b'{"a":"z","a":1,"up":[],"up":true,"n":1,"n":2}'
+    broker.create("t")
+    broker.put("t", [mark + flat, SCHEMA + mark + flat.replace(b"2", b"3")])
+    broker.put("t", [flat.decode().encode("utf-16-be"), flat.decode().encode("utf-32-be")])
+    brought = bring(broker, redis_url, Shape("up", "n"))
+    assert (brought.tally.learned, brought.tally.dead) == (2, 2)
+    assert [event["x"] for event in logged(shared_server)] == [{"a": 1}, {"a": 1}]
+    assert [event["id"] for event in logged(shared_server)] == ["2", "3"]
+    told = reasons(shared_server)
+    assert "is UTF-16" in told["t/0/2"]
+    assert "is UTF-32" in told["t/0/3"]
+
+
 def test_a_topic_in_avro_is_refused_and_left_alone(
     broker: Broker, redis_url: str, shared_server: RedisServer
 ) -> None:
