@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow  # type: ignore[import-untyped]
 import pytest
+from pyarrow import parquet
 
 from tests.service.cli.conftest import run_hinged
 from tests.service.kafka.broker import Broker
@@ -250,3 +252,23 @@ def test_the_spec_of_a_model_to_make_may_begin_with_a_mark(places: Places) -> No
     words = ("file", str(events), "--model", "another", "--create", str(spec))
     code, _, told = Ingest(*words, redis_url=places.models.url).end()
     assert (code, "The spec is UTF-16" in told) == (2, True)
+
+
+def test_an_id_counts_once_whatever_type_a_file_gives_it(places: Places) -> None:
+    folder, floats = places.folder, pyarrow.array([123.0, 4.0])
+    (folder / "a.csv").write_text("k,a,y\n123,1,true\n4,2,false\n")
+    for name, cells in {"b": floats, "c": floats.cast(pyarrow.decimal128(9, 2))}.items():
+        table = pyarrow.table({"k": cells, "a": [1.0, 2.0], "y": [True, False]})
+        parquet.write_table(table, folder / f"{name}.parquet")
+    (folder / "d.ndjson").write_text(
+        '{"x":{"a":1},"y":true,"id":"123"}\n{"x":{"a":2},"y":false,"id":"4"}\n'
+    )
+    places.http.put("/v1/models/file", json=NUMBERS)
+    told = []
+    for name in ("a.csv", "b.parquet", "c.parquet", "d.ndjson"):
+        words = () if name.endswith("ndjson") else ("--label", "y", "--id", "k")
+        words = ("file", str(folder / name), "--model", "file", *words)
+        code, summary, _ = Ingest(*words, redis_url=places.models.url).end()
+        told.append((code, summary["learned"], summary["duplicates"]))
+    assert told == [(0, 2, 0), (0, 0, 2), (0, 0, 2), (0, 0, 2)]
+    assert places.http.get("/v1/models/file").json()["events"] == 2

@@ -64,7 +64,13 @@ class ArrowTable:
         try:
             self._source = self._parquet() if options.format == "parquet" else self._ipc()
             schema = self._source.schema
-            self._table = Table(schema.names, self._kinds(schema, options), options, text=False)
+            self._table = Table(
+                schema.names,
+                self._kinds(schema, options),
+                options,
+                text=False,
+                id_limit=self._id_limit(schema, options),
+            )
         except (self._arrow.ArrowException, OSError) as error:
             self.close()
             raise self._broken(error) from None
@@ -177,6 +183,16 @@ class ArrowTable:
                 "ignore, or text."
             )
         return kinds
+
+    def _id_limit(self, schema: Any, options: FileOptions) -> int:
+        """Return the number up to which the floats of the id's column tell whole ones apart."""
+        for column in schema:
+            if column.name == options.id:
+                kind = column.type
+                kind = kind.value_type if self._arrow.types.is_dictionary(kind) else kind
+                if self._arrow.types.is_floating(kind):
+                    return {16: 2**11, 32: 2**24, 64: 2**53}[kind.bit_width]
+        return 2**53
 
     def _kind(self, kind: Any) -> Kind | None:
         types = self._arrow.types

@@ -92,6 +92,19 @@ def test_flat_objects_with_fields_for_label_id_and_weight(
     assert reasons(shared_server)["t/0/3"] == "id names another event already"
 
 
+def test_a_flat_number_is_the_same_id_however_it_is_written(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    numbers = ["123", "123.0", "1.23e2", '"123"', "9007199254740993", "123.5", "9007199254740993.0"]
+    broker.put("t", [b'{"a":1,"up":true,"n":%b}' % n.encode() for n in numbers])
+    brought = bring(broker, redis_url, Shape("up", "n"))
+    assert (brought.tally.learned, brought.tally.duplicates, brought.tally.dead) == (2, 3, 2)
+    assert [event["id"] for event in logged(shared_server)] == ["123", "9007199254740993"]
+    told = reasons(shared_server)
+    assert all("field n must be text or a whole" in told[f"t/0/{at}"] for at in (5, 6))
+
+
 def test_the_key_is_the_events_id(
     broker: Broker, redis_url: str, shared_server: RedisServer
 ) -> None:
