@@ -53,7 +53,10 @@ from hinged_service.store.opening import opened
 __all__ = ["create_app"]
 
 _ABOUT = """Online perceptrons that learn from labelled events as they arrive: each event once,
-in one order for all workers, durable in Redis."""
+in one order for all workers, durable in Redis.
+
+JSON is UTF-8; a byte order mark in front is passed over. Of a name that stands twice in the object
+of an event the last value counts."""
 
 
 _FAILED = 500

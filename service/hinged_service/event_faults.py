@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
+from hinged_service.encodings import other_encoding
 from hinged_service.errors import Detail, Malformed, Unprocessable
 
 __all__ = [
@@ -17,9 +18,10 @@ __all__ = [
     "MAX_NAME",
     "MAX_TEXT",
     "MAX_VALUE",
+    "name_faults",
     "no_number",
-    "refuse",
     "shown",
+    "unexplained",
 ]
 
 MAX_NAME = 256
@@ -31,8 +33,10 @@ _EXPLAINED_BYTES = 4 * 2**20
 _RANGE = "must be a number between -1e100 and 1e100"
 
 
-def refuse(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) -> NoReturn:
-    """Raise what a body is refused with.
+def name_faults(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) -> None:
+    """Raise what a body is refused with; return if no fault of it can be named.
+
+    So it is if a name stands twice and its last value is right, and with a body over 4 MiB.
 
     Parameters
     ----------
@@ -50,16 +54,18 @@ def refuse(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) 
     Malformed
         It is no JSON.
     Unprocessable
-        It is; up to 20 faults are named, in a body of at most 4 MiB.
+        It is; up to 20 faults are named.
 
     """
+    if (encoding := other_encoding(body)) is not None:
+        raise Malformed(f"The body is not valid JSON: it is {encoding}, send UTF-8.") from None
     if len(body) > _EXPLAINED_BYTES:
-        raise _unexplained(error) from None
+        return
     try:
         value = json.loads(body.decode(), parse_int=_lenient_int)
     except (ValueError, RecursionError) as fault:
         first = fault if isinstance(error, msgspec.ValidationError) else error
-        raise _unexplained(first) from None
+        raise unexplained(first) from None
     details: list[Detail] = []
     count = 0
     for detail in _faults(value, fields, mixed):
@@ -67,12 +73,12 @@ def refuse(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) 
         if len(details) < MAX_DETAILS:
             details.append(detail)
     if not details:
-        raise _unexplained(error) from None
+        return
     some = "" if count == len(details) else f" ({len(details)} of {count} shown)"
     raise Unprocessable(f"Nothing was taken: see errors{some}.", details) from None
 
 
-def _unexplained(error: Exception) -> Malformed | Unprocessable:
+def unexplained(error: Exception) -> Malformed | Unprocessable:
     """Return the one fault that a decoder stopped at."""
     if not isinstance(error, msgspec.ValidationError):
         return Malformed(f"The body is not valid JSON: {_reason(error)}.")
@@ -110,11 +116,10 @@ def _event_faults(value: Any, at: str, fields: tuple[str, ...], mixed: bool) -> 
         if name not in fields:
             there = ", ".join(fields)
             yield Detail(at + shown(name), f"is no field of an event; there are {there}")
-    yield from (
-        _feature_faults(value.get("x"), at, mixed)
-        if "x" in value
-        else [Detail(f"{at}x", _no_features(labelled))]
-    )
+    if "x" in value:
+        yield from _feature_faults(value["x"], at, mixed)
+    elif not labelled or value.get("id") is None:
+        yield Detail(f"{at}x", _no_features(labelled))
     if not labelled:
         yield from _id_faults(value.get("id"), at)
         return

@@ -2,7 +2,10 @@
 
 `msgspec` decides what is accepted (it parses and validates in one pass, two
 thirds of the time of the next best). Whatever it refuses is read a second time,
-slowly, only to name every fault.
+slowly, to pass over what may be passed over and to name every fault.
+
+Of a name that stands twice in an object the last value counts, and the others need only be JSON.
+Marks of UTF-8 in front of the text are passed over.
 """
 
 from __future__ import annotations
@@ -14,15 +17,17 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from hinged_service.encodings import without_marks
 from hinged_service.errors import TooLarge
 from hinged_service.event_faults import (
     MAX_FEATURES,
     MAX_NAME,
     MAX_TEXT,
     MAX_VALUE,
+    name_faults,
     no_number,
-    refuse,
     shown,
+    unexplained,
 )
 
 __all__ = [
@@ -238,6 +243,10 @@ _LATE = _kind(LateEvent)
 _JOINED = msgspec.json.Decoder(dict[int, Joined])
 _QUESTIONS = (_kind(Question), _kind(MixedQuestion))
 _SENT = _kind(_Sent)
+_FIELDS = _Kind(
+    msgspec.json.Decoder(dict[str, msgspec.Raw]),
+    msgspec.json.Decoder(list[dict[str, msgspec.Raw]]),
+)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _PACK = msgspec.msgpack.Encoder(order="deterministic")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -278,8 +287,9 @@ def parse_events(
 
     Returns
     -------
-    The events; their JSON as accepted, without the array's brackets; whether
-    it was an array.
+    The events; their JSON as accepted, without the array's brackets: as sent, but
+    for marks in front, and for names that stand twice if it is not valid with
+    all of their values; whether it was an array.
 
     Raises
     ------
@@ -297,7 +307,8 @@ def parse_events(
     except _UNREADABLE as error:
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
-            refuse(body, error, Event.__struct_fields__, mixed)
+            plainer = _plainer(body, many, error, Event.__struct_fields__, mixed)
+            return parse_events(plainer, max_events, mixed, few_names)
         events = late
     if many:
         _check_count(events, max_events)
@@ -306,14 +317,15 @@ def parse_events(
 
 def parse_questions(
     body: bytes, max_events: int, mixed: bool = False
-) -> tuple[list[Question], bool]:
+) -> tuple[list[Question], bytes, bool]:
     """Read a predict body: one event without label, or an array of them.
 
     Parameters, as far as there are such, and errors are those of `parse_events`.
 
     Returns
     -------
-    The questions; whether it was an array.
+    The questions; their JSON as accepted, an array with its brackets; whether it
+    was an array.
 
     """
     body = body.strip(b" \t\r\n")
@@ -322,10 +334,11 @@ def parse_questions(
     try:
         questions = kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:
-        refuse(body, error, Question.__struct_fields__, mixed)
+        plainer = _plainer(body, many, error, Question.__struct_fields__, mixed)
+        return parse_questions(plainer, max_events, mixed)
     if many:
         _check_count(questions, max_events)
-    return questions, many
+    return questions, body, many
 
 
 def sent_features(body: bytes, many: bool) -> list[str]:
@@ -334,7 +347,7 @@ def sent_features(body: bytes, many: bool) -> list[str]:
     Parameters
     ----------
     body
-        What `parse_questions` took.
+        What `parse_questions` returned.
     many
         Whether it was an array.
 
@@ -348,6 +361,49 @@ def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:
         return kind.many.decode(body) if many else [kind.one.decode(body)]
     except _UNREADABLE as error:
         return error
+
+
+def _plainer(
+    body: bytes, many: bool, error: Exception, fields: tuple[str, ...], mixed: bool
+) -> bytes:
+    """Return a body without marks in front, or with the last value only of each name, as sent.
+
+    Raises
+    ------
+    Malformed, Unprocessable
+        That is not what was wrong with it.
+
+    """
+    bare = without_marks(body)
+    if len(bare) < len(body):
+        return bare
+    name_faults(body, error, fields, mixed)
+    plainer = _last_values(body, many)
+    if plainer == body:
+        raise unexplained(error) from None
+    return plainer
+
+
+def _last_values(body: bytes, many: bool) -> bytes:
+    """Return a body with the last value only of each name."""
+    try:
+        body.decode()
+        found = _FIELDS.many.decode(body) if many else [_FIELDS.one.decode(body)]
+    except _UNREADABLE as error:
+        raise unexplained(error) from None
+    parts = []
+    for fields in found:
+        x = _decoded(fields["x"], False, _FIELDS) if "x" in fields else None
+        if isinstance(x, list):
+            fields["x"] = _object(x[0])
+        parts.append(_object(fields))
+    return b"[" + b",".join(parts) + b"]" if many else parts[0]
+
+
+def _object(fields: Mapping[str, Any]) -> bytes:
+    """Write an object of values that are JSON already."""
+    parts = [msgspec.json.encode(name) + b":" + bytes(value) for name, value in fields.items()]
+    return b"{" + b",".join(parts) + b"}"
 
 
 def is_label(event: Event) -> bool:

@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from hinged_service.encodings import without_marks
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.strict import Strict
 
@@ -113,8 +115,8 @@ class Keys:
             if source is None:
                 continue
             try:
-                raw = source.read_bytes() if isinstance(source, Path) else source
-                found += _KEYS.validate_json(raw)
+                raw = source.read_bytes() if isinstance(source, Path) else os.fsencode(source)
+                found += _KEYS.validate_json(without_marks(raw))
             except (OSError, ValidationError) as error:
                 reason = error if isinstance(error, OSError) else "it is no list of keys"
                 raise StartupError(

@@ -10,6 +10,7 @@ import io
 import itertools
 import json
 import lzma
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +23,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from hinged_service.errors import ServiceError
+from hinged_service.errors import Malformed, ServiceError
 from hinged_service.files import FileError, FileOptions, Record, open_source
 from hinged_service.routes.line_reading import LineReader, event_parser
 from tests.fuzz.budget import tries
@@ -38,6 +39,7 @@ LINES = [
 ]
 MAX_LINE_BYTES = 1024
 BODIES = damaged_bytes(LINES)
+MARKS = re.compile(rb"^(?:[ \t\r\n]*\xef\xbb\xbf)+")
 
 
 def cut(body: bytes, places: list[int]) -> list[bytes]:
@@ -77,9 +79,15 @@ def read(chunks: list[bytes], few_names: bool = False) -> list[tuple[int, Any]]:
 
 @given(body=BODIES, places=st.lists(st.integers(0, 5_000), max_size=12))
 @example(body=b'\xef\xbb\xbf{"x":{},"y":true}\r\n' * 3, places=list(range(70)))
+@example(body=b'\xef\xbb\xbf{"x":{"a":"","a":1},"y":true}\r\n' * 3, places=list(range(70)))
+@example(body='{"x":{},"y":true}\n'.encode("utf-16") * 2, places=list(range(70)))
 @tries(150)
 def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]) -> None:
-    whole = read([body])
+    try:
+        whole = read([body])
+    except Malformed:  # UTF-16 or UTF-32
+        assert not body.startswith((b"{", b"[")) or body[1] == 0
+        return
     assert read(cut(body, places)) == whole == read([body], few_names=True)
     # numbered as a reader counts who splits at line feeds alone
     lines = body.split(b"\n")
@@ -87,13 +95,15 @@ def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]
         assert 1 <= number <= len(lines)
         line = lines[number - 1]
         if isinstance(text, bytes):
-            assert text == line.removeprefix(b"\xef\xbb\xbf" * (number == 1)).strip()
+            bare = MARKS.sub(b"", line).strip()
+            # names that stand twice are cleared up if one of their values does not fit
+            assert text == bare or json.loads(text) == json.loads(bare)
             assert len(line) <= MAX_LINE_BYTES
         else:
             assert issubclass(text, ServiceError)
     told = {number for number, _ in whole}
     for number, line in enumerate(lines, 1):
-        assert number in told or not line.removeprefix(b"\xef\xbb\xbf").strip()
+        assert number in told or not MARKS.sub(b"", line).strip()
 
 
 def zstd_compress(data: bytes) -> bytes:

@@ -103,7 +103,7 @@ BAD_SPECS = [
     ("", 400, None),
     ("{", 400, None),
     (rate("1") + "x", 400, None),
-    ("\ufeff" + rate("1"), 400, None),
+    (rate("1") + "\ufeff", 400, None),
     ('{"learner":' + '{"a":' * 20_000, 400, None),
     ("[" * 100_000, 400, None),
     (with_perceptron('"name":"m"'), 422, "name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,12 @@ import msgspec
 import typer
 
 from hinged_service.client import Event, Label
+from hinged_service.encodings import other_encoding, without_marks
 
 __all__ = ["label_of", "pairs", "read_bytes", "read_documents", "read_events", "value_of"]
+
+
+_NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def value_of(text: str) -> Any:
@@ -86,12 +91,15 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     Raises
     ------
     typer.BadParameter
-        If it is no JSON.
+        If it is no JSON, or not in UTF-8.
 
     """
+    if (encoding := other_encoding(text)) is not None:
+        raise typer.BadParameter(f"{what} is {encoding}: give it in UTF-8.")
+    text = without_marks(text)
     try:
         found = msgspec.json.decode(text)
-    except msgspec.MsgspecError as error:
+    except _NO_JSON as error:
         first = error
     else:
         return (found, True) if isinstance(found, list) else ([found], False)
@@ -101,8 +109,8 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     documents = []
     for number, line in enumerate(lines, start=1):
         try:
-            documents.append(msgspec.json.decode(line))
-        except msgspec.MsgspecError as error:
+            documents.append(msgspec.json.decode(without_marks(line)))
+        except _NO_JSON as error:
             raise typer.BadParameter(f"Line {number} of {what} is no JSON: {error}.") from None
     return documents, True
 
@@ -126,8 +134,8 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
         return [{"x": pairs(features, "feature=value")}], False
     if event is None and sys.stdin.isatty():
         raise typer.BadParameter("Give feature=value, --event JSON, or events on standard input.")
-    text = sys.stdin.buffer.read() if event is None else event.encode()
-    if not text.strip():
+    text = sys.stdin.buffer.read() if event is None else os.fsencode(event)
+    if not without_marks(text).strip():
         raise typer.BadParameter(
             "There is no event: give feature=value, --event JSON, or events on standard input."
         )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from hinged_service.encodings import without_marks
 from hinged_service.security import Scope, new_key
 
 __all__ = ["add"]
@@ -76,7 +77,7 @@ def _records(file: Path | None) -> list[dict[str, Any]]:
     if file is None or not file.exists():
         return []
     try:
-        found = json.loads(file.read_text())
+        found = json.loads(without_marks(file.read_bytes()))
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):

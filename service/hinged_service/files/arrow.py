@@ -77,7 +77,8 @@ class ArrowTable:
             ignored = dict.fromkeys(self._index, _IGNORE)
             options = replace(options, types=ignored | dict(options.types))
             kinds = self._kinds(schema, options)
-            self._table = Table(schema.names, kinds, options, text=False)
+            id_limit = self._id_limit(schema, options)
+            self._table = Table(schema.names, kinds, options, text=False, id_limit=id_limit)
             self._cells = self._readers(schema, kinds, options)
         except self._faults as error:
             self.close()
@@ -234,6 +235,16 @@ class ArrowTable:
             )
             for column, kind in zip(schema, kinds, strict=True)
         }
+
+    def _id_limit(self, schema: Any, options: FileOptions) -> int:
+        """Return the number up to which the floats of the id's column tell whole ones apart."""
+        for column in schema:
+            if column.name == options.id:
+                kind = column.type
+                kind = kind.value_type if self._arrow.types.is_dictionary(kind) else kind
+                if self._arrow.types.is_floating(kind):
+                    return {16: 2**11, 32: 2**24, 64: 2**53}[kind.bit_width]
+        return 2**53
 
 
 def _pandas_index(schema: Any, options: FileOptions) -> list[str]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 
+from hinged_service.encodings import other_encoding, without_marks
 from hinged_service.files.record import FileError
 from hinged_service.files.streams import ByteStream
 
@@ -16,12 +17,10 @@ MAX_LINE_BYTES = 8 * 2**20
 TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB"
 _PEEK_BYTES = 4 * 2**20
 _READ_BYTES = 2**18
-_UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Lines:
-    """The lines of a stream with their ends, without a byte order mark.
+    """The lines of a stream with their ends, without byte order marks in front.
 
     Iterating goes on where it was left. A line longer than `MAX_LINE_BYTES` is `None`, and
     never held.
@@ -138,9 +137,9 @@ class Lines:
         first, self._begun = not self._begun, True
         if line is None or not first:
             return line
-        if line.startswith(_UTF16_MARKS):
-            raise FileError("The file is UTF-16: convert it to UTF-8 first (iconv).")
-        return line.removeprefix(_UTF8_MARK)
+        if (encoding := other_encoding(line)) is not None:
+            raise FileError(f"The file is {encoding}: convert it to UTF-8 first (iconv).")
+        return without_marks(line)
 
 
 def _sizes(lines: Iterable[bytes | None]) -> list[int]:

@@ -100,11 +100,11 @@ def read(line: bytes) -> dict[str, Any]:
 
     """
     try:
-        _, _, is_array = parse_events(line, 1, mixed=True)
+        _, text, is_array = parse_events(line, 1, mixed=True)
     except ServiceError as error:
         faults = [f"{detail.field} {detail.reason}" for detail in error.errors]
         reason = "; ".join(faults) or error.detail.removeprefix("The body ").rstrip(".")
         raise BadRecord(reason) from None
     if is_array:
         raise BadRecord("is an array: a line is one event")
-    return _decode(line.strip())
+    return _decode(text)

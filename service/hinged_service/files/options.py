@@ -30,7 +30,9 @@ class FileOptions:
     label
         The column that holds the label. Tables (CSV, TSV, Parquet, Arrow) need it.
     id
-        The column that names each event. In Vowpal Wabbit text `"tag"` takes the tag.
+        The column that names each event: by text as it stands, or by whole numbers, of which
+        123 and 123.0 are the same (in CSV if `types` says that they are numbers). In Vowpal
+        Wabbit text `"tag"` takes the tag.
     weight
         The column that holds the sample weight; an empty cell is weight 1.
     types

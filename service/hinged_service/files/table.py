@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from hinged_service.files.values import (
     as_whole,
     event_id,
     map_label,
+    number_id,
 )
 
 __all__ = ["Table", "check_header", "infer"]
@@ -108,6 +110,8 @@ class Table:
         Which are label, id and weight, and what stands for a missing value.
     text
         Whether all cells are text.
+    id_limit
+        A float id must be below it: as many whole numbers the type of the column tells apart.
 
     Raises
     ------
@@ -117,13 +121,19 @@ class Table:
     """
 
     def __init__(
-        self, names: Sequence[str], kinds: Sequence[Kind], options: FileOptions, text: bool
+        self,
+        names: Sequence[str],
+        kinds: Sequence[Kind],
+        options: FileOptions,
+        text: bool,
+        id_limit: int = 2**53,
     ) -> None:
         check_header(names, options)
         self._names = names
         self._kinds = dict(zip(names, kinds, strict=True))
         self._options = options
         self._missing = frozenset(options.missing)
+        self._id_limit = id_limit
         roles = {options.label, options.id, options.weight}
         self._features = [
             _Feature(at, name, _FEATURE[kind])
@@ -219,7 +229,11 @@ class Table:
         )
 
     def _id_of(self, cell: Any) -> str:
-        return event_id("" if self._is_missing(cell) else as_text(cell))
+        if self._is_missing(cell):
+            return event_id("")
+        if isinstance(cell, (float, Decimal)) or self._kinds[str(self._options.id)] == "number":
+            return number_id(cell, self._id_limit)
+        return event_id(as_text(cell))
 
     def _plain_picker(self) -> Callable[[Sequence[str]], tuple[str, ...]] | None:
         """Return what picks the cells of a row that may be read all at once as numbers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from hinged_service.event_faults import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
@@ -22,6 +23,7 @@ __all__ = [
     "event_id",
     "map_label",
     "named",
+    "number_id",
 ]
 
 T = TypeVar("T")
@@ -124,6 +126,32 @@ def event_id(value: str) -> str:
     if not 1 <= len(value) <= MAX_NAME:
         raise BadRecord(f"must be text of 1 to {MAX_NAME} characters")
     return value
+
+
+def number_id(value: Any, limit: int = 2**53) -> str:
+    """Return the name of an event that is a number: 123, 123.0 and 123.00 are `"123"`.
+
+    Parameters
+    ----------
+    value
+        An integer or a decimal number of any size, a float, or the text of a number.
+    limit
+        A float must be below it: from there on it may stand for several whole numbers.
+
+    """
+    whole = None
+    if isinstance(value, Decimal):
+        whole = int(value) if value.is_finite() and value == int(value) else None
+    elif type(value) is int or (_is_digits(value) and len(value) <= MAX_NAME):
+        whole = int(value)
+    else:
+        number = as_number(value)
+        whole = int(number) if number.is_integer() and abs(number) < limit else None
+    if whole is None:
+        raise BadRecord(
+            f"must be text or a whole number (a float one below {limit}), not {shown(value)}"
+        )
+    return event_id(str(whole))
 
 
 def map_label(labels: Mapping[str, LabelValue], text: str) -> LabelValue:

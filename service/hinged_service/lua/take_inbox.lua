@@ -27,6 +27,13 @@ local id, nth = string.match(offset, '^(%d+%-%d+)/?(%d*)$')
 id = id or '0-0'
 local last = field_of(redis.call('XINFO', STREAM, inbox), 'last-generated-id')
 
+-- The last of a field's values, as everywhere of a name that stands twice.
+local function last_of(fields, name)
+  for i = #fields - 1, 1, -2 do
+    if fields[i] == name then return fields[i + 1] end
+  end
+end
+
 local function begin_next()
   offset = '0-0/' .. string.format('%d', (tonumber(nth) or 0) + 1)
   id = '0-0'
@@ -55,7 +62,7 @@ while #found < most and bytes < limit and id ~= LAST_ID do
   for _, entry in ipairs(some) do
     if bytes >= limit then break end
     id = entry[1]
-    local event, name = field_of(entry[2], 'event'), field_of(entry[2], 'id')
+    local event, name = last_of(entry[2], 'event'), last_of(entry[2], 'id')
     if event and #event > longest then event = #event end
     if name and #name > longest then name = string.sub(name, 1, 5000) end
     bytes = bytes + #tostring(event or '') + #(name or '') + 64

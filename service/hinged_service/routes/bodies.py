@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 from starlette.types import Message, Receive, Scope
 
 from hinged_service.codec import Position
+from hinged_service.encodings import other_encoding, without_marks
 from hinged_service.errors import (
     Detail,
     Malformed,
@@ -40,6 +41,7 @@ POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
 """What every position looks like."""
 
 _LEAST_BYTES_PER_S = 2**16
+_OPENING = frozenset({b"{", b"["})
 _UTF8 = ("", "charset=utf-8", "charset=utf8")
 
 
@@ -72,7 +74,7 @@ def _check_lines(parameters: str, scope: Scope) -> None:
 async def read_json_body(
     scope: Scope, receive: Receive, max_bytes: int, counted: bool = True
 ) -> bytes:
-    """Return the body of a JSON request.
+    """Return the body of a JSON request, without byte order marks in front.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ async def read_json_body(
     TooSlow
         It does not come in time.
     Malformed
-        If the client hung up before the end.
+        If the client hung up before the end, or the body is UTF-16 or UTF-32.
 
     """
     for name, value in scope["headers"]:
@@ -113,9 +115,9 @@ async def read_json_body(
             raise _too_large(max_bytes)
         if counted:
             held.add(len(body))
-        return body
+        return _utf8(body)
     try:
-        return await _gathered(message, receive, max_bytes, held, counted)
+        return _utf8(await _gathered(message, receive, max_bytes, held, counted))
     except TimeoutError:
         raise TooSlow("The body did not come in time; nothing of it was taken.") from None
 
@@ -147,6 +149,14 @@ async def _gathered(
             timeout.reschedule(due_s + size / _LEAST_BYTES_PER_S)
             message = await receive()
     raise Malformed("The connection closed in the middle of the body.")
+
+
+def _utf8(body: bytes) -> bytes:
+    if body[:1] in _OPENING and b"\0" not in body[:2]:
+        return body
+    if (encoding := other_encoding(body)) is not None:
+        raise Malformed(f"The body is {encoding}: send UTF-8.")
+    return without_marks(body)
 
 
 def _check_type(value: bytes) -> None:

@@ -71,7 +71,7 @@ def router(settings: Settings) -> APIRouter:
         body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
         appender = await fresh(request, model, at_least)
         fold = appender.replica.fold
-        questions, many = parse_questions(body, 1, fold.takes_mixed)
+        questions, _, many = parse_questions(body, 1, fold.takes_mixed)
         if many:
             raise Unprocessable(
                 "Explain one event at a time.", [Detail("body", "must be an object, not an array")]

@@ -205,7 +205,7 @@ class Predicting(Call):
 
     async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
         takes_mixed = appender.replica.fold.takes_mixed
-        questions, many = parse_questions(body, self._max_events, takes_mixed)
+        questions, body, many = parse_questions(body, self._max_events, takes_mixed)
         stale_s = appender.staleness_s()
         if stale_s is not None:
             await appender.freshen()

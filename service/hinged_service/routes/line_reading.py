@@ -15,9 +15,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from starlette.types import Receive
 
+from hinged_service.encodings import other_encoding, without_marks
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unavailable
 from hinged_service.events import (
     Event,
+    Json,
     MeasuredEvent,
     MixedEvent,
     MixedQuestion,
@@ -34,7 +36,6 @@ _MAX_BYTES = 2**20
 _TURNS = 4
 _REST_S = 1.0
 _SPACE = b" \t\r\n"
-_UTF8_MARK = b"\xef\xbb\xbf"
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T", Event, Question)
@@ -49,23 +50,24 @@ class Parser(Generic[T]):
     fast
         Returns the decoder of the next lines, which takes one and may raise msgspec's errors.
     slow
-        Decodes what that does not, or raises a `ServiceError` that names every fault.
+        Decodes what that does not, and returns its JSON too and whether it was an array; or
+        raises a `ServiceError` that names every fault.
 
     """
 
     fast: Callable[[], Callable[[bytes], T]]
-    slow: Callable[[bytes], tuple[list[T], bool]]
+    slow: Callable[[bytes], tuple[list[T], Json, bool]]
 
-    def explain(self, line: bytes) -> T | ServiceError:
-        """Return what the line is after all, or what is wrong with it."""
+    def explain(self, line: bytes) -> tuple[T, bytes] | ServiceError:
+        """Return what the line is after all and its JSON, or what is wrong with it."""
         try:
-            found, many = self.slow(line)
+            found, text, many = self.slow(line)
         except ServiceError as error:
             error.detail = error.detail.replace("The body", "The line")
             return error
         if many:
             return Malformed("The line is an array: send one object per line.")
-        return found[0]
+        return found[0], bytes(text)
 
 
 _decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
@@ -91,11 +93,10 @@ def event_parser(mixed: bool, few_names: Callable[[], bool]) -> Parser[Event]:
     def measured(line: bytes) -> Event:
         return _decode_measured(line) if names_fit(line) else decode(line)
 
-    def slow(line: bytes) -> tuple[list[Event], bool]:
-        events, _, many = parse_events(line, MAX_LINES, mixed)
-        return events, many
-
-    return Parser(lambda: measured if not mixed and few_names() else decode, slow)
+    return Parser(
+        lambda: measured if not mixed and few_names() else decode,
+        lambda line: parse_events(line, MAX_LINES, mixed),
+    )
 
 
 def question_parser(mixed: bool) -> Parser[Question]:
@@ -113,7 +114,7 @@ class Batch(Generic[T]):
     start, end
         How many lines of the body come before it, and up to its end, blank ones included.
     numbers, texts, items
-        Of each good line its number from 1, its JSON as sent, and what it stands for.
+        Of each good line its number from 1, its JSON as it was taken, and what it stands for.
     faults
         The bad lines by number.
     lines
@@ -199,7 +200,10 @@ class _Splitter:
         self._size = 0
         if not self._begun:
             self._begun = True
-            line = None if line is None else line.removeprefix(_UTF8_MARK)
+            if line is not None:
+                if (encoding := other_encoding(line)) is not None:
+                    raise Malformed(f"The lines are {encoding}: send UTF-8.")
+                line = without_marks(line)
         return line
 
 
@@ -345,7 +349,7 @@ class LineReader(Generic[T]):
                 if isinstance(explained, ServiceError):
                     batch.faults[number] = explained
                     continue
-                item = explained
+                item, text = explained
             batch.numbers.append(number)
             batch.texts.append(text)
             batch.items.append(item)

@@ -65,7 +65,11 @@ def file(
     model: Model,
     label: Annotated[str | None, typer.Option(help="Column of the label; tables need it.")] = None,
     id: Annotated[  # noqa: A002 - as the option is called
-        str | None, typer.Option(help="Column that names each event, so that it counts once.")
+        str | None,
+        typer.Option(
+            help="Column that names each event, so that it counts once: by text, or by whole "
+            "numbers, 123 and 123.0 alike (in CSV and TSV with --type COLUMN=number)."
+        ),
     ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of the sample weight.")] = None,
     column: Annotated[

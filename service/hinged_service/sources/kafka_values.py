@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from hinged_service.encodings import other_encoding, without_marks
+from hinged_service.files.record import BadRecord
+from hinged_service.files.values import number_id
 from hinged_service.sources.records import Fault, Raw
 
 __all__ = ["KEY", "Binary", "Shape"]
@@ -15,6 +18,7 @@ KEY = "key"
 
 _MAGIC = 0
 _HEADER_BYTES = 5
+_BEGIN_NUMBERS = frozenset(b"%c" % byte for byte in b"-0123456789")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.encode
 
@@ -59,8 +63,10 @@ class Shape:
         """
         if value[:1] == bytes([_MAGIC]):
             schema = int.from_bytes(value[1:_HEADER_BYTES], "big")
-            value = value[_HEADER_BYTES:]
-            if value.lstrip()[:1] != b"{":
+            rest = without_marks(value[_HEADER_BYTES:])
+            if rest.lstrip()[:1] == b"{":
+                value = rest
+            elif other_encoding(value) is None:  # as text it begins with a zero too
                 return Raw(place, _binary(schema))
         name = None
         if self.id == KEY:
@@ -68,7 +74,10 @@ class Shape:
             if isinstance(found, Fault):
                 return Raw(place, found)
             name = found
-        return Raw(place, value if self.label is None else self._event(value), name)
+        try:
+            return Raw(place, value if self.label is None else self._event(value), name)
+        except BadRecord as fault:
+            return Raw(place, Fault(f"field {self.id}", str(fault)))
 
     def _event(self, value: bytes) -> bytes:
         """Return a flat object as an event, number by number as written.
@@ -76,7 +85,7 @@ class Shape:
         What is no object is returned as it is: whoever reads it as an event tells what is wrong.
         """
         try:
-            fields = _decode(value)
+            fields = _decode(without_marks(value))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return value
         named = {"y": self.label, "w": self.weight, "id": None if self.id == KEY else self.id}
@@ -107,5 +116,5 @@ def _name(key: bytes | None) -> str | Fault:
 
 
 def _quoted(text: bytes) -> bytes:
-    """Return an id that is a whole number as text, digit by digit."""
-    return b'"' + text + b'"' if text.removeprefix(b"-").isdigit() else text
+    """Return an id that is a whole number as text; a `BadRecord` refuses other numbers."""
+    return _encode(number_id(text.decode())) if text[:1] in _BEGIN_NUMBERS else text

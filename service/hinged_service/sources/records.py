@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hinged_service.encodings import without_marks
 from hinged_service.errors import ServiceError
 from hinged_service.event_faults import MAX_NAME, shown
 from hinged_service.events import (
@@ -249,14 +250,14 @@ def read(
     """
     fault: Fault | None = None
     for fold in folds:
-        event = _read_for(fold, body)
-        if isinstance(event, Event):
-            return (event, body) if name is None else _named(event, body, name)
-        fault = fault or event
+        found = _read_for(fold, body)
+        if not isinstance(found, Fault):
+            return found if name is None else _named(*found, name)
+        fault = fault or found
     return fault or Fault("", "is for no model")
 
 
-def _read_for(fold: Fold, body: bytes) -> Event | Fault:
+def _read_for(fold: Fold, body: bytes) -> tuple[Event, bytes] | Fault:
     if len(body) > MAX_RECORD_BYTES:
         return Fault("", f"has {len(body)} bytes; at most {MAX_RECORD_BYTES} are taken")
     mixed = fold.takes_mixed
@@ -266,11 +267,11 @@ def _read_for(fold: Fold, body: bytes) -> Event | Fault:
         found = _read_slowly(body, mixed)
         if isinstance(found, Fault):
             return found
-        event = found
+        event, body = found
     if fold.answers.target(event.y) is None:
         return Fault("y", fold.answers.expected())
     refused = None if is_label(event) else fold.check(event)
-    return event if refused is None else Fault(*refused)
+    return (event, body) if refused is None else Fault(*refused)
 
 
 def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:
@@ -292,19 +293,20 @@ def _text(record: Mapping[str, Any]) -> bytes | Fault:
         return Fault("", f"cannot be written as JSON: {error}")
 
 
-def _read_slowly(body: bytes, mixed: bool) -> Event | Fault:
-    """Return the label of an earlier prediction, which has no features, or the fault."""
+def _read_slowly(body: bytes, mixed: bool) -> tuple[Event, bytes] | Fault:
+    """Return an event that takes more than decoding, and its JSON, or the fault."""
+    body = without_marks(body)
     if not body.strip():
         return Fault("", "is empty")
     if body.lstrip().startswith(b"["):
         return Fault("", "is an array: a record is one event")
     try:
-        events, _, _ = parse_events(body, 1, mixed)
+        events, text, _ = parse_events(body, 1, mixed)
     except ServiceError as error:
         for detail in error.errors:
             return Fault(detail.field, detail.reason)
         return Fault("", error.detail.removeprefix("The body ").rstrip("."))
-    return events[0]
+    return events[0], bytes(text)
 
 
 def _kept(body: bytes | Mapping[str, Any] | Fault) -> str:

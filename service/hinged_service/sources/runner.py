@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hinged_service import custom
+from hinged_service.encodings import other_encoding, without_marks
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.host import Host
 from hinged_service.memory import keep_freed
@@ -83,13 +84,15 @@ class Target:
         if self.create is not None and self.learner is not None:
             raise Failed("Give --create or --learner, not both.", _BAD_USAGE)
         try:
-            text = (
-                self.create.read_text("utf-8")
-                if self.create is not None
-                else json.dumps({"learner": {"type": self.learner}})
-            )
-            return ModelSpec.model_validate_json(text)
-        except (OSError, UnicodeDecodeError) as error:
+            if self.create is None:
+                return ModelSpec.model_validate_json(
+                    json.dumps({"learner": {"type": self.learner}})
+                )
+            text = self.create.read_bytes()
+            if (encoding := other_encoding(text)) is not None:
+                raise Failed(f"The spec is {encoding}: write it in UTF-8.", _BAD_USAGE)
+            return ModelSpec.model_validate_json(without_marks(text))
+        except OSError as error:
             raise Failed(f"The spec cannot be read: {error}.", _BAD_USAGE) from None
         except ValidationError as error:
             first = error.errors()[0]

@@ -33,6 +33,17 @@ def test_a_key_is_shown_once_and_known_afterwards(tmp_path: Path) -> None:
     assert [record["name"] for record in json.loads(file.read_text())] == ["web", "teacher"]
 
 
+def test_a_file_of_keys_may_begin_with_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    run("web", "--file", str(file))
+    marked = b"\xef\xbb\xbf" + file.read_bytes()
+    file.write_bytes(marked)
+    assert [key.name for key in Keys.load(file, None) or ()] == ["web"]
+    assert [key.name for key in Keys.load(None, marked.decode()) or ()] == ["web"]
+    assert run("teacher", "--file", str(file))[0] == 0
+    assert [key.name for key in Keys.load(file, None) or ()] == ["web", "teacher"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["a b"], "no name"), (["a", "--scope", "root"], "none of"), ([], "")],

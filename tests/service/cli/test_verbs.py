@@ -159,6 +159,30 @@ def test_a_spec_from_a_file_or_a_pipe(run: Run, name: str, tmp_path: Path) -> No
     one = run("create", name, "--spec", str(tmp_path / "spec.json"), "--json").json()
     assert run("create", name, "--spec", "-", "--json", stdin=spec).json() == one
     assert one["spec"]["learner"]["type"] == "arow"
+    (tmp_path / "spec.json").write_text(spec, encoding="utf-8-sig")
+    assert run("create", name, "--spec", str(tmp_path / "spec.json"), "--json").json() == one
+    (tmp_path / "spec.json").write_text(spec, encoding="utf-16")
+    refused = run("create", name, "--spec", str(tmp_path / "spec.json"))
+    assert (refused.code, "The spec is UTF-16" in refused.err) == (2, True)
+
+
+def test_events_begin_with_a_mark_or_are_refused_by_the_name_of_their_encoding(
+    run: Run, name: str, tmp_path: Path
+) -> None:
+    run("create", name, "--learner", "perceptron")
+    lines = '\ufeff{"x":{"a":1},"y":true}\n\ufeff{"x":{"a":2},"y":true}\n'
+    assert run("learn", name, "--json", stdin=lines).json()[1]["score"] == 3.0
+    event = '\ufeff{"x":{"a":"z","a":2}}'
+    assert run("predict", name, "--event", event, "--json").json()["score"] == 3.0
+    features = '\ufeff{"a":"z","a":2}'
+    assert run("predict", name, "--json", stdin=features).json()["score"] == 3.0
+    for text, reason in (("{\0}\0", "UTF-16"), ("\0\0\0{\0\0\0}", "UTF-32")):
+        refused = run("learn", name, stdin=text)
+        assert (refused.code, f"standard input is {reason}" in refused.err) == (2, True)
+    refused = run("learn", name, stdin="\ufeff")
+    assert (refused.code, "There is no event" in refused.err) == (2, True)
+    refused = run("learn", name, "--event", '{"x":{"\udcff":1},"y":true}')
+    assert (refused.code, "--event is no JSON" in refused.err) == (2, True)
 
 
 def test_a_document_through_a_pipe(run: Run, name: str) -> None:

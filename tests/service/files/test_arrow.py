@@ -493,3 +493,43 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(FileError, match=r"pip install 'hinged\[arrow\]'"):
         source_of(tmp_path / "a.parquet", b"PAR1", label="y")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_whole_number_is_one_id_in_whatever_type_it_comes(
+    arrow: Any, tmp_path: Path, write: Callable[..., Source]
+) -> None:
+    integers = [arrow.int8(), arrow.uint64(), arrow.decimal128(22, 0), arrow.string()]
+    floats = [arrow.float32(), arrow.float64(), arrow.decimal128(22, 2), arrow.decimal256(60, 9)]
+    texts = ["7", "-2", "123"]
+    for kind in (*integers, *floats):
+        cells = arrow.array([7, 2, 123]).cast(kind)
+        told = events_of(write(arrow.table({"k": cells, "y": [True] * 3}), tmp_path, id="k"))
+        assert [event["id"] for event in told] == ["7", "2", "123"], kind
+    packed = arrow.array([7.0, -2.0, 123.0]).dictionary_encode()
+    for more in ({}, {"types": {"k": "text"}}):
+        source = write(arrow.table({"k": packed, "y": [True] * 3}), tmp_path, id="k", **more)
+        assert [event["id"] for event in events_of(source)] == texts
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("float16", [2047.0, -0.0], [2048.0, 0.5, math.inf]),
+        ("float32", [2.0**24 - 1], [2.0**24, 1.5]),
+        ("float64", [2.0**53 - 1, 1 - 2.0**53], [2.0**53, 1e100, 1e300, math.nan, None, 123.5]),
+        ("decimal128(38, 2)", [Decimal(10) ** 35 + 1], [Decimal("123.50"), None]),
+    ],
+)
+def test_a_number_that_may_stand_for_several_is_no_id(
+    arrow: Any, tmp_path: Path, kind: str, good: list[Any], bad: list[Any]
+) -> None:
+    type_of = {"decimal128(38, 2)": arrow.decimal128(38, 2)}
+    made = arrow.array([*good, *bad], type_of.get(kind) or arrow.type_for_alias(kind))
+    table = arrow.table({"k": made, "y": [True] * len(made)})
+    records = list(write_parquet(table, tmp_path, id="k").records())
+    ids = [record.event and record.event["id"] for record in records]
+    assert ids == [str(int(number)) for number in good] + [None] * len(bad)
+    assert [record.number for record in records] == list(range(len(made)))
+    for record in records[len(good) :]:
+        assert str(record.error).startswith("column k must be ")

@@ -131,6 +131,21 @@ def test_weights_and_ids_are_checked(tmp_path: Path, weight: str, name: str, rea
     assert error.startswith(reason)
 
 
+@pytest.mark.parametrize("quoted", [False, True])
+def test_ids_are_text_unless_they_are_told_to_be_numbers(tmp_path: Path, quoted: bool) -> None:
+    cells = ["123", "123.0", "1.230e2", "007", "9007199254740993", "1.5"]
+    marked = [f'"{cell}"' if quoted else cell for cell in cells]
+    content = "k,a,b,y\n" + "".join(f"{cell},1,2,1\n" for cell in marked)
+    as_text = source_of(tmp_path / "t.csv", content, label="y", id="k")
+    assert [event["id"] for event in events_of(as_text)] == cells
+    numbers = source_of(tmp_path / "n.csv", content, label="y", id="k", types={"k": "number"})
+    records = list(numbers.records())
+    told = [record.event["id"] for record in records if record.event is not None]
+    assert told == ["123", "123", "123", "7", "9007199254740993"]
+    reason = "column k must be text or a whole number (a float one below 9007199254740992)"
+    assert faults_of(numbers) == [(7, f"{reason}, not '1.5'")]
+
+
 def test_missing_cells_leave_the_feature_out(tmp_path: Path) -> None:
     content = "a,b,c,y\n?,  ,NA,1\n1,x,,0\n"
     source = source_of(tmp_path / "m.csv", content, label="y", missing=("", "?", "NA"))
@@ -219,9 +234,10 @@ def test_wrong_encodings_are_named_with_their_line(tmp_path: Path) -> None:
     assert events_of(told)[1]["x"] == {"t": "café"}
 
 
-def test_utf_16_is_refused_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="UTF-16: convert it"):
-        source_of(tmp_path / "e.csv", "a,y\n1,1\n".encode("utf-16"), label="y")
+def test_utf_16_and_utf_32_are_refused_with_advice(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
+        with pytest.raises(FileError, match=f"is {encoding[:6].upper()}: convert it"):
+            source_of(tmp_path / "e.csv", "a,y\n1,1\n".encode(encoding), label="y")
     with pytest.raises(FileError, match="'utf-16' is unknown or no superset of ASCII"):
         FileOptions(encoding="utf-16")
 

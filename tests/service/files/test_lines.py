@@ -48,7 +48,8 @@ def expected(whole: bytes, fault: bool) -> list[bytes | None]:
         found.pop()
     told = [line if len(line) <= LONGEST else None for line in found]
     if told and told[0] is not None:
-        told[0] = told[0].removeprefix(MARK)
+        while told[0].lstrip(b"\r").startswith(MARK):
+            told[0] = told[0].lstrip(b"\r").removeprefix(MARK)
     return [line for line in told if line != b""]
 
 

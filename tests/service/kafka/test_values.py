@@ -92,6 +92,19 @@ def test_flat_objects_with_fields_for_label_id_and_weight(
     assert reasons(shared_server)["t/0/3"] == "id names another event already"
 
 
+def test_a_flat_number_is_the_same_id_however_it_is_written(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    numbers = ["123", "123.0", "1.23e2", '"123"', "9007199254740993", "123.5", "9007199254740993.0"]
+    broker.put("t", [b'{"a":1,"up":true,"n":%b}' % n.encode() for n in numbers])
+    brought = bring(broker, redis_url, Shape("up", "n"))
+    assert (brought.tally.learned, brought.tally.duplicates, brought.tally.dead) == (2, 3, 2)
+    assert [event["id"] for event in logged(shared_server)] == ["123", "9007199254740993"]
+    told = reasons(shared_server)
+    assert all("field n must be text or a whole" in told[f"t/0/{at}"] for at in (5, 6))
+
+
 def test_the_key_is_the_events_id(
     broker: Broker, redis_url: str, shared_server: RedisServer
 ) -> None:
@@ -114,6 +127,22 @@ def test_json_of_a_registered_schema_is_read_and_other_shapes_are_not(
     brought = bring(broker, redis_url, Shape("y"))
     assert (brought.tally.learned, brought.tally.dead) == (1, 2)
     assert "schema 7 and not JSON, but Avro or Protobuf" in reasons(shared_server)["t/0/1"]
+
+
+def test_marks_and_names_that_stand_twice_in_flat_and_in_registered_values(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    mark, flat = b"\xef\xbb\xbf", b'{"a":"z","a":1,"up":[],"up":true,"n":1,"n":2}'
+    broker.create("t")
+    broker.put("t", [mark + flat, SCHEMA + mark + flat.replace(b"2", b"3")])
+    broker.put("t", [flat.decode().encode("utf-16-be"), flat.decode().encode("utf-32-be")])
+    brought = bring(broker, redis_url, Shape("up", "n"))
+    assert (brought.tally.learned, brought.tally.dead) == (2, 2)
+    assert [event["x"] for event in logged(shared_server)] == [{"a": 1}, {"a": 1}]
+    assert [event["id"] for event in logged(shared_server)] == ["2", "3"]
+    told = reasons(shared_server)
+    assert "is UTF-16" in told["t/0/2"]
+    assert "is UTF-32" in told["t/0/3"]
 
 
 def test_a_topic_in_avro_is_refused_and_left_alone(
