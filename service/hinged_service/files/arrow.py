@@ -47,6 +47,7 @@ class ArrowTable:
     """
 
     skipped = 0
+    continued = 0
 
     def __init__(
         self,

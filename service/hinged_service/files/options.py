@@ -38,7 +38,8 @@ class FileOptions:
     delimiter
         What separates the cells: by default a comma, in TSV a tab.
     quote
-        What quotes a cell; `None` if quotation marks mean nothing.
+        What quotes a cell; `None` if quotation marks mean nothing; `"auto"`: `"` in CSV, nothing
+        in TSV (text/tab-separated-values has no quotes).
     encoding
         The encoding of CSV and TSV; one that keeps ASCII as it is.
     missing
@@ -62,7 +63,7 @@ class FileOptions:
     weight: str | None = None
     types: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
     delimiter: str | None = None
-    quote: str | None = '"'
+    quote: str | None = "auto"
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     labels: Mapping[str, LabelValue] = field(default_factory=lambda: MappingProxyType({}))
@@ -73,7 +74,8 @@ class FileOptions:
         _one_of("compression", self.compression, get_args(Compression))
         for column, kind in self.types.items():
             _one_of(f"type of column {column!r}", kind, get_args(Kind))
-        for name, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
+        quote = None if self.quote == "auto" else self.quote
+        for name, mark in (("delimiter", self.delimiter), ("quote", quote)):
             if mark is not None and not (len(mark) == 1 and mark not in "\r\n"):
                 raise FileError(f"The {name} must be one character, not {mark!r}.")
         if not self.sample_rows >= 1:

@@ -47,6 +47,11 @@ class TextFile:
         """How many unlabelled lines were passed over so far."""
         return self._format.skipped
 
+    @property
+    def continued(self) -> int:
+        """How many lines were read as the rest of a quoted cell so far."""
+        return self._format.continued
+
     def describe(self) -> str:
         """Say how the file is read."""
         return self._format.describe()

@@ -95,6 +95,13 @@ def file(
         str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
     ] = "auto",
     delimiter: Annotated[str | None, typer.Option(help="What separates the cells.")] = None,
+    quote: Annotated[
+        str,
+        typer.Option(
+            help="What quotes a cell of CSV or TSV: one character, or `none`. `auto` is a double "
+            "quote in CSV and none in TSV, where a quotation mark is text like any other."
+        ),
+    ] = "auto",
     encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
     missing: Annotated[
         list[str] | None, typer.Option(help="A cell that stands for a missing value, as `NA`.")
@@ -138,6 +145,7 @@ def file(
             id=id,
             weight=weight,
             delimiter=delimiter,
+            quote=None if quote == "none" else quote,
             encoding=encoding,
             missing=("", *(missing or ())),
             **given,

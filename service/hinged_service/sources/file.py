@@ -57,8 +57,11 @@ async def bring_files(
             await _bring(source, restart, feeder, reporter, before)
         except FileError as error:
             raise Failed(f"{error} All records before that are learned.") from None
+        finally:
+            reporter.noted["skipped"] = sum(source.skipped for source in sources)
+            reporter.noted["continued"] = sum(source.continued for source in sources)
         before += source.size_bytes or 0
-    return {"skipped": sum(source.skipped for source in sources)}
+    return {}
 
 
 async def _bring(

@@ -17,6 +17,10 @@ __all__ = ["Reporter"]
 
 _LINE_EVERY_S = 5.0
 _SHOW_EVERY_S = 0.1
+_NOTED = {
+    "skipped": "lines without a label, passed over",
+    "continued": "lines read as the rest of a quoted cell",
+}
 
 
 class Reporter:
@@ -135,7 +139,7 @@ class Reporter:
                 (tally.unseen, "taken without an outcome"),
             )
             parts += [f"{number:,} {what}" for number, what in told if number]
-            parts += [f"{number:,} {what}" for what, number in self.noted.items() if number]
+            parts += [f"{n:,} {_NOTED.get(what, what)}" for what, n in self.noted.items() if n]
             text = "; ".join(parts) + "."
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
