@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -46,6 +46,10 @@ class FileOptions:
         Cells that stand for a missing value; so do cells of white space.
     labels
         From a label as the file has it to the label to learn. Others are bad records.
+    takes
+        Tells whether the model has a label: then a label that is text in the file is the one of
+        the model that is written like this, whatever other records hold. Without it the first
+        records decide.
     sample_rows
         How many records decide the types of columns and labels, at least 1.
 
@@ -67,6 +71,7 @@ class FileOptions:
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     labels: Mapping[str, LabelValue] = field(default_factory=lambda: MappingProxyType({}))
+    takes: Callable[[LabelValue], bool] | None = None
     sample_rows: int = 1000
 
     def __post_init__(self) -> None:

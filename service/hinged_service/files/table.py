@@ -22,6 +22,7 @@ from hinged_service.files.values import (
     as_weight,
     as_whole,
     event_id,
+    label_like,
     map_label,
 )
 
@@ -127,6 +128,7 @@ class Table:
         self._id = None if options.id is None else names.index(options.id)
         self._weight = None if options.weight is None else names.index(options.weight)
         self._read_label = _LABEL[self._kinds[str(options.label)]]
+        self._takes = options.takes if text and options.label not in options.types else None
         # Labels are few: text is read once. (In other tables True, 1 and 1.0 would mix.)
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
@@ -145,6 +147,7 @@ class Table:
             mapped = ", ".join(f"{text} as {label}" for text, label in options.labels.items())
         else:
             mapped = "whole number" if label_kind == "number" else label_kind
+            mapped = mapped if self._takes is None else "as the model has it"
         said = [
             f"reading {', '.join(parts) or 'no features'}",
             f"label: {options.label} ({mapped})",
@@ -228,7 +231,8 @@ class Table:
             raise BadRecord("is empty: there is no label")
         if self._options.labels:
             return map_label(self._options.labels, as_text(cell).strip())
-        label = self._read_label(cell)
+        label = None if self._takes is None else label_like(cell, self._takes)
+        label = self._read_label(cell) if label is None else label
         if isinstance(label, str) and len(label) > MAX_NAME:
             raise BadRecord(f"must be a label of at most {MAX_NAME} characters")
         return label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from hinged_service.event_faults import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
@@ -20,6 +21,7 @@ __all__ = [
     "as_whole",
     "check_names",
     "event_id",
+    "label_like",
     "map_label",
     "named",
 ]
@@ -124,6 +126,27 @@ def event_id(value: str) -> str:
     if not 1 <= len(value) <= MAX_NAME:
         raise BadRecord(f"must be text of 1 to {MAX_NAME} characters")
     return value
+
+
+def label_like(text: str, takes: Callable[[LabelValue], bool]) -> LabelValue | None:
+    """Return the label of a model that is written like this; `None` if it has none.
+
+    Parameters
+    ----------
+    text
+        The label as text: itself a label, or true or false, or a whole number.
+    takes
+        Tells whether the model has a label.
+
+    """
+    if takes(text):
+        return text
+    for read in (as_bool, as_whole):
+        with suppress(BadRecord):
+            label = read(text)
+            if takes(label):
+                return label
+    return None
 
 
 def map_label(labels: Mapping[str, LabelValue], text: str) -> LabelValue:

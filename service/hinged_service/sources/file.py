@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,6 +45,8 @@ async def bring_files(
         The user wants an end.
 
     """
+    fold = await feeder.fold()
+    options = replace(options, takes=lambda y: fold.answers.target(y) is not None)
     try:
         sources = [open_source(path, options) for path in paths]
     except FileError as error:

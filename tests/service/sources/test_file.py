@@ -105,6 +105,104 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
     assert weights(shared_server) == learned(rows)
 
 
+LINES = {
+    "d.svm": "{y} 1:{a} 2:0.5\n",
+    "d.vw": "{y} | 1:{a} 2:0.5\n",
+    "d.csv": "{y},{a},0.5\n",
+}
+ORDERS: dict[str, list[bool]] = {
+    "true first": [True] * 1_100 + [False] * 1_100,
+    "false first": [False] * 1_100 + [True] * 1_100,
+    "in turn": [True, False] * 1_100,
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("d.svm", ("-1", "1")),
+        ("d.svm", ("-1", "+1")),
+        ("d.svm", ("0", "1")),
+        ("d.vw", ("-1", "1")),
+        ("d.vw", ("0", "1")),
+        ("d.csv", ("0", "1")),
+        ("d.csv", ("false", "TRUE")),
+        ("d.csv", ("0", "true")),
+    ],
+)
+def test_labels_do_not_depend_on_their_order(
+    redis_url: str,
+    shared_server: RedisServer,
+    tmp_path: Path,
+    name: str,
+    written: tuple[str, str],
+    order: str,
+) -> None:
+    rows: list[Event] = [
+        {"x": {"1": -1.0 if y else 1.0 + number % 3, "2": 0.5}, "y": y}
+        for number, y in enumerate(ORDERS[order])
+    ]
+    lines = [LINES[name].format(y=written[row["y"]], a=row["x"]["1"]) for row in rows]
+    path = tmp_path / name
+    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
+    words = ("--label", "y") if name == "d.csv" else ()
+    code, summary, told = Ingest(
+        *("file", str(path), *words, "--model", "m", "--learner", "perceptron"),
+        redis_url=redis_url,
+    ).end()
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+    assert weights(shared_server) == learned(rows)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "written"),
+    [
+        ({"learner": {"type": "perceptron"}, "labels": [1, 2]}, "d.svm", ("1", "2")),
+        ({"learner": {"type": "perceptron"}, "labels": [-1, 1]}, "d.vw", ("-1", "+1")),
+        ({"learner": {"type": "perceptron"}, "labels": ["0", "1"]}, "d.svm", ("0", "1")),
+        ({"learner": {"type": "perceptron"}, "labels": ["no", "true"]}, "d.csv", ("no", "true")),
+        ({"learner": {"type": "perceptron"}, "labels": [7, 8]}, "d.csv", ("7", "8.0")),
+        ({"learner": {"type": "multiclass_perceptron"}}, "d.vw", ("1", "2")),
+        ({"learner": {"type": "multiclass_perceptron"}}, "d.csv", ("1", "b")),
+    ],
+)
+def test_labels_are_those_of_the_model(
+    redis_url: str,
+    tmp_path: Path,
+    spec: dict[str, Any],
+    name: str,
+    written: tuple[str, str],
+) -> None:
+    path, create = tmp_path / name, tmp_path / "spec.json"
+    lines = [LINES[name].format(y=written[y], a=int(y)) for y in ORDERS["true first"]]
+    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
+    create.write_text(json.dumps(spec))
+    words = ("--label", "y") if name == "d.csv" else ()
+    code, summary, told = Ingest(
+        *("file", str(path), *words, "--model", "m", "--create", str(create)),
+        redis_url=redis_url,
+    ).end()
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_label_that_the_model_does_not_have_is_bad_in_any_order(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path, order: str
+) -> None:
+    path = tmp_path / "d.svm"
+    path.write_text("".join(f"{1 if y else 2} 1:1\n" for y in ORDERS[order]))
+    words = ("file", str(path), "--model", "m", "--learner", "perceptron")
+    _, summary, _ = Ingest(*words, redis_url=redis_url).end()
+    assert (summary["learned"], summary["dead"]) == (1_100, 1_100)
+    assert {letter["reason"].partition(": ")[2] for letter in letters(shared_server)} == {
+        "label must be -1 or 0 as false, 1 as true, not '2': say with --map what it means"
+    }
+    mapped = ("--restart", "--map", "1=false", "--map", "2=true")
+    _, summary, _ = Ingest(*words, *mapped, redis_url=redis_url).end()
+    assert (summary["learned"], summary["dead"]) == (2_200, 0)
+
+
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
     redis_url: str, shared_server: RedisServer, tmp_path: Path
 ) -> None:
