@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -76,6 +76,15 @@ class ArrowTable:
     def describe(self) -> str:
         """Say what each column is read as."""
         return self._table.describe()
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where the schema says that all is null."""
+        empty = {column.name for column in self._source.schema if str(column.type) == "null"}
+        kinds = self._table.kinds
+        return {name: None if name in empty else kind for name, kind in kinds.items()}
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Do nothing: the schema says all."""
 
     def close(self) -> None:
         """Close what was opened here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -65,10 +65,25 @@ class Delimited:
         check_header(names, options)
         sample = [row for row, fault, _ in rows if fault is None and len(row) == len(names)]
         self._empty: list[str] = []
-        kinds = [self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)]
-        self._table = Table(names, kinds, options, text=True)
-        self._plain = self._table.plain_rows(delimiter, options.quote)
+        self._kinds: dict[str, Kind] = {
+            name: self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)
+        }
         self._sampled = len(sample)
+        self._use_kinds()
+
+    def _use_kinds(self) -> None:
+        names, kinds = list(self._kinds), list(self._kinds.values())
+        self._table = Table(names, kinds, self._options, text=True)
+        self._plain = self._table.plain_rows(self._delimiter, self._options.quote)
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return {name: None if name in self._empty else kind for name, kind in self._kinds.items()}
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        self._kinds |= {name: kinds[name] for name in self._empty if name in kinds}
+        self._use_kinds()
 
     def describe(self) -> str:
         """Say what each column is read as, and what decided it."""

@@ -35,6 +35,8 @@ class FileOptions:
         The column that holds the sample weight; an empty cell is weight 1.
     types
         Types of columns that are not to be inferred. `"ignore"` leaves a column out.
+    elsewhere
+        Whether such a column may be missing here, as another file has it.
     delimiter
         What separates the cells: by default a comma, in TSV a tab.
     quote
@@ -66,6 +68,7 @@ class FileOptions:
     id: str | None = None
     weight: str | None = None
     types: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
+    elsewhere: bool = False
     delimiter: str | None = None
     quote: str | None = "auto"
     encoding: str = "utf-8"

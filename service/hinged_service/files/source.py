@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from hinged_service.files.arrow import ArrowTable
-from hinged_service.files.options import FileOptions
+from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.record import Block, FileError, Record, blocks_of
 from hinged_service.files.streams import ByteStream, open_bytes
 from hinged_service.files.suffixes import QUOTES, settle
@@ -77,6 +77,14 @@ class Source:
         """Say how the file is read: which columns, as what, which is the label."""
         once = "" if self.resumable else "; it can be read once only, so not resumed"
         return self._reading.describe() + once
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return self._reading.guesses()
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        self._reading.settle(kinds)
 
     def identity(self) -> str:
         """Return a name of the content, the same wherever and whenever it is read.

@@ -50,7 +50,8 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
     listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
     if options.label is None:
         raise FileError(f"Which column is the label? Say it with --label; there are: {listed}.")
-    asked = [options.label, options.id, options.weight, *options.types]
+    types = () if options.elsewhere else options.types
+    asked = [options.label, options.id, options.weight, *types]
     unknown = [shown(name) for name in asked if name is not None and name not in names]
     if unknown:
         raise FileError(f"There is no column {', '.join(unknown)}; there are: {listed}.")
@@ -101,6 +102,11 @@ class Table:
     text
         Whether all cells are text.
 
+    Attributes
+    ----------
+    kinds
+        The type of each column by its name.
+
     Raises
     ------
     FileError
@@ -113,13 +119,13 @@ class Table:
     ) -> None:
         check_header(names, options)
         self._names = names
-        self._kinds = dict(zip(names, kinds, strict=True))
+        self.kinds = dict(zip(names, kinds, strict=True))
         self._options = options
         self._missing = frozenset(options.missing)
         roles = {options.label, options.id, options.weight}
         self._features = [
             _Feature(at, name, _FEATURE[kind])
-            for at, (name, kind) in enumerate(self._kinds.items())
+            for at, (name, kind) in enumerate(self.kinds.items())
             if name not in roles and kind != "ignore"
         ]
         self._pick = self._plain_picker() if text else None
@@ -127,14 +133,14 @@ class Table:
         self._label = names.index(str(options.label))
         self._id = None if options.id is None else names.index(options.id)
         self._weight = None if options.weight is None else names.index(options.weight)
-        self._read_label = _LABEL[self._kinds[str(options.label)]]
+        self._read_label = _LABEL[self.kinds[str(options.label)]]
         self._takes = options.takes if text and options.label not in options.types else None
         # Labels are few: text is read once. (In other tables True, 1 and 1.0 would mix.)
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
     def describe(self) -> str:
         """Say what each column is read as."""
-        options, kinds = self._options, self._kinds
+        options, kinds = self._options, self.kinds
         parts = []
         for kind in ("number", "bool", "text"):
             names = [f.name for f in self._features if kinds[f.name] == kind]

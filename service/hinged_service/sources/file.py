@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hinged_service.events import Event
-from hinged_service.files import FileError, FileOptions, Source, open_source
+from hinged_service.files import FileError, FileOptions, Source, open_sources
 from hinged_service.files.ndjson import read
 from hinged_service.files.record import BadRecord, Block
 from hinged_service.sources.feeder import Feeder, Gathered, meanwhile
@@ -48,7 +48,7 @@ async def bring_files(
     fold = await feeder.fold()
     options = replace(options, takes=lambda y: fold.answers.target(y) is not None)
     try:
-        sources = [open_source(path, options) for path in paths]
+        sources = open_sources(paths, options)
     except FileError as error:
         raise Failed(str(error)) from None
     sizes = [source.size_bytes for source in sources]

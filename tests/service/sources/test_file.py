@@ -203,6 +203,33 @@ def test_a_label_that_the_model_does_not_have_is_bad_in_any_order(
     assert (summary["learned"], summary["dead"]) == (2_200, 0)
 
 
+def test_a_column_is_of_one_type_in_all_files_of_a_command(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("zip,y\n10,true\n11,false\n12,true\n")
+    second.write_text("zip,y\n10,false\n12A,true\n11,false\n")
+    create = tmp_path / "spec.json"
+    create.write_text(
+        json.dumps({"learner": {"type": "perceptron"}, "pipeline": [{"type": "OneHotEncoder"}]})
+    )
+    words = ("--model", "m", "--label", "y", "--create", str(create))
+    both = ("file", str(first), str(second), *words)
+    code, summary, told = Ingest(*both, redis_url=redis_url).end()
+    assert (code, summary["records"]) == (1, 0)
+    assert "--type zip=text" in told
+    typed = ("--type", "zip=text")
+    assert Ingest("file", str(first), *words, *typed, redis_url=redis_url).end()[0] == 0
+    code, summary, told = Ingest(*both, redis_url=redis_url).end()  # the first file is done
+    assert (code, summary["records"]) == (1, 0)
+    code, summary, told = Ingest(*both, *typed, redis_url=redis_url).end()
+    assert (code, summary["records"], summary["dead"]) == (0, 3, 0), told
+    with shared_server.client() as client:
+        log: Any = client.xrange("hinged:{m}:log")
+    found = [event for _, fields in log for event in json.loads(fields.get("events", "[]"))]
+    assert [event["x"]["zip"] for event in found] == ["10", "11", "12", "10", "12A", "11"]
+
+
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
     redis_url: str, shared_server: RedisServer, tmp_path: Path
 ) -> None:
