@@ -83,6 +83,9 @@ class ArrowTable:
         kinds = self._table.kinds
         return {name: None if name in empty else kind for name, kind in kinds.items()}
 
+    def look(self) -> None:
+        """Do nothing: the schema was read, so it is such a file."""
+
     def settle(self, kinds: Mapping[str, Kind]) -> None:
         """Do nothing: the schema says all."""
 

@@ -78,6 +78,21 @@ class Source:
         once = "" if self.resumable else "; it can be read once only, so not resumed"
         return self._reading.describe() + once
 
+    def look(self) -> None:
+        """Look at the beginning, where no format has done so yet.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read at all.
+
+        """
+        if not self.resumable:
+            self._reading.look()
+            return
+        with closing(self._begin()) as reading:
+            reading.look()
+
     def guesses(self) -> dict[str, Kind | None]:
         """Return what each column is read as; `None` where its first cells are all missing."""
         return self._reading.guesses()

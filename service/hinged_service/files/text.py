@@ -65,6 +65,10 @@ class TextFile:
         if isinstance(self._format, Delimited):
             self._format.settle(kinds)
 
+    def look(self) -> None:
+        """Look at the first line, which stays to be read."""
+        self._lines.peek(1)
+
     def records(self, start: int) -> Iterator[Record]:
         """Iterate over the records from number `start`."""
         return self._format.records(self._lines, start)

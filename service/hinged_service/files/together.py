@@ -30,12 +30,21 @@ def open_sources(paths: Sequence[str], options: FileOptions) -> list[Source]:
     Raises
     ------
     FileError
-        As of `open_source`; or if files differ in the type of a column.
+        As of `open_source`; or if a file cannot be read at all, or files differ in the type of
+        a column.
 
     """
-    if len(paths) == 1:
-        return [open_source(paths[0], options)]
-    sources = [open_source(path, replace(options, elsewhere=True)) for path in paths]
+    several = len(paths) > 1
+    sources = [open_source(path, replace(options, elsewhere=several)) for path in paths]
+    for source in sources:
+        source.look()
+    if several:
+        _agree(sources, options)
+    return sources
+
+
+def _agree(sources: Sequence[Source], options: FileOptions) -> None:
+    """Settle the types of columns, or refuse files that differ."""
     found = [(source, source.guesses()) for source in sources]
     columns = {name for _, guesses in found for name in guesses}
     unknown = [repr(name) for name in options.types if name not in columns]
@@ -55,7 +64,6 @@ def open_sources(paths: Sequence[str], options: FileOptions) -> list[Source]:
         raise FileError(_explain(faults))
     for source in sources:
         source.settle({name: kind for name, (kind, _) in kinds.items()})
-    return sources
 
 
 def _explain(faults: dict[str, str]) -> str:

@@ -118,3 +118,14 @@ def test_standard_input_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text("zip,a,y\n10,p,1\n")
     _, standard = opened("a,y\n,1\n7,1\n", sample_rows=1)
     assert [event["x"] for event in events_of(standard)] == [{}, {"a": "7"}]
+
+
+def test_what_is_no_such_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a.ndjson", tmp_path / "b.ndjson.gz"
+    good.write_text('{"x": {}, "y": true}\n')
+    bad.write_text('{"x": {}, "y": true}\n')
+    for paths in ([bad], [good, bad]):
+        with pytest.raises(FileError, match=r"b\.ndjson\.gz cannot be read further"):
+            open_sources([str(path) for path in paths], FileOptions())
+    (source,) = open_sources([str(good)], FileOptions())
+    assert events_of(source) == [{"x": {}, "y": True}]
