@@ -31,7 +31,7 @@ from hinged_service.http_protocol import BoundedProtocol
 from hinged_service.observing.logs import log_config
 from hinged_service.observing.together import shared_directory
 from hinged_service.settings import Settings
-from hinged_service.sources.commands import ingest
+from hinged_service.sources.commands import ABOUT_CODES, ingest
 from hinged_service.sources.kafka_command import kafka
 from hinged_service.store.address import parse
 
@@ -242,7 +242,7 @@ def demo(
 
 
 mount(cli)
-ingest.command("kafka")(kafka)
+ingest.command("kafka", epilog=ABOUT_CODES)(kafka)
 cli.add_typer(ingest, name="ingest")
 
 

@@ -286,6 +286,10 @@ class Committer(Follower):
         """Return where a source stands, empty if nothing of it was ever taken."""
         return await logs.offset(self._connection, self.keys.on, source)
 
+    async def letters(self, source: str) -> int:
+        """Return how many dead letters of a source are kept."""
+        return await logs.letters(self._connection, self.keys.on, source)
+
     async def sources(self) -> int:
         """Return how many sources the stream keeps the offset of."""
         return await logs.sources(self._connection, self.keys.on)

@@ -3,5 +3,6 @@
 from hinged_service.files.options import FileOptions
 from hinged_service.files.record import FileError, Record
 from hinged_service.files.source import Source, open_source
+from hinged_service.files.together import open_sources
 
-__all__ = ["FileError", "FileOptions", "Record", "Source", "open_source"]
+__all__ = ["FileError", "FileOptions", "Record", "Source", "open_source", "open_sources"]

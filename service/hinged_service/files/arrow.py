@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -55,6 +55,7 @@ class ArrowTable:
     """
 
     skipped = 0
+    continued = 0
 
     def __init__(
         self,
@@ -93,6 +94,18 @@ class ArrowTable:
             return self._table.describe()
         told = "the index of a pandas table, no feature unless it is given a type"
         return f"{self._table.describe()}; {told}: {', '.join(self._index)}"
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where the schema says that all is null."""
+        empty = {column.name for column in self._source.schema if str(column.type) == "null"}
+        kinds = self._table.kinds
+        return {name: None if name in empty else kind for name, kind in kinds.items()}
+
+    def look(self) -> None:
+        """Do nothing: the schema was read, so it is such a file."""
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Do nothing: the schema says all."""
 
     def close(self) -> None:
         """Close what was opened here."""

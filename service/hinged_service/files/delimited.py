@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -39,6 +39,11 @@ class Delimited:
     delimiter
         What separates the cells.
 
+    Attributes
+    ----------
+    continued
+        How many lines were read as the rest of a quoted cell that began on an earlier one.
+
     Raises
     ------
     FileError
@@ -47,8 +52,11 @@ class Delimited:
     """
 
     skipped = 0
+    continued = 0
 
     def __init__(self, lines: Lines, options: FileOptions, delimiter: str) -> None:
+        if delimiter == options.quote:
+            raise FileError("Delimiter and quote must be different characters.")
         self._options = options
         self._delimiter = delimiter
         sampled = lines.peek(options.sample_rows + 1)
@@ -57,10 +65,25 @@ class Delimited:
         check_header(names, options)
         sample = [row for row, fault, _ in rows if fault is None and len(row) == len(names)]
         self._empty: list[str] = []
-        kinds = [self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)]
-        self._table = Table(names, kinds, options, text=True)
-        self._plain = self._table.plain_rows(delimiter, options.quote)
+        self._kinds: dict[str, Kind] = {
+            name: self._kind(name, [row[at] for row in sample]) for at, name in enumerate(names)
+        }
         self._sampled = len(sample)
+        self._use_kinds()
+
+    def _use_kinds(self) -> None:
+        names, kinds = list(self._kinds), list(self._kinds.values())
+        self._table = Table(names, kinds, self._options, text=True)
+        self._plain = self._table.plain_rows(self._delimiter, self._options.quote)
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return {name: None if name in self._empty else kind for name, kind in self._kinds.items()}
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        self._kinds |= {name: kinds[name] for name in self._empty if name in kinds}
+        self._use_kinds()
 
     def describe(self) -> str:
         """Say what each column is read as, and what decided it."""
@@ -79,6 +102,7 @@ class Delimited:
         rows = self._rows(text)
         _header(rows)
         held = Columns(sum(1 for _ in islice(rows, start)))
+        self.continued = 0
         some, began = 1, 0
         try:
             while True:
@@ -90,7 +114,8 @@ class Delimited:
                     some = 1
                 elif (found := next(rows, None)) is not None:
                     row, fault, line = found
-                    read = (None, fault) if fault is not None else self._event(row)
+                    last = text.number if text.number > line else None
+                    read = (None, fault) if fault is not None else self._event(row, last)
                     held.add(line, *read)
                 else:
                     break
@@ -118,12 +143,13 @@ class Delimited:
             text.pass_over(whole)
         return found
 
-    def _event(self, row: list[str]) -> tuple[dict[str, Any] | None, str | None]:
-        """Return a row as an event, or why it is none."""
+    def _event(self, row: list[str], last: int | None) -> tuple[dict[str, Any] | None, str | None]:
+        """Return a row as an event, or why it is none; `last` is where it ends if further down."""
         try:
             return self._table.event(row), None
         except BadRecord as error:
-            return None, str(error)
+            further = "" if last is None else f"; its quoted cells go on until line {last}"
+            return None, f"{error}{further}"
 
     def _kind(self, name: str, cells: list[str]) -> Kind:
         options = self._options
@@ -159,17 +185,20 @@ class Delimited:
         while True:
             text.begin()
             first = text.number + 1
+            row: list[str] = []
             try:
                 row = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield [], _explain(error, text.number), first
+                text.fault = _explain(error, text.number)
             except _TooLong:
-                yield [], text.fault, first
-            else:
-                if row or text.fault is not None:
-                    yield row, text.fault, first
+                pass  # the fault says so
+            self.continued += text.number - first
+            if text.fault is not None:
+                yield row, text.fault, first
+            elif row:
+                yield row, None, first
 
 
 class _TooLong(Exception):

@@ -19,10 +19,13 @@ class Linewise(ABC):
     ----------
     skipped
         How many lines were passed over because they are no record, blank ones aside.
+    continued
+        How many lines were not the first of their record: none.
 
     """
 
     skipped = 0
+    continued = 0
 
     @abstractmethod
     def describe(self) -> str:

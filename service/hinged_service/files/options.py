@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -37,16 +37,23 @@ class FileOptions:
         The column that holds the sample weight; an empty cell is weight 1.
     types
         Types of columns that are not to be inferred. `"ignore"` leaves a column out.
+    elsewhere
+        Whether such a column may be missing here, as another file has it.
     delimiter
         What separates the cells: by default a comma, in TSV a tab.
     quote
-        What quotes a cell; `None` if quotation marks mean nothing.
+        What quotes a cell; `None` if quotation marks mean nothing; `"auto"`: `"` in CSV, nothing
+        in TSV (text/tab-separated-values has no quotes).
     encoding
         The encoding of CSV and TSV; one that keeps ASCII as it is.
     missing
         Cells that stand for a missing value; so do cells of white space.
     labels
         From a label as the file has it to the label to learn. Others are bad records.
+    takes
+        Tells whether the model has a label: then a label that is text in the file is the one of
+        the model that is written like this, whatever other records hold. Without it the first
+        records decide.
     sample_rows
         How many records decide the types of columns and labels, at least 1.
 
@@ -63,11 +70,13 @@ class FileOptions:
     id: str | None = None
     weight: str | None = None
     types: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
+    elsewhere: bool = False
     delimiter: str | None = None
-    quote: str | None = '"'
+    quote: str | None = "auto"
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     labels: Mapping[str, LabelValue] = field(default_factory=lambda: MappingProxyType({}))
+    takes: Callable[[LabelValue], bool] | None = None
     sample_rows: int = 1000
 
     def __post_init__(self) -> None:
@@ -75,7 +84,8 @@ class FileOptions:
         _one_of("compression", self.compression, get_args(Compression))
         for column, kind in self.types.items():
             _one_of(f"type of column {column!r}", kind, get_args(Kind))
-        for name, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
+        quote = None if self.quote == "auto" else self.quote
+        for name, mark in (("delimiter", self.delimiter), ("quote", quote)):
             if mark is not None and not (len(mark) == 1 and mark not in "\r\n"):
                 raise FileError(f"The {name} must be one character, not {mark!r}.")
         if not self.sample_rows >= 1:

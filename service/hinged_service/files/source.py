@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from hinged_service.files.arrow import ArrowTable
-from hinged_service.files.options import FileOptions
+from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.record import Block, FileError, Record, blocks_of
 from hinged_service.files.streams import ByteStream, open_bytes
-from hinged_service.files.suffixes import settle
+from hinged_service.files.suffixes import QUOTES, settle
 from hinged_service.files.text import TextFile
 
 __all__ = ["Source", "open_source"]
@@ -68,19 +68,47 @@ class Source:
         """How many unlabelled lines the last iteration passed over so far."""
         return self._reading.skipped
 
+    @property
+    def continued(self) -> int:
+        """How many lines the last iteration read as the rest of a quoted cell so far."""
+        return self._reading.continued
+
     def describe(self) -> str:
         """Say how the file is read: which columns, as what, which is the label."""
         once = "" if self.resumable else "; it can be read once only, so not resumed"
         return self._reading.describe() + once
 
+    def look(self) -> None:
+        """Look at the beginning, where no format has done so yet.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read at all.
+
+        """
+        if not self.resumable:
+            self._reading.look()
+            return
+        with closing(self._begin()) as reading:
+            reading.look()
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return self._reading.guesses()
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        self._reading.settle(kinds)
+
     def identity(self) -> str:
         """Return a name of the content, the same wherever and whenever it is read.
 
-        It is the SHA-256 of all bytes, with the format, as the number of a record depends on
-        both. Nothing less would do: a file changed in its middle would be taken for the old
-        one, and resumed in the wrong place. It costs about a second per 1.5 GB, hardly a
-        hundredth of learning it. So a file that has grown is another source, and a copy of
-        a file is the same one.
+        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a
+        record depends on them. Nothing less would do: a file changed in its middle would be
+        taken for the old one, and resumed in the wrong place. It costs about a second per
+        1.5 GB, hardly a hundredth of learning it. So a file that has grown is another source,
+        and a copy of a file is the same one.
 
         Raises
         ------
@@ -94,8 +122,10 @@ class Source:
             self._check_unchanged()
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         self._check_unchanged()
-        delimiter = self._options.delimiter
+        delimiter, quote = self._options.delimiter, self._options.quote
         cut = self._options.format + (f"-{ord(delimiter):x}" if delimiter is not None else "")
+        if quote != QUOTES.get(self._options.format):
+            cut += "-unquoted" if quote is None else f"-quote-{ord(quote):x}"
         return f"{cut}:{digest}"
 
     def records(self, start: int = 0) -> Iterator[Record]:

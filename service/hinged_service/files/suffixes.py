@@ -8,7 +8,10 @@ from pathlib import PurePath
 from hinged_service.files.options import Compression, FileOptions, Format
 from hinged_service.files.record import FileError
 
-__all__ = ["settle"]
+__all__ = ["QUOTES", "settle"]
+
+QUOTES: dict[str, str | None] = {"csv": '"', "tsv": None}
+"""What quotes a cell, unless the user says something else."""
 
 _COMPRESSIONS: dict[str, Compression] = {
     ".gz": "gz",
@@ -57,9 +60,9 @@ def settle(name: str, options: FileOptions) -> FileOptions:
         known = ", ".join(_FORMATS)
         what = "Standard input" if name == "-" else f"{name}, by its suffix,"
         raise FileError(f"{what} has no known format ({known}): say which with --format.")
-    settled = replace(options, format=kind, compression=compression)
-    _check(settled)
-    return settled
+    _check(replace(options, format=kind, compression=compression))
+    quote = QUOTES.get(kind) if options.quote == "auto" else options.quote
+    return replace(options, format=kind, compression=compression, quote=quote)
 
 
 def _check(options: FileOptions) -> None:
@@ -68,6 +71,8 @@ def _check(options: FileOptions) -> None:
         raise FileError("Parquet is compressed inside: a compressed file of it cannot be read.")
     if kind not in ("csv", "tsv") and options.delimiter is not None:
         raise FileError(f"A delimiter is for CSV and TSV, not for {kind}.")
+    if kind not in QUOTES and options.quote != "auto":
+        raise FileError(f"A quote is for CSV and TSV, not for {kind}.")
     if kind in ("csv", "tsv", "parquet", "arrow"):
         return
     if kind == "vw" and options.id not in (None, "tag"):

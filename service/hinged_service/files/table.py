@@ -24,6 +24,7 @@ from hinged_service.files.values import (
     as_weight,
     as_whole,
     event_id,
+    label_like,
     map_label,
     number_id,
 )
@@ -55,7 +56,8 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
     listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
     if options.label is None:
         raise FileError(f"Which column is the label? Say it with --label; there are: {listed}.")
-    asked = [options.label, options.id, options.weight, *options.types]
+    types = () if options.elsewhere else options.types
+    asked = [options.label, options.id, options.weight, *types]
     unknown = [shown(name) for name in asked if name is not None and name not in names]
     if unknown:
         raise FileError(f"There is no column {', '.join(unknown)}; there are: {listed}.")
@@ -113,6 +115,11 @@ class Table:
     id_limit
         A float id must be below it: as many whole numbers the type of the column tells apart.
 
+    Attributes
+    ----------
+    kinds
+        The type of each column by its name.
+
     Raises
     ------
     FileError
@@ -130,14 +137,14 @@ class Table:
     ) -> None:
         check_header(names, options)
         self._names = names
-        self._kinds = dict(zip(names, kinds, strict=True))
+        self.kinds = dict(zip(names, kinds, strict=True))
         self._options = options
         self._missing = frozenset(options.missing)
         self._id_limit = id_limit
         roles = {options.label, options.id, options.weight}
         self._features = [
             _Feature(at, name, _FEATURE[kind])
-            for at, (name, kind) in enumerate(self._kinds.items())
+            for at, (name, kind) in enumerate(self.kinds.items())
             if name not in roles and kind != "ignore"
         ]
         self._pick = self._plain_picker() if text else None
@@ -145,13 +152,14 @@ class Table:
         self._label = names.index(str(options.label))
         self._id = None if options.id is None else names.index(options.id)
         self._weight = None if options.weight is None else names.index(options.weight)
-        self._read_label = _LABEL[self._kinds[str(options.label)]]
+        self._read_label = _LABEL[self.kinds[str(options.label)]]
+        self._takes = options.takes if text and options.label not in options.types else None
         # Labels are few: text is read once. (In other tables True, 1 and 1.0 would mix.)
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
     def describe(self) -> str:
         """Say what each column is read as."""
-        options, kinds = self._options, self._kinds
+        options, kinds = self._options, self.kinds
         parts = []
         for kind in ("number", "bool", "text"):
             names = [f.name for f in self._features if kinds[f.name] == kind]
@@ -164,6 +172,7 @@ class Table:
             mapped = ", ".join(f"{text} as {label}" for text, label in options.labels.items())
         else:
             mapped = "whole number" if label_kind == "number" else label_kind
+            mapped = mapped if self._takes is None else "as the model has it"
         said = [
             f"reading {', '.join(parts) or 'no features'}",
             f"label: {options.label} ({mapped})",
@@ -231,7 +240,7 @@ class Table:
     def _id_of(self, cell: Any) -> str:
         if self._is_missing(cell):
             return event_id("")
-        if isinstance(cell, (float, Decimal)) or self._kinds[str(self._options.id)] == "number":
+        if isinstance(cell, (float, Decimal)) or self.kinds[str(self._options.id)] == "number":
             return number_id(cell, self._id_limit)
         return event_id(as_text(cell))
 
@@ -251,7 +260,8 @@ class Table:
             raise BadRecord("is empty: there is no label")
         if self._options.labels:
             return map_label(self._options.labels, as_text(cell).strip())
-        label = self._read_label(cell)
+        label = None if self._takes is None else label_like(cell, self._takes)
+        label = self._read_label(cell) if label is None else label
         if isinstance(label, str) and len(label) > MAX_NAME:
             raise BadRecord(f"must be a label of at most {MAX_NAME} characters")
         return label

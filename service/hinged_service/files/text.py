@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hinged_service.files.delimited import Delimited
 from hinged_service.files.libsvm import LibSvm
 from hinged_service.files.lines import Lines
 from hinged_service.files.linewise import Linewise
 from hinged_service.files.ndjson import Ndjson
-from hinged_service.files.options import FileOptions
+from hinged_service.files.options import FileOptions, Kind
 from hinged_service.files.record import Block, Record
 from hinged_service.files.streams import ByteStream
 from hinged_service.files.vw import VowpalWabbit
@@ -47,9 +47,27 @@ class TextFile:
         """How many unlabelled lines were passed over so far."""
         return self._format.skipped
 
+    @property
+    def continued(self) -> int:
+        """How many lines were read as the rest of a quoted cell so far."""
+        return self._format.continued
+
     def describe(self) -> str:
         """Say how the file is read."""
         return self._format.describe()
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return self._format.guesses() if isinstance(self._format, Delimited) else {}
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        if isinstance(self._format, Delimited):
+            self._format.settle(kinds)
+
+    def look(self) -> None:
+        """Look at the first line, which stays to be read."""
+        self._lines.peek(1)
 
     def records(self, start: int) -> Iterator[Record]:
         """Iterate over the records from number `start`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ __all__ = [
     "as_whole",
     "check_names",
     "event_id",
+    "label_like",
     "map_label",
     "named",
     "number_id",
@@ -152,6 +154,27 @@ def number_id(value: Any, limit: int = 2**53) -> str:
             f"must be text or a whole number (a float one below {limit}), not {shown(value)}"
         )
     return event_id(str(whole))
+
+
+def label_like(text: str, takes: Callable[[LabelValue], bool]) -> LabelValue | None:
+    """Return the label of a model that is written like this; `None` if it has none.
+
+    Parameters
+    ----------
+    text
+        The label as text: itself a label, or true or false, or a whole number.
+    takes
+        Tells whether the model has a label.
+
+    """
+    if takes(text):
+        return text
+    for read in (as_bool, as_whole):
+        with suppress(BadRecord):
+            label = read(text)
+            if takes(label):
+                return label
+    return None
 
 
 def map_label(labels: Mapping[str, LabelValue], text: str) -> LabelValue:

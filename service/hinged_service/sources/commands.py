@@ -12,7 +12,13 @@ import typer
 if TYPE_CHECKING:
     from hinged_service.sources.runner import Target
 
-__all__ = ["ingest"]
+__all__ = ["ABOUT_CODES", "ingest", "target_of"]
+
+ABOUT_CODES = (
+    "Exit codes: 0 every record was taken, or as many were bad as `--max-bad` allows, or a reader "
+    "without `--drain` was stopped; 1 failed, or more were bad; 2 wrong usage; 130 and 143 stopped "
+    "by a signal before the end."
+)
 
 ingest = typer.Typer(
     no_args_is_help=True,
@@ -21,7 +27,9 @@ ingest = typer.Typer(
     "An ingest is a worker of its own: it needs no running `hinged serve`, and disturbs none. "
     "How far it came is kept with the model, in the same step as the events: stop it, kill it, "
     "start it again, and it goes on where it was. Records that are no events do not stop it; "
-    "they go to the stream `hinged:{S}:dead` with their place and the reason.",
+    "they go to the stream `hinged:{S}:dead` with their place and the reason, and the exit code "
+    "is 1 unless `--max-bad` allows them.",
+    epilog=ABOUT_CODES,
 )
 
 Model = Annotated[str, typer.Option(help="Name or alias of the model.")]
@@ -48,6 +56,15 @@ Learner = Annotated[
     str | None,
     typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
 ]
+MaxBad = Annotated[
+    str,
+    typer.Option(
+        "--max-bad",
+        metavar="N or N%",
+        help="Bad records to allow, as a number or a share of all. Good ones are learned in any "
+        "case; if more are bad the exit code is 1.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -59,7 +76,7 @@ class Begin(StrEnum):
     now = "now"
 
 
-@ingest.command("file")
+@ingest.command("file", epilog=ABOUT_CODES)
 def file(
     paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
     model: Model,
@@ -99,6 +116,13 @@ def file(
         str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
     ] = "auto",
     delimiter: Annotated[str | None, typer.Option(help="What separates the cells.")] = None,
+    quote: Annotated[
+        str,
+        typer.Option(
+            help="What quotes a cell of CSV or TSV: one character, or `none`. `auto` is a double "
+            "quote in CSV and none in TSV, where a quotation mark is text like any other."
+        ),
+    ] = "auto",
     encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
     missing: Annotated[
         list[str] | None, typer.Option(help="A cell that stands for a missing value, as `NA`.")
@@ -115,6 +139,7 @@ def file(
     learner: Learner = None,
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
+    max_bad: MaxBad = "0",
     as_json: AsJson = False,
 ) -> None:
     r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; packed or not.
@@ -142,6 +167,7 @@ def file(
             id=id,
             weight=weight,
             delimiter=delimiter,
+            quote=None if quote == "none" else quote,
             encoding=encoding,
             missing=("", *(missing or ())),
             **given,
@@ -149,13 +175,13 @@ def file(
     except FileError as error:
         raise typer.BadParameter(str(error)) from None
     _run(
-        _target(model, redis_url, data_dir, create, learner, as_json),
+        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
         lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
         "Stopped. Give the same command again (without --restart) to go on from here.",
     )
 
 
-@ingest.command("redis-stream")
+@ingest.command("redis-stream", epilog=ABOUT_CODES)
 def redis_stream(
     url: Annotated[
         str, typer.Option(help="The Redis of the stream; it may be another than the models'.")
@@ -207,6 +233,7 @@ def redis_stream(
     learner: Learner = None,
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
+    max_bad: MaxBad = "0",
     as_json: AsJson = False,
 ) -> None:
     r"""Learn a Redis stream of your own, in the order of its entries, each once.
@@ -240,7 +267,7 @@ def redis_stream(
         return await bring_stream(reader, rules, feeder, reporter)
 
     _run(
-        _target(model, redis_url, data_dir, create, learner, as_json),
+        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
         bring,
         "Stopped. The same command goes on from here.",
         endless=not drain,
@@ -263,17 +290,27 @@ def _scalar(text: str) -> bool | int | str:
     return value if isinstance(value, (bool, int, str)) else text
 
 
-def _target(
+def target_of(
     model: str,
     redis_url: str | None,
     data_dir: Path | None,
     create: Path | None,
     learner: str | None,
     as_json: bool,
+    max_bad: str,
 ) -> Target:
+    """Return where the events go, as the options say it."""
+    from hinged_service.sources.losses import Allowance
     from hinged_service.sources.runner import Target
 
-    return Target(model, redis_url, data_dir, create, learner, as_json)
+    try:
+        allowed = Allowance.of(max_bad)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
+            param_hint="--max-bad",
+        ) from None
+    return Target(model, redis_url, data_dir, create, learner, as_json, allowed)
 
 
 def _run(target: Target, bring: Any, go_on: str, endless: bool = False) -> None:

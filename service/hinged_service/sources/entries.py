@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hinged_service.files.record import BadRecord
-from hinged_service.files.values import as_number
+from hinged_service.files.values import as_number, label_like
 from hinged_service.fold import Fold
 from hinged_service.sources.records import Fault, Lot, Raw
 
@@ -97,9 +97,5 @@ def _number(name: str, cell: str) -> float:
 
 def _label(cell: str, fold: Fold) -> bool | int | str:
     """Return the label of the model that is written like this, if there is one."""
-    written: list[bool | int | str] = [cell]
-    if cell in ("true", "false"):
-        written.append(cell == "true")
-    if cell.lstrip("-").isdecimal() and cell.isascii() and len(cell) < 20:
-        written.append(int(cell))
-    return next((y for y in written if fold.answers.target(y) is not None), cell)
+    label = label_like(cell, lambda y: fold.answers.target(y) is not None)
+    return cell if label is None else label

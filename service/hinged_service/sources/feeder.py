@@ -45,7 +45,12 @@ class Tally:
     dead
         Records that are no events, or contradict one of the same id: see the dead letters.
     unseen
-        Records taken without an outcome: the answer got lost, or another reader was first.
+        Events taken without an outcome: the answer got lost, or another reader was first.
+    gone
+        Records that the source had dropped before they were read.
+    earlier, earlier_dead
+        Records of the same files that other runs took; how many of them the stream of dead
+        letters holds.
 
     """
 
@@ -56,6 +61,19 @@ class Tally:
     rejected: int = 0
     dead: int = 0
     unseen: int = 0
+    gone: int = 0
+    earlier: int = 0
+    earlier_dead: int = 0
+
+    @property
+    def total(self) -> int:
+        """All records, also those that other runs took and those that were gone."""
+        return self.records + self.earlier + self.gone
+
+    @property
+    def bad(self) -> int:
+        """Those of them that the model has not learned, and never will as they are."""
+        return self.dead + self.rejected + self.gone + self.earlier_dead
 
     @property
     def accuracy(self) -> float | None:
@@ -67,10 +85,10 @@ class Tally:
         if not taken:
             return
         self.records += len(batch.events) + len(batch.letters)
-        if fed.learned is None:
-            self.unseen += len(batch.events) + len(batch.letters)
-            return
         self.dead += len(batch.letters) + len(fed.refused)
+        if fed.learned is None:
+            self.unseen += len(batch.events)
+            return
         for outcome in fed.learned.outcomes:
             if outcome is None:
                 self.duplicates += 1
@@ -150,7 +168,14 @@ class Feeder:
     tally
         Counts what becomes of all that is fed.
 
+    Attributes
+    ----------
+    spec
+        Of the model to make if there is none, when the source is known to be readable.
+
     """
+
+    spec: ModelSpec | None = None
 
     def __init__(
         self, host: Host, model: str, stop: Stop, say: Callable[[str], None], tally: Tally
@@ -174,6 +199,10 @@ class Feeder:
             await self._patiently(lambda: self._host.create(self._model, spec))
         await self.fold()
 
+    async def ready(self) -> None:
+        """See to it that the model is there: a source calls this when it is sure to be one."""
+        await self.prepare(self.spec)
+
     async def fold(self) -> Fold:
         """Return the model's present state.
 
@@ -192,6 +221,14 @@ class Feeder:
 
         async def ask() -> str:
             return await (await self._open()).offset(source)
+
+        return await self._patiently(ask)
+
+    async def letters(self, source: str) -> int:
+        """Return how many dead letters of a source are kept; raises as `fold`."""
+
+        async def ask() -> int:
+            return await (await self._open()).letters(source)
 
         return await self._patiently(ask)
 

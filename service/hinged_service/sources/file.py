@@ -5,13 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from hinged_service.events import Event
-from hinged_service.files import FileError, FileOptions, Source, open_source
+from hinged_service.files import FileError, FileOptions, Source, open_sources
 from hinged_service.files.ndjson import read
+from hinged_service.files.options import LabelValue
 from hinged_service.files.record import BadRecord, Block
+from hinged_service.fold import Fold
 from hinged_service.sources.feeder import Feeder, Gathered, meanwhile
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.records import Fault, Lot, Raw
@@ -44,10 +47,18 @@ async def bring_files(
         The user wants an end.
 
     """
+    fold: Fold | None = None  # a file that is refused makes no model: it comes after the files
+
+    def takes(y: LabelValue) -> bool:
+        return fold is not None and fold.answers.target(y) is not None
+
     try:
-        sources = [open_source(path, options) for path in paths]
+        with feeder.stop.blocking():
+            sources = open_sources(paths, replace(options, takes=takes))
     except FileError as error:
         raise Failed(str(error)) from None
+    await feeder.ready()
+    fold = await feeder.fold()
     sizes = [source.size_bytes for source in sources]
     reporter.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
     before = 0
@@ -57,16 +68,32 @@ async def bring_files(
             await _bring(source, restart, feeder, reporter, before)
         except FileError as error:
             raise Failed(f"{error} All records before that are learned.") from None
+        finally:
+            reporter.noted["skipped"] = sum(source.skipped for source in sources)
+            reporter.noted["continued"] = sum(source.continued for source in sources)
         before += source.size_bytes or 0
-    return {"skipped": sum(source.skipped for source in sources)}
+    return {}
 
 
 async def _bring(
     source: Source, restart: bool, feeder: Feeder, reporter: Reporter, before: int
 ) -> None:
+    tally = feeder.tally
+    records, dead = tally.records, tally.dead
     name, offset = await _place(source, restart, feeder)
     if offset:
         reporter.say(f"{source.name}: going on after its first {int(offset):,} records.")
+    end = await _bring_from(name, offset, source, feeder, reporter, before)
+    others = int(end or 0) - (tally.records - records)
+    if others > 0:
+        tally.earlier += others
+        tally.earlier_dead += max(0, await feeder.letters(name) - (tally.dead - dead))
+
+
+async def _bring_from(
+    name: str, offset: str, source: Source, feeder: Feeder, reporter: Reporter, before: int
+) -> str:
+    """Feed a file from an offset on; return where it stands at its end."""
     while True:
         reading = source.blocks(int(offset or 0))
         taken = await _take(reading, source, feeder)
@@ -87,7 +114,7 @@ async def _bring(
         else:
             if taken.fault is not None:
                 raise taken.fault
-            return
+            return offset
         reporter.say(f"{source.name}: somebody else brought it up to record {offset or 0}.")
 
 

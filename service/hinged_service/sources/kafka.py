@@ -125,6 +125,7 @@ class _Reader:
         missing = sorted(set(self._options.topics) - set(self._ids))
         if missing:
             raise Failed(f"Kafka has no topic {', '.join(missing)}.", _BAD_USAGE)
+        await self._feeder.ready()
         await asyncio.to_thread(self._log.join)
 
     async def turn(self) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hinged_service.sources.commands import AsJson, Create, DataDir, Learner, Model, RedisUrl
+from hinged_service.sources.commands import (
+    AsJson,
+    Create,
+    DataDir,
+    Learner,
+    MaxBad,
+    Model,
+    RedisUrl,
+    target_of,
+)
 
 if TYPE_CHECKING:
     from hinged_service.sources.feeder import Feeder
@@ -66,7 +75,7 @@ def kafka(
         OnGap,
         typer.Option(
             help="When Kafka has deleted records before they were learned: `stop` and say so, or "
-            "`continue` behind them."
+            "`continue` behind them, which allows their loss."
         ),
     ] = OnGap.stop,
     drain: Annotated[
@@ -94,6 +103,7 @@ def kafka(
     learner: Learner = None,
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
+    max_bad: MaxBad = "0",
     as_json: AsJson = False,
 ) -> None:
     r"""Learn Kafka topics, each record once.
@@ -118,7 +128,7 @@ def kafka(
     """
     from hinged_service.sources.kafka_options import begin_of
     from hinged_service.sources.kafka_values import KEY, Shape
-    from hinged_service.sources.runner import Target, run
+    from hinged_service.sources.runner import run
 
     if label is None and (weight is not None or id not in (None, KEY)):
         raise typer.BadParameter("fields are named in flat objects only", param_hint="--label")
@@ -151,7 +161,7 @@ def kafka(
 
     raise typer.Exit(
         run(
-            Target(model, redis_url, data_dir, create, learner, as_json),
+            target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
             bring,
             "Stopped. The same command goes on from here.",
             endless=not drain,

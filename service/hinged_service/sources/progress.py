@@ -12,11 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hinged_service.sources.feeder import Tally
+from hinged_service.sources.losses import Allowance
 
 __all__ = ["Reporter"]
 
 _LINE_EVERY_S = 5.0
 _SHOW_EVERY_S = 0.1
+_NOTED = {
+    "skipped": "lines without a label, passed over",
+    "continued": "lines read as the rest of a quoted cell",
+}
 
 
 class Reporter:
@@ -106,6 +111,17 @@ class Reporter:
     def _rate(self) -> float:
         return self._tally.records / max(time.monotonic() - self._began_s, 1e-6)
 
+    def losses(self, allowed: Allowance) -> None:
+        """Say aloud how many records were not learned, and whether that is allowed."""
+        bad, total = self._tally.bad, self._tally.total
+        if not bad:
+            return
+        verdict = "as" if allowed.covers(bad, total) else "MORE than"
+        self.say(
+            f"NOT LEARNED: {bad:,} of {total:,} records, {verdict} --max-bad {allowed.text} "
+            "allows. Where and why: XRANGE hinged:{S}:dead - +, S being the model's stream."
+        )
+
     def summary(self, model: str, state: str, as_json: bool, **more: Any) -> None:
         """Print what became of everything: text for people, or one JSON object.
 
@@ -114,7 +130,7 @@ class Reporter:
         model
             The model's name.
         state
-            `done`, `stopped` or `failed`.
+            `done`, `incomplete` (more records are bad than allowed), `stopped` or `failed`.
         as_json
             Whether to print JSON.
         more
@@ -124,18 +140,25 @@ class Reporter:
         tally = self._tally
         seconds = time.monotonic() - self._began_s
         if as_json:
-            found = vars(tally) | {"accuracy": tally.accuracy, "seconds": round(seconds, 3)}
+            found = vars(tally) | {"bad": tally.bad, "accuracy": tally.accuracy}
+            found["seconds"] = round(seconds, 3)
             text = json.dumps({"model": model, "state": state} | found | self.noted | more)
         else:
-            parts = [f"{model}: {tally.records:,} records in {seconds:.1f} s, {self._said()}"]
+            parts = [
+                f"{model}: {state}, {tally.records:,} records in {seconds:.1f} s, {self._said()}"
+            ]
+            parts += [f"{tally.bad:,} NOT LEARNED"] if tally.bad else []
             told = (
                 (tally.duplicates, "counted before"),
                 (tally.rejected, "logged but not taken by the model"),
                 (tally.dead, "bad, kept in the stream of dead letters"),
                 (tally.unseen, "taken without an outcome"),
+                (tally.gone, "gone before they were read"),
+                (tally.earlier, "taken by other runs"),
+                (tally.earlier_dead, "bad in other runs"),
             )
             parts += [f"{number:,} {what}" for number, what in told if number]
-            parts += [f"{number:,} {what}" for what, number in self.noted.items() if number]
+            parts += [f"{n:,} {_NOTED.get(what, what)}" for what, n in self.noted.items() if n]
             text = "; ".join(parts) + "."
         sys.stdout.write(text + "\n")
         sys.stdout.flush()

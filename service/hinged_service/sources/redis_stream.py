@@ -80,6 +80,7 @@ async def bring_stream(
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
     try:
+        await feeder.ready()
         while True:
             try:
                 if pause_s or not reader.ready:
@@ -323,6 +324,7 @@ class _Reader:
         _, lag, length, last = await self._stream.state()
         if lag is not None and lag - length > self._unread:
             self.lost += lag - length - self._unread
+            self._feeder.tally.gone += lag - length - self._unread
             self._unread = lag - length
             self.reporter.say(f"{self._unread} entries were trimmed away before they were read.")
         if _order(last) < _order(self._after) and not self._warned:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hinged_service.host import Host
 from hinged_service.memory import keep_freed
 from hinged_service.settings import Settings
 from hinged_service.sources.feeder import Feeder, Tally
+from hinged_service.sources.losses import Allowance
 from hinged_service.sources.progress import Reporter
 from hinged_service.sources.stopping import Stop, Stopped
 from hinged_service.spec import ModelSpec
@@ -27,7 +28,8 @@ from hinged_service.store.opening import opened
 __all__ = ["Bring", "Failed", "Target", "run"]
 
 Bring = Callable[[Feeder, Reporter], Awaitable[dict[str, Any]]]
-"""A source: feeds until it ends or `Stopped` is raised; returns what the summary is to add."""
+"""A source: calls `feeder.ready` when it can be read, then feeds until it ends or `Stopped` is
+raised; returns what the summary is to add."""
 
 _FAILED = 1
 _BAD_USAGE = 2
@@ -67,6 +69,8 @@ class Target:
         Or just the type of its learner.
     as_json
         Whether the summary is JSON.
+    max_bad
+        How many records may be bad.
 
     """
 
@@ -76,6 +80,7 @@ class Target:
     create: Path | None = None
     learner: str | None = None
     as_json: bool = False
+    max_bad: Allowance = field(default_factory=Allowance)
 
     def spec(self) -> ModelSpec | None:
         """Return the spec of the model to make, `None` if it must be there."""
@@ -121,8 +126,8 @@ def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
 
     Returns
     -------
-    The exit code: 0 done, 1 failed, 2 wrong options, 128 and the signal's number if stopped
-    before the end.
+    The exit code: 0 done, 1 failed or more records bad than allowed, 2 wrong options, 128 and
+    the signal's number if stopped before the end.
 
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
@@ -142,8 +147,10 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
             async with opened(settings) as connection:
                 host = Host(connection, settings)
                 feeder = Feeder(host, target.model, stop, reporter.say, tally)
+                feeder.spec = spec
                 try:
-                    await feeder.prepare(spec)
+                    if spec is None:  # what is not to be made is there, or all else is in vain
+                        await feeder.ready()
                     more = await bring(feeder, reporter)
                     state, code = "done", 0
                 finally:
@@ -156,5 +163,8 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
             reporter.say(str(error))
         except (ServiceError, StartupError) as error:
             reporter.say(str(error))
-    reporter.summary(target.model, state, target.as_json, **more)
+    if state == "done" and not target.max_bad.covers(tally.bad, tally.total):
+        state, code = "incomplete", _FAILED
+    reporter.losses(target.max_bad)
+    reporter.summary(target.model, state, target.as_json, max_bad=target.max_bad.text, **more)
     return code

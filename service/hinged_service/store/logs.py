@@ -31,6 +31,7 @@ __all__ = [
     "catch_up",
     "command",
     "entry_of",
+    "letters",
     "offset",
     "sources",
 ]
@@ -42,6 +43,7 @@ _APPEND = load("append")
 _CATCH_UP = load("catch_up")
 _COMMAND = load("command")
 _PACK = msgspec.msgpack.Encoder()
+_LETTERS_AT_ONCE = 500
 
 
 class Entry(NamedTuple):
@@ -385,6 +387,15 @@ class Commanded(NamedTuple):
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
     """Return where a source stands, empty if nothing of it was ever taken."""
     return await connection.hget(keys.offsets, source) or ""
+
+
+async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
+    """Return how many dead letters of a source are kept."""
+    count, before, wanted = 0, None, source.encode()
+    while page := await connection.newest(keys.dead, _LETTERS_AT_ONCE, before):
+        count += sum(fields.get(b"source") == wanted for _, fields in page)
+        before = page[-1][0].decode()
+    return count
 
 
 async def sources(connection: Connection, keys: StreamKeys) -> int:

@@ -13,6 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -113,6 +114,10 @@ def viewed(arrow: Any, cells: list[Any], seen_as: Any, stored: Any = None) -> An
     return arrow.array(cells, stored).view(seen_as)
 
 
+def _bytes_as(kind: str, arrow: Any) -> Any:
+    return arrow.array([b"ham", b"\xff\xfe", b"sp\xc3\xa4m"], kind)
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "duration": (lambda pa: viewed(pa, [5], pa.duration("s")), "duration[s]) as text"),
     "interval": (
@@ -209,7 +214,7 @@ UNFIT: dict[str, tuple[Callable[[Any], Any], list[Any], str]] = {
     ),
     **{
         kind: (
-            lambda pa, kind=kind: pa.array([b"ham", b"\xff\xfe", b"sp\xc3\xa4m"], kind),
+            partial(_bytes_as, kind),
             ["ham", None, "späm"],
             "is not UTF-8",
         )

@@ -204,8 +204,64 @@ def test_quotes_marks_and_line_ends(tmp_path: Path) -> None:
 
 
 def test_quotes_may_mean_nothing(tmp_path: Path) -> None:
-    source = source_of(tmp_path / "q.tsv", 't\ty\n"open\t1\n', label="y", quote=None)
+    source = source_of(tmp_path / "q.csv", 't,y\n"open,1\n', label="y", quote=None)
     assert events_of(source) == [{"x": {"t": '"open'}, "y": 1}]
+
+
+TSV = 't\tu\ty\nham\t"start\t1\nham\tan "end"\t0\n"a"\t"\t1\n'
+
+
+def test_a_quotation_mark_in_tsv_is_text(tmp_path: Path) -> None:
+    for name, options in (("q.tsv", {}), ("q.csv", {"delimiter": "\t", "quote": None})):
+        source = source_of(tmp_path / name, TSV, label="y", **options)
+        assert [(event["x"]["t"], event["x"]["u"], event["y"]) for event in events_of(source)] == [
+            ("ham", '"start', 1),
+            ("ham", 'an "end"', 0),
+            ('"a"', '"', 1),
+        ]
+        assert source.continued == 0
+
+
+def test_quotes_in_tsv_can_be_told_and_lines_that_go_on_are_counted(tmp_path: Path) -> None:
+    content = 't\ty\n"two\nlines"\t1\n\'x\'\t0\n"a\nb"\t1\t2\n'
+    source = source_of(tmp_path / "q.tsv", content, label="y", quote='"', sample_rows=2)
+    first, second, bad = source.records()
+    assert (first.event, second.event) == (
+        {"x": {"t": "two\nlines"}, "y": 1},
+        {"x": {"t": "'x'"}, "y": 0},
+    )
+    assert (bad.line, bad.error) == (
+        5,
+        "has 3 cells where the header has 2; its quoted cells go on until line 6",
+    )
+    assert source.continued == 2
+    assert len(list(source.records(1))) == 2
+    assert source.continued == 1
+    single = source_of(tmp_path / "s.csv", "t,y\n'a,b',1\n", label="y", quote="'")
+    assert events_of(single) == [{"x": {"t": "a,b"}, "y": 1}]
+
+
+def test_the_place_in_a_file_depends_on_its_quote(tmp_path: Path) -> None:
+    names = [
+        source_of(tmp_path / "a.tsv", TSV, label="y", **options).identity().split(":")[0]
+        for options in ({}, {"quote": None}, {"quote": '"'}, {"quote": "'"})
+    ]
+    assert names == ["tsv", "tsv", "tsv-quote-22", "tsv-quote-27"]
+    assert source_of(tmp_path / "a.csv", "y\n1", label="y").identity().startswith("csv:")
+    unquoted = source_of(tmp_path / "a.csv", "y\n1", label="y", quote=None)
+    assert unquoted.identity().startswith("csv-unquoted:")
+
+
+@pytest.mark.parametrize("name", ["sms.csv", "sms.tsv"])
+def test_every_text_message_is_a_record(tmp_path: Path, name: str) -> None:
+    content = data_file("sms_spam.tsv").read_bytes()
+    options = {"delimiter": "\t", "quote": None} if name == "sms.csv" else {}
+    source = source_of(tmp_path / name, content, label="Label", **options)
+    lines = content.decode().splitlines()[1:]
+    assert [(event["y"], event["x"]["SMS"]) for event in events_of(source)] == [
+        tuple(line.split("\t")) for line in lines
+    ]
+    assert len(lines) == 5_574
 
 
 def test_an_open_quote_is_one_bad_record(tmp_path: Path) -> None:

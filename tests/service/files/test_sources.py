@@ -19,6 +19,7 @@ BROKEN = CSV.encode() + b"\n6,\xff,1\n7,x,0\n"
 FILES = {
     "a.csv": BROKEN,
     "a.tsv": BROKEN.replace(b",", b"\t"),
+    "quoted.tsv": BROKEN.replace(b",", b"\t"),
     "a.ndjson": b'{"x":{"a":1},"y":1}\n\n{"x"\n{"x":{"a":2},"y":0}\n' * 3,
     "a.libsvm": b"1 1:1\n# no\n-1 1:2\nx\n\n1 2:1\n",
     "a.vw": b"1 |n a\n|n b\n-1 |n b\nx |n c\n\n|n d\n1 |n a\n",
@@ -27,8 +28,9 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_resuming_anywhere_gives_the_tail(tmp_path: Path, name: str) -> None:
-    options = {"label": "y", "sample_rows": 2} if name in ("a.csv", "a.tsv") else {}
-    source = source_of(tmp_path / name, FILES[name], **options)
+    options = {"label": "y", "sample_rows": 2} if name.endswith(("csv", "tsv")) else {}
+    quote = {"quote": '"'} if name == "quoted.tsv" else {}
+    source = source_of(tmp_path / name, FILES[name], **options, **quote)
     records = list(source.records())
     check_places(records)
     assert any(record.error for record in records)
@@ -157,6 +159,8 @@ def test_paths_that_are_no_file(tmp_path: Path) -> None:
         ("a.libsvm", {"id": "a"}, "libsvm has no columns: leave out id"),
         ("a.vw", {"id": "a"}, "no column 'a': its id can be 'tag'"),
         ("a.vw", {"delimiter": ","}, "for CSV and TSV, not for vw"),
+        ("a.ndjson", {"quote": "'"}, "for CSV and TSV, not for ndjson"),
+        ("a.csv", {"label": "a", "quote": ","}, "must be different characters"),
         ("a.parquet.gz", {"label": "a"}, "compressed inside"),
     ],
 )

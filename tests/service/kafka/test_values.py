@@ -55,6 +55,26 @@ def test_poison_and_tombstones_do_not_stop_it(
     assert (again.tally.records, again.noted["tombstones"]) == (0, 0)
 
 
+def test_losses_are_told_by_the_exit_code(
+    broker: Broker, redis_url: str, shared_server: RedisServer
+) -> None:
+    broker.create("t")
+    broker.put("t", [EVENT, b"[1]", None, EVENT])
+    code, summary, told = broker.ingest("--drain", redis_url=redis_url).end()
+    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 1), told
+    assert "NOT LEARNED: 1 of 3 records, MORE than --max-bad 0 allows" in told
+    broker.put("t", [b"[2]", None, EVENT])
+    words = ("--drain", "--max-bad", "50%")
+    code, summary, told = broker.ingest(*words, redis_url=redis_url).end()
+    assert (code, summary["state"], summary["bad"]) == (0, "done", 1), told
+    with shared_server.client() as client:
+        client.flushall()
+    missing = broker.ingest("--drain", redis_url=redis_url, topic="none").end()
+    assert missing[0] == 2
+    with shared_server.client() as client:
+        assert not client.exists("hinged:models")
+
+
 def test_nothing_but_tombstones_moves_the_offset(
     broker: Broker, redis_url: str, shared_server: RedisServer
 ) -> None:

@@ -9,7 +9,11 @@ import gzip
 import importlib
 import json
 import lzma
+import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +45,11 @@ def taken(server: RedisServer) -> int:
 def weights(server: RedisServer) -> dict[str, float]:
     with server.client() as client:
         return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
+
+
+def has_model(server: RedisServer) -> bool:
+    with server.client() as client:
+        return bool(client.exists("hinged:models", "hinged:{m}:meta"))
 
 
 def letters(server: RedisServer) -> list[dict[str, str]]:
@@ -99,13 +108,266 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
         redis_url=redis_url,
         whole=True,
     ).end()
-    assert code == 0, told
+    assert (code, summary["state"]) == (1, "incomplete"), told
     assert (summary["learned"], summary["dead"], summary["records"]) == (20, 3, 23)
+    assert "NOT LEARNED: 3 of 23 records, MORE than --max-bad 0 allows" in told
     assert [letter["offset"] for letter in letters(shared_server)] == ["3", "4", "22"]
     assert letters(shared_server)[0]["reason"].startswith("line 5:")
     assert "x['f0']" in letters(shared_server)[1]["reason"]
     assert letters(shared_server)[2]["reason"] == "y must be true or false (or 1 or 0)"
     assert weights(shared_server) == learned(rows)
+
+
+LINES = {
+    "d.svm": "{y} 1:{a} 2:0.5\n",
+    "d.vw": "{y} | 1:{a} 2:0.5\n",
+    "d.csv": "{y},{a},0.5\n",
+}
+ORDERS: dict[str, list[bool]] = {
+    "true first": [True] * 1_100 + [False] * 1_100,
+    "false first": [False] * 1_100 + [True] * 1_100,
+    "in turn": [True, False] * 1_100,
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("d.svm", ("-1", "1")),
+        ("d.svm", ("-1", "+1")),
+        ("d.svm", ("0", "1")),
+        ("d.vw", ("-1", "1")),
+        ("d.vw", ("0", "1")),
+        ("d.csv", ("0", "1")),
+        ("d.csv", ("false", "TRUE")),
+        ("d.csv", ("0", "true")),
+    ],
+)
+def test_labels_do_not_depend_on_their_order(
+    redis_url: str,
+    shared_server: RedisServer,
+    tmp_path: Path,
+    name: str,
+    written: tuple[str, str],
+    order: str,
+) -> None:
+    rows: list[Event] = [
+        {"x": {"1": -1.0 if y else 1.0 + number % 3, "2": 0.5}, "y": y}
+        for number, y in enumerate(ORDERS[order])
+    ]
+    lines = [LINES[name].format(y=written[row["y"]], a=row["x"]["1"]) for row in rows]
+    path = tmp_path / name
+    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
+    words = ("--label", "y") if name == "d.csv" else ()
+    code, summary, told = Ingest(
+        *("file", str(path), *words, "--model", "m", "--learner", "perceptron"),
+        redis_url=redis_url,
+    ).end()
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+    assert weights(shared_server) == learned(rows)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "written"),
+    [
+        ({"learner": {"type": "perceptron"}, "labels": [1, 2]}, "d.svm", ("1", "2")),
+        ({"learner": {"type": "perceptron"}, "labels": [-1, 1]}, "d.vw", ("-1", "+1")),
+        ({"learner": {"type": "perceptron"}, "labels": ["0", "1"]}, "d.svm", ("0", "1")),
+        ({"learner": {"type": "perceptron"}, "labels": ["no", "true"]}, "d.csv", ("no", "true")),
+        ({"learner": {"type": "perceptron"}, "labels": [7, 8]}, "d.csv", ("7", "8.0")),
+        ({"learner": {"type": "multiclass_perceptron"}}, "d.vw", ("1", "2")),
+        ({"learner": {"type": "multiclass_perceptron"}}, "d.csv", ("1", "b")),
+    ],
+)
+def test_labels_are_those_of_the_model(
+    redis_url: str,
+    tmp_path: Path,
+    spec: dict[str, Any],
+    name: str,
+    written: tuple[str, str],
+) -> None:
+    path, create = tmp_path / name, tmp_path / "spec.json"
+    lines = [LINES[name].format(y=written[y], a=int(y)) for y in ORDERS["true first"]]
+    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
+    create.write_text(json.dumps(spec))
+    words = ("--label", "y") if name == "d.csv" else ()
+    code, summary, told = Ingest(
+        *("file", str(path), *words, "--model", "m", "--create", str(create)),
+        redis_url=redis_url,
+    ).end()
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_label_that_the_model_does_not_have_is_bad_in_any_order(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path, order: str
+) -> None:
+    path = tmp_path / "d.svm"
+    path.write_text("".join(f"{1 if y else 2} 1:1\n" for y in ORDERS[order]))
+    words = ("file", str(path), "--model", "m", "--learner", "perceptron")
+    code, summary, _ = Ingest(*words, redis_url=redis_url).end()
+    assert (code, summary["learned"], summary["dead"]) == (1, 1_100, 1_100)
+    assert {letter["reason"].partition(": ")[2] for letter in letters(shared_server)} == {
+        "label must be -1 or 0 as false, 1 as true, not '2': say with --map what it means"
+    }
+    mapped = ("--restart", "--map", "1=false", "--map", "2=true")
+    code, summary, _ = Ingest(*words, *mapped, redis_url=redis_url).end()
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0)
+
+
+def test_a_column_is_of_one_type_in_all_files_of_a_command(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("zip,y\n10,true\n11,false\n12,true\n")
+    second.write_text("zip,y\n10,false\n12A,true\n11,false\n")
+    create = tmp_path / "spec.json"
+    create.write_text(
+        json.dumps({"learner": {"type": "perceptron"}, "pipeline": [{"type": "OneHotEncoder"}]})
+    )
+    words = ("--model", "m", "--label", "y", "--create", str(create))
+    both = ("file", str(first), str(second), *words)
+    code, summary, told = Ingest(*both, redis_url=redis_url).end()
+    assert (code, summary["records"]) == (1, 0)
+    assert "--type zip=text" in told
+    assert not has_model(shared_server)
+    typed = ("--type", "zip=text")
+    assert Ingest("file", str(first), *words, *typed, redis_url=redis_url).end()[0] == 0
+    code, summary, told = Ingest(*both, redis_url=redis_url).end()  # the first file is done
+    assert (code, summary["records"]) == (1, 0)
+    code, summary, told = Ingest(*both, *typed, redis_url=redis_url).end()
+    assert (code, summary["records"], summary["dead"]) == (0, 3, 0), told
+    with shared_server.client() as client:
+        log: Any = client.xrange("hinged:{m}:log")
+    found = [event for _, fields in log for event in json.loads(fields.get("events", "[]"))]
+    assert [event["x"]["zip"] for event in found] == ["10", "11", "12", "10", "12A", "11"]
+
+
+def bad_rows(path: Path, bad: int, good: int) -> Path:
+    """Write a file with some bad rows among good ones."""
+    rows = [f"{'x' if number < bad else number},true\n" for number in range(bad + good)]
+    path.write_text("a,y\n" + "".join(rows[::-1]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code", "state"),
+    [
+        ("0", 1, "incomplete"),
+        ("1", 1, "incomplete"),
+        ("2", 0, "done"),
+        ("0.9%", 1, "incomplete"),
+        ("1%", 0, "done"),
+        ("100%", 0, "done"),
+    ],
+)
+def test_bad_records_may_be_allowed(
+    redis_url: str, tmp_path: Path, allowed: str, code: int, state: str
+) -> None:
+    path = bad_rows(tmp_path / "d.csv", 2, 198)
+    words = ("file", str(path), *CREATE, "--type", "a=number", "--max-bad", allowed)
+    found, summary, told = Ingest(*words, redis_url=redis_url).end()
+    assert (found, summary["state"]) == (code, state), told
+    assert (summary["learned"], summary["bad"], summary["max_bad"]) == (198, 2, allowed)
+    verdict = "MORE than" if code else "as"
+    assert f"NOT LEARNED: 2 of 200 records, {verdict} --max-bad {allowed} allows" in told
+
+
+def test_the_same_command_again_tells_the_same_losses(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path
+) -> None:
+    path = bad_rows(tmp_path / "d.csv", 2, 198)
+    other = bad_rows(tmp_path / "e.csv", 1, 0)
+    words = ("file", str(path), *CREATE, "--type", "a=number")
+    assert Ingest("file", str(other), *words[2:], redis_url=redis_url).end()[0] == 1
+    assert Ingest(*words, redis_url=redis_url).end()[0] == 1
+    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    assert (code, summary["records"], summary["earlier"]) == (1, 0, 200), told
+    assert (summary["bad"], summary["earlier_dead"]) == (2, 2)
+    assert "NOT LEARNED: 2 of 200 records" in told
+    assert Ingest(*words, "--max-bad", "1%", redis_url=redis_url).end()[0] == 0
+    with shared_server.client() as client:
+        client.delete("hinged:{m}:dead")  # they were looked at
+    assert Ingest(*words, redis_url=redis_url).end()[0] == 0
+
+
+def test_contradictions_and_what_the_model_refuses_are_losses(
+    redis_url: str, tmp_path: Path
+) -> None:
+    path, create = tmp_path / "d.csv", tmp_path / "spec.json"
+    path.write_text("id,a,y\ni,1,p\nj,2,q\ni,3,p\nk,4,r\ni,1,p\n")
+    create.write_text('{"learner": {"type": "multiclass_perceptron", "max_classes": 2}}')
+    words = ("file", str(path), "--model", "m", "--label", "y", "--id", "id")
+    code, summary, told = Ingest(
+        *words, "--create", str(create), "--max-bad", "1", redis_url=redis_url
+    ).end()
+    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 2), told
+    found = tuple(summary[name] for name in ("learned", "duplicates", "dead", "rejected"))
+    assert found == (2, 1, 1, 1)
+
+
+REFUSED: dict[str, bytes] = {
+    "no.csv": b"",
+    "twice.csv": b"y,y\n1,1\n",
+    "label.csv": b"a,b\n1,1\n",
+    "utf16.ndjson": '{"x": {}, "y": true}'.encode("utf-16"),
+    "no.ndjson.gz": b'{"x": {}, "y": true}',
+    "no.svm.xz": b"1 1:1\n",
+    "no.parquet": b"PAR0",
+    "no.txt": b"",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_is_refused_makes_no_model(
+    redis_url: str, shared_server: RedisServer, tmp_path: Path, name: str
+) -> None:
+    good, path = write_csv(tmp_path / "good.csv", events(5)), tmp_path / name
+    path.write_bytes(REFUSED[name])
+    tables = name.endswith((".csv", ".parquet"))
+    words = ("--model", "m", "--learner", "perceptron", *(("--label", "y") if tables else ()))
+    for paths in ([str(path)], [str(good), str(path)]):
+        code, summary, told = Ingest("file", *paths, *words, redis_url=redis_url).end()
+        assert (code, summary["state"], summary["records"]) == (1, "failed", 0), told
+        assert not has_model(shared_server)
+
+
+def _takes_signals(pid: int) -> bool:
+    """Tell whether a process has a handler for SIGTERM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the process in /proc")
+def test_waiting_for_standard_input_it_can_be_stopped(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    words = ("file", "-", "--format", "ndjson", "--model", "m", "--learner", "perceptron")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hinged_service.cli", "ingest", *words, "--json"],
+        env=os.environ | {"HINGED_REDIS_URL": redis_url},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: _takes_signals(process.pid), 30)
+    time.sleep(0.5)  # until it waits for input
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert json.loads(out)["state"] == "stopped"
+    assert not has_model(shared_server)
+
+
+@pytest.mark.parametrize("bound", ["-1", "1.5", "x", "", "101%", "nan%", "%", "1e400%"])
+def test_a_bound_that_is_none_is_wrong_usage(redis_url: str, tmp_path: Path, bound: str) -> None:
+    path = write_csv(tmp_path / "d.csv", events(5))
+    words = ("file", str(path), *CREATE, f"--max-bad={bound}")
+    code, _, told = Ingest(*words, redis_url=redis_url).end()
+    assert code == 2
+    assert "--max-bad" in told
 
 
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
@@ -158,8 +420,8 @@ def test_cells_of_parquet_that_cannot_be_read(
     columns |= {"day": days.view(arrow.date32()), "kind": kinds}
     path = tmp_path / "d.parquet"
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
-    words = ("file", str(path), "--learner", "perceptron", "--label", "kind", "--type", "kind=text")
-    words += ("--map", "ham=true", "--map", "spam=false")
+    words = ["file", str(path), "--learner", "perceptron", "--label", "kind", "--type", "kind=text"]
+    words += ["--map", "ham=true", "--map", "spam=false"]
     told: dict[str, list[tuple[str, str]]] = {}
     for model, day in (("m", "ignore"), ("n", "text")):
         _, summary, said = Ingest(

@@ -126,6 +126,21 @@ def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
     assert weights(own_server) == learned(rows)
 
 
+@pytest.mark.parametrize(("allowed", "code"), [("0", 1), ("1", 0), ("9%", 1), ("10%", 0)])
+def test_a_drained_stream_tells_its_losses_by_the_exit_code(
+    own_server: RedisServer, queue: RedisServer, allowed: str, code: int
+) -> None:
+    add(queue, events(9))
+    with queue.client() as client:
+        client.xadd("s", {"event": '{"x":{"f0":1},"y":"spam"}'}, id="10-0")
+    words = ("--drain", "--max-bad", allowed)
+    found, summary, told = reader(own_server, queue, "a", *words).end()
+    assert (found, summary["learned"], summary["bad"]) == (code, 9, 1), told
+    assert "NOT LEARNED: 1 of 10 records" in told
+    add(queue, events(1), first_id=11)
+    assert reader(own_server, queue, "a", *words).end()[0] == 0  # of what came since
+
+
 def test_a_group_that_is_gone_is_made_again_where_the_model_stands(
     own_server: RedisServer, queue: RedisServer
 ) -> None:
@@ -162,8 +177,9 @@ def test_a_rollback_of_the_models_is_learned_again_and_what_was_trimmed_is_told(
         client.xreadgroup("g", "dead", {"s": ">"}, count=3)  # 31 to 33, then it dies
         client.xtrim("s", maxlen=2, approximate=False)  # 35 and 36 are left; 34 was never read
     code, summary, told = reader(own_server, queue, "a", "--drain").end()
-    assert code == 0, told
-    assert (summary["learned"], summary["dead"]) == (2, 3)
+    assert code == 1, told
+    assert (summary["learned"], summary["dead"], summary["gone"]) == (2, 3, 1)
+    assert "NOT LEARNED: 4 of 6 records" in told
     assert summary["lost"] == 4
     assert "1 entries were trimmed away before they were read" in told
     assert list(letters(own_server)) == ["31-0", "32-0", "33-0"]
@@ -179,7 +195,7 @@ def test_an_entry_that_kills_its_readers_is_put_aside(
         client.xreadgroup("g", "a", {"s": ">"}, count=3)
         for _ in range(15):
             client.xclaim("s", "g", "a", 0, ["2-0"])
-    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 1
     assert list(letters(own_server)) == ["2-0"]
     assert weights(own_server) == learned([rows[0], *rows[2:]])
 
@@ -198,8 +214,8 @@ def test_the_fields_may_be_the_features_and_the_server_may_be_away(
         client.xadd("s", {"a": "0x1", "y": "true"}, id="21-0")
     code, summary, told = running.end()
     if summary["records"] < 21:  # it came to the end of what was there so far
-        again = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
-        assert again[0] == 0, again
-    assert code == 0, told
+        assert code == 0, told
+        code, _, told = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
+    assert code == 1, told
     assert weights(own_server) == learned(rows)
     assert letters(own_server) == {"21-0": "field a must be a number, not '0x1'"}
