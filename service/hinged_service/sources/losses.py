@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 __all__ = ["Allowance"]
+
+_COUNT = re.compile(r"[0-9]{1,18}")
+_PER_CENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,18})?%")
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Allowance:
 
     text: str = "0"
     count: int | None = 0
-    share: float = 0.0
+    share: Fraction = Fraction()
 
     @classmethod
     def of(cls, text: str) -> Allowance:
@@ -36,15 +41,12 @@ class Allowance:
             If it is neither.
 
         """
-        number = text.strip()
-        if number.endswith("%"):
-            per_cent = float(number[:-1])
-            if not 0 <= per_cent <= 100:
-                raise ValueError(f"{text!r} is not between 0% and 100%")
-            return cls(number, None, per_cent / 100)
-        if not (number.isascii() and number.isdigit()):
-            raise ValueError(f"{text!r} is neither a number of records nor a percentage")
-        return cls(number, int(number))
+        if _COUNT.fullmatch(text):
+            return cls(text, int(text))
+        share = Fraction(text[:-1]) / 100 if _PER_CENT.fullmatch(text) else None
+        if share is None or share > 1:
+            raise ValueError(f"{text!r} is neither a number of records nor a share of them")
+        return cls(text, None, share)
 
     def covers(self, bad: int, records: int) -> bool:
         """Tell whether so many bad ones among all records are allowed."""

@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 import redis
 
+from hinged_service.sources.losses import Allowance
+from tests.conftest import data_file
 from tests.support.engine import fold_of
 from tests.support.ingest import Event, Ingest, events, kill_often, learned
 from tests.support.processes import wait_until
@@ -272,6 +274,27 @@ def test_bad_records_may_be_allowed(
     assert (summary["learned"], summary["bad"], summary["max_bad"]) == (198, 2, allowed)
     verdict = "MORE than" if code else "as"
     assert f"NOT LEARNED: 2 of 200 records, {verdict} --max-bad {allowed} allows" in told
+
+
+def test_a_share_is_exact() -> None:
+    # In floating point 29 % of 100 is less than 29.
+    assert [Allowance.of(f"{n}%").covers(n, 100) for n in range(101)] == [True] * 101
+    assert [Allowance.of(f"{n}%").covers(n + 1, 100) for n in range(101)] == [False] * 101
+    assert not Allowance.of("0.29%").covers(30, 10_000)
+    assert Allowance.of("0.29%").covers(29, 10_000)
+
+
+def test_every_text_message_is_learned(redis_url: str, tmp_path: Path) -> None:
+    create = tmp_path / "spec.json"
+    create.write_text('{"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]}')
+    words = ("--label", "Label", "--type", "SMS=ignore", "--model", "m", "--create", str(create))
+    path = str(data_file("sms_spam.tsv"))
+    code, summary, told = Ingest("file", path, *words, redis_url=redis_url).end()
+    assert (code, summary["learned"], summary["bad"]) == (0, 5_574, 0), told
+    again = ("--restart", "--quote", '"')
+    code, summary, told = Ingest("file", path, *words, *again, redis_url=redis_url).end()
+    assert (code, summary["bad"]) == (1, 10), told
+    assert summary["learned"] + summary["bad"] + summary["continued"] == 5_574
 
 
 def test_the_same_command_again_tells_the_same_losses(
