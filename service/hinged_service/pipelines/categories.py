@@ -37,9 +37,9 @@ class OneHotEncoderSpec(Strict):
     `categories` stands for both spellings, and the feature is named as it is listed.
 
     Two categories of one name are one feature to the learner, with one weight: `"a": "x_y"`
-    and `"a_x": "y"` are both `a_x_y`. A `separator` that no feature name contains keeps all
-    features apart. Within a feature a text that reads like another value still shares its
-    name: `"1.0"` that of the number 1, `"True"` that of true.
+    and `"a_x": "y"` are both `a_x_y`. A `separator` of characters that are in no feature name
+    keeps all features apart. Within a feature a text that reads like another value still
+    shares its name: `"1.0"` that of the number 1, `"True"` that of true.
     """
 
     type: Literal["OneHotEncoder"]

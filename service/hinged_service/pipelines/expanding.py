@@ -23,7 +23,8 @@ class PolynomialExtenderSpec(Strict):
 
     As `river.feature_extraction.PolynomialExtender`; an event that would give more than
     10,000 features is refused. A feature whose own name is that of a product, `a*b`, is
-    replaced by the product: a `separator` that no feature name contains keeps both.
+    replaced by the product: a `separator` of characters that are in no feature name keeps
+    both.
     """
 
     type: Literal["PolynomialExtender"]

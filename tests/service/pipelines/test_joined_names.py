@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hinged_service.pipelines import Value
 from tests.service.pipelines.streams import pipeline
@@ -27,6 +29,21 @@ def test_two_features_of_one_name_share_it_unless_a_separator_keeps_them_apart()
     assert shared.origins({"a": "z"}) == {"a_x_y": ("a", "a_x"), "a_z": ("a",)}
     ours = pipeline({**apart, "categories": listed})
     assert ours.transform_one(x) == {"a|x_y": 1.0, "a|z": 0.0, "a_x|y": 1.0}
+
+
+@given(
+    st.dictionaries(st.text("ab_", max_size=4), st.text("ab_=", max_size=4), max_size=6),
+    st.sampled_from(["=", "==", "=|="]),
+)
+def test_a_separator_of_other_characters_keeps_all_features_apart(
+    x: dict[str, str], separator: str
+) -> None:
+    ours = pipeline({"type": "OneHotEncoder", "separator": separator})
+    assert len(ours.transform_one(x)) == len(x)
+    products = pipeline({"type": "PolynomialExtender", "degree": 3, "separator": separator})
+    n = len(x)
+    wanted = n + n * (n + 1) // 2 + n * (n + 1) * (n + 2) // 6
+    assert len(products.transform_one(dict.fromkeys(x, 1.0))) == wanted
 
 
 def test_within_a_feature_a_text_that_reads_like_a_number_shares_its_name() -> None:
