@@ -120,11 +120,9 @@ class BinaryLinearClassifier(LinearClassifier):
             else:
                 score = self._raw_score(x)
         except TypeError:
-            x = checked_features(x)
-            score = self._raw_score(x)
+            score = math.nan
         if not isfinite(score):
-            x = checked_features(x)
-            score = self._saturated_raw_score(x)
+            x, score = self._cleaned(x)
         served = score if self._serves_raw else self._served_from(x, score)
         positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
@@ -153,6 +151,12 @@ class BinaryLinearClassifier(LinearClassifier):
             and self._update(x, target, margin, norm, w)
         )
         return positive, served, mistake, updated, loss
+
+    def _cleaned(self, x: Mapping[Any, Any]) -> tuple[Features, float]:
+        """Return an unusual event as plain floats, and its finite score by the raw weights."""
+        x = checked_features(x)
+        score = self._raw_score(x)
+        return x, score if isfinite(score) else self._saturated_raw_score(x)
 
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
@@ -214,12 +218,12 @@ class BinaryLinearClassifier(LinearClassifier):
         Parameters
         ----------
         x
-            Feature names to finite real numbers.
+            Feature names to finite real numbers; NaN and `None` count as absent.
 
         Raises
         ------
         InvalidEvent
-            Naming the feature that is not a finite real number.
+            Naming the feature that is neither missing nor a finite real number.
 
         """
         try:

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 from hinged.averaged import AveragedPerceptron
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
-from hinged.events import binary_target, checked_features
+from hinged.events import binary_target, checked_features, checked_numbers
 from hinged.linear import INTERCEPT
 from hinged.perceptron import Perceptron
 from hinged.pocket import PocketPerceptron
@@ -361,12 +361,13 @@ def _rows(
     for event in events:
         if len(event) > 2 and event[2] != 1.0:
             raise InvalidEvent("w", "must be 1: no bound holds for other sample weights")
-        rows.append((_with_intercept(event[0], 1.0, fit_intercept), binary_target(event[1])))
+        x = _with_intercept(checked_features(event[0]), 1.0, fit_intercept)
+        rows.append((x, binary_target(event[1])))
     return rows
 
 
 def _with_intercept(x: Vector, intercept: float, fit_intercept: bool) -> dict[Any, float]:
-    clean: dict[Any, float] = checked_features(x)
+    clean: dict[Any, float] = checked_numbers(x)
     return {**clean, INTERCEPT: float(intercept)} if fit_intercept else clean
 
 

@@ -11,7 +11,15 @@ from hinged.vector import Features
 
 _FLOAT = {float}
 
-__all__ = ["as_floats", "binary_target", "checked_features", "checked_weight", "refuse_unplain"]
+__all__ = [
+    "as_floats",
+    "binary_target",
+    "checked_features",
+    "checked_numbers",
+    "checked_weight",
+    "finite_features",
+    "refuse_unplain",
+]
 
 
 def binary_target(y: object) -> float:
@@ -60,15 +68,43 @@ def checked_weight(w: object) -> float:
 
 
 def checked_features(x: object) -> Features:
-    """Return `x` as a plain dictionary of finite floats, or say what is wrong with it.
+    """Return `x` as a plain dictionary of finite floats, without what is missing.
 
-    The learners call this only when their fast path meets something unusual.
+    A value of NaN or `None` is missing: the feature counts as absent, as it does
+    where a table has a null. Some transformers give NaN for what they have not
+    learned yet. The learners call this only when their fast path meets something
+    unusual.
 
     Raises
     ------
     InvalidEvent
-        If `x` is no mapping, or naming the first feature whose value is not a
-        finite real number.
+        If `x` is no mapping, or naming the first feature whose value is neither
+        missing nor a finite real number.
+
+    """
+    if isinstance(x, Mapping):
+        x = {name: value for name, value in x.items() if not _missing(value)}
+    return checked_numbers(x)
+
+
+def finite_features(x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return `x` itself if it holds finite real numbers only, else `checked_features(x)`."""
+    try:
+        if all(map(math.isfinite, x.values())):
+            return x
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        pass
+    return checked_features(x)
+
+
+def checked_numbers(x: object) -> Features:
+    """Return `x` as a plain dictionary of finite floats; none may be missing.
+
+    Raises
+    ------
+    InvalidEvent
+        If `x` is no mapping, or naming the first name whose value is not a finite
+        real number.
 
     """
     if not isinstance(x, Mapping):
@@ -93,6 +129,11 @@ def refuse_unplain(x: Any) -> None:
     """Raise `TypeError` unless `x` is a dictionary of floats; they may be infinite or NaN."""
     if type(x) is not dict or not {*map(type, x.values())} <= _FLOAT:
         raise TypeError("not a dictionary of floats")
+
+
+def _missing(value: Any) -> bool:
+    number = _number(value)
+    return value is None or (number is not None and math.isnan(number))
 
 
 def _number(value: Any) -> float | None:

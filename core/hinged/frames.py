@@ -6,13 +6,12 @@ service, starts in half of the time without.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from hinged.errors import InvalidEvent, shown
-from hinged.events import checked_features
+from hinged.events import finite_features
 from hinged.vector import Features
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def checked_rows(
     for field, values in (("y", labels), ("w", weights)):
         if len(values) != len(features):
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
-    features = each_row(features, _finite)
+    features = each_row(features, finite_features)
     check_labels(labels)
     weights = each_row(weights, check_weight)
     return list(zip(features, labels, weights, strict=True))
@@ -219,12 +218,3 @@ def _values(field: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidEvent(field, f"must be a series, not {shown(values)}")
     return list(values.to_list()) if hasattr(values, "to_list") else list(values)
-
-
-def _finite(x: Features) -> Features:
-    try:
-        if all(map(math.isfinite, x.values())):
-            return x
-    except (TypeError, OverflowError):
-        pass
-    return checked_features(x)

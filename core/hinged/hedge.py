@@ -19,7 +19,7 @@ from hinged.ensemble import (
     restored_members,
 )
 from hinged.errors import InvalidParameter
-from hinged.events import binary_target, checked_features, checked_weight
+from hinged.events import binary_target, checked_features, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear import LinearClassifier
 from hinged.linear_unit import LinearUnit
@@ -121,6 +121,7 @@ class Hedge(LinearClassifier):
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         target = binary_target(y)
         w = self.check_weight(w)
+        x = finite_features(x)
         scores = [expert.score_one(x) for expert in self._experts]
         score = self._vote(scores)
         positive = score > 0.0

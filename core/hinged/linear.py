@@ -95,7 +95,9 @@ class LinearClassifier(base.MiniBatchClassifier):
         Parameters
         ----------
         x
-            Feature names to finite real numbers. An absent feature counts as 0.
+            Feature names to finite real numbers. An absent feature counts as 0. A
+            value of NaN or `None` is missing: the learner goes on as if the feature
+            were absent, in predictions too. Infinity is refused.
         y
             The label. Binary: true or false (or 1 or 0). Multiclass: any hashable
             value, all labels of one type.
@@ -132,7 +134,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         ----------
         X
             A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
-            a null is an absent feature.
+            a null or NaN is an absent feature.
         y
             A series of n labels.
         w

@@ -190,6 +190,9 @@ class MulticlassLinearClassifier(LinearClassifier):
         except TypeError:
             pass
         x = checked_features(x)
+        scores = {y: p.weights.dot(x) + p.intercept for y, p in self._parts.items()}
+        if all(map(math.isfinite, scores.values())):
+            return x, scores
         return x, {
             y: saturated(saturated_dot(p.weights.get, x) + p.intercept)
             for y, p in self._parts.items()
@@ -201,12 +204,12 @@ class MulticlassLinearClassifier(LinearClassifier):
         Parameters
         ----------
         x
-            Feature names to finite real numbers.
+            Feature names to finite real numbers; NaN and `None` count as absent.
 
         Raises
         ------
         InvalidEvent
-            Naming the feature that is not a finite real number.
+            Naming the feature that is neither missing nor a finite real number.
 
         """
         if not self._parts:
@@ -218,7 +221,9 @@ class MulticlassLinearClassifier(LinearClassifier):
                 return scores
         except TypeError:
             pass
-        return self._saturated_scores(checked_features(x))
+        x = checked_features(x)
+        scores = {y: self._served_score(part, x) for y, part in self._parts.items()}
+        return scores if all(map(math.isfinite, scores.values())) else self._saturated_scores(x)
 
     def _saturated_scores(self, x: Features) -> dict[Any, float]:
         scores = {}

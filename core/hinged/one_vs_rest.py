@@ -16,7 +16,7 @@ from hinged.ensemble import (
     restored_account,
     restored_members,
 )
-from hinged.events import checked_features
+from hinged.events import checked_features, finite_features
 from hinged.linear import LinearClassifier
 from hinged.multiclass import (
     DEFAULT_CLASSES,
@@ -104,6 +104,7 @@ class OneVsRest(LinearClassifier):
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
         y = self._check_label(y)
         w = self.check_weight(w)
+        x = finite_features(x)
         scores = self.scores_one(x)
         y_pred = best(scores)
         score = 0.0 if y_pred is None else scores[y_pred]

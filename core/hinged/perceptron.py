@@ -9,7 +9,7 @@ from typing import Any
 from hinged import frames
 from hinged.base import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
-from hinged.events import checked_features
+from hinged.events import checked_numbers
 from hinged.parameters import (
     LearningRate,
     NonNegativeNumber,
@@ -140,7 +140,7 @@ class Perceptron(BinaryLinearClassifier):
 
 def _checked_start(weights: Mapping[Any, float]) -> Features:
     try:
-        return checked_features(weights)
+        return checked_numbers(weights)
     except InvalidEvent as error:
         raise InvalidParameter(f"initial_weights: {error}") from None
 

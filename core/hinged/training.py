@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hinged.errors import InvalidParameter
-from hinged.events import checked_features
+from hinged.events import checked_features, checked_numbers
 from hinged.linear import LinearClassifier
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
@@ -311,7 +311,7 @@ def batch_gradient_descent(
     (0.6, 1.0)
 
     """
-    rows = [(checked_features(x), checked_features({"target": y})["target"]) for x, y in rows]
+    rows = [(checked_features(x), checked_numbers({"target": y})["target"]) for x, y in rows]
     checked_cap("epochs", epochs)
     tolerance = checked_number("tolerance", tolerance, "0 <= tolerance < inf", 0.0, closed=True)
     names = list(dict.fromkeys(name for x, _ in rows for name in x))

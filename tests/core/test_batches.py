@@ -15,6 +15,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from river import datasets
@@ -138,8 +139,8 @@ def test_null_is_an_absent_feature(X: Any) -> None:
     assert (dict(model.weights), model.intercept) == ({"a": 2.0, "b": 0.0}, 0.0)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_nan_is_refused_before_the_first_row(bad: float, kind: Any) -> None:
+@pytest.mark.parametrize("bad", [math.inf, -math.inf])
+def test_infinity_is_refused_before_the_first_row(bad: float, kind: Any) -> None:
     frame, series = kind
     model = Perceptron()
     with pytest.raises(InvalidEvent) as refusal:
@@ -148,10 +149,39 @@ def test_nan_is_refused_before_the_first_row(bad: float, kind: Any) -> None:
     assert total(model) == total(Perceptron())
 
 
+HOLED: list[Any] = [
+    pd.DataFrame({"a": [1.0, math.nan, 3.0, 0.5], "b": [math.nan, math.nan, -1.0, 2.0]}),
+    pd.DataFrame({"a": [1.0, None, 3.0, 0.5], "b": [None, math.nan, -1.0, 2.0]}, dtype=object),
+    pd.DataFrame({"a": [1.0, None, 3.0, 0.5], "b": [None, None, -1.0, 2.0]}, dtype="Float64"),
+    pl.DataFrame({"a": [1.0, math.nan, 3.0, 0.5], "b": [math.nan, math.nan, -1.0, 2.0]}),
+    pl.DataFrame({"a": [1.0, None, 3.0, 0.5], "b": [None, math.nan, -1.0, 2.0]}),
+    pa.table({"a": [1.0, math.nan, 3.0, 0.5], "b": [None, math.nan, -1.0, 2.0]}),
+]
+
+
+@pytest.mark.parametrize("X", HOLED, ids=lambda X: f"{type(X).__module__.split('.')[0]}")
+def test_nan_is_an_absent_feature_for_every_learner(learner: LinearClassifier, X: Any) -> None:
+    rows: list[dict[str, float]] = [{"a": 1.0}, {}, {"a": 3.0, "b": -1.0}, {"a": 0.5, "b": 2.0}]
+    y = ["A", "B", "C", "A"] if learner._multiclass else [True, False, True, False]
+    one: Any = learner.clone()
+    many: Any = learner.clone()
+    for x, label in zip(rows, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    assert everything(many) == everything(one)
+    assert list(many.predict_many(X).to_numpy()) == [one.predict_one(x) for x in rows]
+    probas = many.predict_proba_many(X)
+    for label in ("A", "B", "C") if learner._multiclass else (False, True):
+        column = probas[label if isinstance(X, pd.DataFrame) else str(label)]
+        assert list(column.to_numpy()) == [one.predict_proba_one(x)[label] for x in rows]
+
+
 @pytest.mark.parametrize(
     ("y", "w", "field"),
     [
         ([True, 2], 1.0, "row 1: y"),
+        ([True, math.nan], 1.0, "row 1: y"),
+        ([True, False], [1.0, math.nan], "row 1: w"),
         ([True, None], 1.0, "row 1: y"),
         (["true", "false"], 1.0, "row 0: y"),
         (pd.array([True, None], dtype="boolean"), 1.0, "row 1: y"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from numbers import Real
 from types import TracebackType
 from typing import Any, Self
 
@@ -48,7 +49,10 @@ class RemoteClassifier(base.Classifier):
     -----
     Features are sent as `hinged_service.client.events` says, with one addition:
     unless the model has a pipeline of its own, true and false are 1 and 0, as they
-    are in process. Labels are booleans, integers or text and come back as such.
+    are in process. A value of NaN is missing, as a transformer in front may give it,
+    and so is `None` if the model has no pipeline: the feature is left out, as the
+    learners in process do; infinity is refused. Labels are booleans, integers or text
+    and come back as such.
 
     If sending fails (`Unavailable`, `Unreachable`, ...), the events that the error
     has in `event_ids` stay here and are sent first by the next call; do not give
@@ -147,7 +151,8 @@ class RemoteClassifier(base.Classifier):
             unless the model could not even be found or created.
 
         """
-        event = encode_event(Event(x, y, w), flags_are_numbers=self._plain_numbers)
+        plain = self._plain_numbers
+        event = encode_event(Event(_present(x, plain), y, w), flags_are_numbers=plain)
         self._pending.append(event)
         if len(self._pending) >= self.batch:
             self.flush()
@@ -217,7 +222,8 @@ class RemoteClassifier(base.Classifier):
 
     def _predict(self, x: Mapping[Any, Any]) -> Prediction:
         self.flush()
-        question = encode_question(x, flags_are_numbers=self._plain_numbers)
+        plain = self._plain_numbers
+        question = encode_question(_present(x, plain), flags_are_numbers=plain)
         try:
             return self._client._run(calls.predict(self.model, question, self._position))
         except Conflict:
@@ -230,6 +236,18 @@ class RemoteClassifier(base.Classifier):
         else:
             outcome = self._client._run(calls.learn_many(self.model, batch))[-1]
         self._position = outcome.position
+
+
+def _present(x: Any, plain_numbers: bool) -> Any:
+    """Return the features without those that are missing."""
+    if not isinstance(x, Mapping):
+        return x
+    return {
+        name: value
+        for name, value in x.items()
+        if not (isinstance(value, Real) and value != value)
+        and not (plain_numbers and value is None)
+    }
 
 
 def _text(label: Label) -> str:

@@ -33,7 +33,8 @@ class UnionSpec(Strict):
     """Give the same event to several branches, and put together what they make of it.
 
     River's `+`, `river.compose.TransformerUnion`: of a feature that several
-    branches give, the first one's value counts.
+    branches give, the first one's value counts. BagOfWords and TFIDF have a `prefix`, and
+    OneHotEncoder has a `separator`, to keep their names apart.
     """
 
     type: Literal["Union"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
@@ -35,6 +35,11 @@ class OneHotEncoderSpec(Strict):
     floats, so `"size": 1` and `"size": 1.0` both give `size_1.0`, as River names the float;
     true is another category, `size_True`, and so is the text `"1"`, `size_1`. A number in
     `categories` stands for both spellings, and the feature is named as it is listed.
+
+    Two categories of one name are one feature to the learner, with one weight: `"a": "x_y"`
+    and `"a_x": "y"` are both `a_x_y`. A `separator` of characters that are in no feature name
+    keeps all features apart. Within a feature a text that reads like another value still
+    shares its name: `"1.0"` that of the number 1, `"True"` that of true.
     """
 
     type: Literal["OneHotEncoder"]
@@ -50,6 +55,9 @@ class OneHotEncoderSpec(Strict):
     drop_first: bool = Field(
         False, description="Leave out the first of the given names in the order of the alphabet."
     )
+    separator: Separator = Field(
+        "_", description="Stands between feature and value in a name; as River has it by default."
+    )
 
     @model_validator(mode="after")
     def _bounded(self) -> OneHotEncoderSpec:
@@ -60,31 +68,32 @@ class OneHotEncoderSpec(Strict):
     def build(self, max_features: int) -> Stage:
         """Return the fresh stage."""
         if self.categories is not None:
-            return ListedCategories(self.categories, self.drop_zeros, self.drop_first)
-        return OneHotEncoder(self.drop_zeros, self.drop_first, max_features)
+            return ListedCategories(self, self.categories)
+        return OneHotEncoder(self, max_features)
 
 
 class OneHotEncoder(Stage):
     """Keeps the names it gave, in the order they were learned."""
 
-    def __init__(self, drop_zeros: bool, drop_first: bool, max_features: int) -> None:
+    def __init__(self, spec: OneHotEncoderSpec, max_features: int) -> None:
         super().__init__()
-        self.learns = not drop_zeros
-        self._drop_first = drop_first
+        self.learns = not spec.drop_zeros
+        self._drop_first = spec.drop_first
+        self._separator = spec.separator
         self._max = min(max_features, MAX_WIDTH)
         self._fields: dict[str, str] = {}
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return 1 for the categories of `x`, 0 for the others known."""
         made = dict.fromkeys(self._fields, 0.0)
-        made.update((given, 1.0) for given, _ in _categories(x))
+        made.update((given, 1.0) for given, _ in self._categories(x))
         return _without_first(made) if self._drop_first else made
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Note the categories of `x`, then encode."""
         made = self.transform(x)
         if self.learns:
-            for given, name in _categories(x):
+            for given, name in self._categories(x):
                 if given not in self._fields:
                     self._admit(given, name)
         return made
@@ -96,9 +105,23 @@ class OneHotEncoder(Stage):
             self._fields[given] = name
 
     def origins(self, x: Features) -> Origins:
-        """Return the feature whose category each name stands for."""
-        fields = {**self._fields, **dict(_categories(x))}
-        return {given: (fields[given],) for given in self.transform(x)}
+        """Return the features whose categories each name stands for; usually one."""
+        found: dict[str, tuple[str, ...]] = {}
+        for given, name in self._categories(x):
+            found[given] = (*found.get(given, ()), name)
+        return {g: found[g] if g in found else (self._fields[g],) for g in self.transform(x)}
+
+    def _categories(self, x: Features) -> Iterator[tuple[str, str]]:
+        refuse_missing(x, "OneHotEncoder")
+        separator = self._separator
+        for name, value in x.items():
+            if isinstance(value, str) and len(value) > MAX_TEXT:
+                raise hinged.InvalidEvent(
+                    field(name),
+                    f"has a category of more than {MAX_TEXT} characters: BagOfWords takes longer "
+                    "text",
+                )
+            yield f"{name}{separator}{value}", name
 
     def get_state(self) -> list[list[str]]:
         """Return the given names, each with its feature."""
@@ -108,7 +131,8 @@ class OneHotEncoder(Stage):
         """Take over what `get_state` gave."""
         for entry in items(data, "the categories"):
             given, name = items(entry, "a category with its feature", 2)
-            if not text(given, "a category").startswith(text(name, "a feature") + "_"):
+            start = text(name, "a feature") + self._separator
+            if not text(given, "a category").startswith(start):
                 raise hinged.InvalidState("a category is not named for its feature")
             self._fields[given] = name
         if len(self._fields) != len(data) or len(data) > (self._max if self.learns else 0):
@@ -120,17 +144,18 @@ class ListedCategories(Stage):
 
     numbers_suffice = False
 
-    def __init__(
-        self, categories: dict[str, tuple[Any, ...]], drop_zeros: bool, drop_first: bool
-    ) -> None:
+    def __init__(self, spec: OneHotEncoderSpec, categories: dict[str, tuple[Any, ...]]) -> None:
         super().__init__()
         self._given = {
-            name: {_kind(value): f"{name}_{value}" for value in values}
+            name: {_kind(value): f"{name}{spec.separator}{value}" for value in values}
             for name, values in categories.items()
         }
-        self._fields = {g: name for name, listed in self._given.items() for g in listed.values()}
-        self._blank = {} if drop_zeros else dict.fromkeys(self._fields, 0.0)
-        self._drop_first = drop_first
+        self._fields: dict[str, tuple[str, ...]] = {}
+        for name, listed in self._given.items():
+            for given in dict.fromkeys(listed.values()):
+                self._fields[given] = (*self._fields.get(given, ()), name)
+        self._blank = {} if spec.drop_zeros else dict.fromkeys(self._fields, 0.0)
+        self._drop_first = spec.drop_first
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return 1 for the categories of `x`, 0 for the others listed."""
@@ -140,8 +165,8 @@ class ListedCategories(Stage):
         return _without_first(made) if self._drop_first else made
 
     def origins(self, x: Features) -> Origins:
-        """Return the feature whose category each name stands for."""
-        return {given: (self._fields[given],) for given in self.transform(x)}
+        """Return the features whose categories each name stands for; usually one."""
+        return {given: self._fields[given] for given in self.transform(x)}
 
     def _found(self, x: Features) -> Iterator[str]:
         refuse_missing(x, "OneHotEncoder")
@@ -158,17 +183,6 @@ class ListedCategories(Stage):
 def _kind(value: Value) -> tuple[bool, Value]:
     """Return what tells values apart: true is not 1, though Python finds them equal."""
     return isinstance(value, bool), value
-
-
-def _categories(x: Features) -> Iterator[tuple[str, str]]:
-    refuse_missing(x, "OneHotEncoder")
-    for name, value in x.items():
-        if isinstance(value, str) and len(value) > MAX_TEXT:
-            raise hinged.InvalidEvent(
-                field(name),
-                f"has a category of more than {MAX_TEXT} characters: BagOfWords takes longer text",
-            )
-        yield f"{name}_{value}", name
 
 
 def _without_first(made: dict[str, float]) -> dict[str, float]:

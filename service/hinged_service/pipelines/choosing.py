@@ -10,9 +10,11 @@ from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.values import Features, Value
 from hinged_service.strict import Strict
 
-__all__ = ["DiscardSpec", "Name", "SelectSpec"]
+__all__ = ["DiscardSpec", "Name", "SelectSpec", "Separator"]
 
 Name = Annotated[str, Field(max_length=256)]
+Separator = Annotated[str, Field(min_length=1, max_length=16)]
+"""What stands between the parts of a name that a stage makes."""
 Keys = Annotated[tuple[Name, ...], Field(max_length=10_000)]
 
 

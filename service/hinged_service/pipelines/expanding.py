@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 import hinged
-from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
-from hinged_service.river_on_demand import feature_extraction
 from hinged_service.strict import Strict
 
 __all__ = ["PolynomialExtenderSpec"]
@@ -21,15 +21,22 @@ __all__ = ["PolynomialExtenderSpec"]
 class PolynomialExtenderSpec(Strict):
     """Add the products of features, named like `a*b`.
 
-    `river.feature_extraction.PolynomialExtender` itself; an event that would give
-    more than 10,000 features is refused.
+    As `river.feature_extraction.PolynomialExtender`; an event that would give more than
+    10,000 features is refused. A feature whose own name is that of a product, `a*b`, is
+    replaced by the product: a `separator` of characters that are in no feature name keeps
+    both.
     """
 
     type: Literal["PolynomialExtender"]
     degree: int = Field(2, ge=1, le=3, description="The most factors of a product.")
     interaction_only: bool = Field(False, description="No feature twice in a product.")
     include_bias: bool = Field(False, description="Add a feature that is always 1.")
-    bias_name: Name = Field("bias", description="The name of that feature.")
+    bias_name: Name = Field(
+        "bias", description="The name of that feature; another one of this name is replaced."
+    )
+    separator: Separator = Field(
+        "*", description="Stands between the factors in a name; as River has it by default."
+    )
 
     def build(self, max_features: int) -> PolynomialExtender:
         """Return the stage."""
@@ -44,16 +51,15 @@ class PolynomialExtender(Stage):
     def __init__(self, spec: PolynomialExtenderSpec) -> None:
         super().__init__()
         self._spec = spec
-        extender: Any = feature_extraction.PolynomialExtender
-        self._extender = extender(
-            spec.degree, spec.interaction_only, spec.include_bias, spec.bias_name
-        )
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return the features and their products."""
         numbers = floats(x, "PolynomialExtender")
         self._check_width(len(numbers))
-        made: dict[str, float] = self._extender.transform_one(numbers)
+        made = {
+            name: math.prod(numbers[factor] for factor in factors)
+            for name, factors in self._products(numbers)
+        }
         if self._spec.include_bias:
             made[self._spec.bias_name] = 1.0
         return clipped(made)
@@ -71,14 +77,18 @@ class PolynomialExtender(Stage):
                 "before it, or use a smaller degree",
             )
 
+    def _products(self, x: Features) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the name and the factors of each product, in River's order."""
+        choose = combinations if self._spec.interaction_only else combinations_with_replacement
+        for k in range(1, self._spec.degree + 1):
+            for factors in choose(x, k):
+                yield self._spec.separator.join(sorted(factors)), factors
+
     def origins(self, x: Features) -> Origins:
         """Return the different factors of each product; nothing for the bias."""
         self.transform(x)
-        choose = combinations if self._spec.interaction_only else combinations_with_replacement
         found: Origins = {
-            "*".join(sorted(factors)): tuple(dict.fromkeys(factors))
-            for k in range(1, self._spec.degree + 1)
-            for factors in choose(x, k)
+            name: tuple(dict.fromkeys(factors)) for name, factors in self._products(x)
         }
         if self._spec.include_bias:
             found[self._spec.bias_name] = ()

@@ -19,7 +19,8 @@ class FeatureHasherSpec(Strict):
     """Add each feature up in one of `n_features` buckets: numbers by name, text by name and value.
 
     `river.preprocessing.FeatureHasher` itself (MurmurHash3), its buckets named `"0"`,
-    `"1"`, ...; true counts as 1 and false as 0.
+    `"1"`, ...; true counts as 1 and false as 0. Features collide by chance, the more the
+    fewer buckets there are; `"a": "x"` always falls where a number named `a=x` does.
     """
 
     type: Literal["FeatureHasher"]

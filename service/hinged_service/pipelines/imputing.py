@@ -56,6 +56,8 @@ class StatImputerSpec(Strict):
     As `river.preprocessing.StatImputer`, but an absent feature counts as missing
     instead of failing, and a number as `value` is a float, as the numbers of events are.
     Before a feature's first value, Mode leaves it out and the other statistics give 0.
+    Median is River's running estimate, rough for the first values: that of 1 and 5 is 5.
+    Mode is the most frequent of the first 25 different values, the first one among equals.
     """
 
     type: Literal["StatImputer"]

@@ -21,6 +21,17 @@ __all__ = ["RBFSamplerSpec"]
 class RBFSamplerSpec(Strict):
     """Turn each feature into `n_components` random cosines, named like `age_0`.
 
+    Cosine j of a feature of value v is cos(w v + b), w normal with variance 2 gamma and b
+    even between 0 and 2 pi; b is the same for cosine j of all features. The products of the
+    cosines of two events x and z, summed up and divided by n_components / 2, are about
+
+        exp(-gamma (x_1 - z_1)^2) + exp(-gamma (x_2 - z_2)^2) + ...
+
+    over the features that both events have: a sum of kernels of one dimension, not the
+    Gaussian kernel exp(-gamma |x - z|^2) of the whole event, which is their product. So a
+    linear learner behind it finds any curve in each feature by itself, but nothing that
+    lies in two features together, such as XOR.
+
     The formula of `river.feature_extraction.RBFSampler`, but the random numbers are a
     hash of seed and feature name. River draws them when it first sees a name, also in a
     prediction, so that its features depend on the order of events. An event that would
@@ -28,7 +39,9 @@ class RBFSamplerSpec(Strict):
     """
 
     type: Literal["RBFSampler"]
-    gamma: float = Field(1.0, gt=0, le=1e6, description="The kernel is exp(-gamma distance^2).")
+    gamma: float = Field(
+        1.0, gt=0, le=1e6, description="The kernel of one feature is exp(-gamma difference^2)."
+    )
     n_components: int = Field(100, ge=1, le=1_000, description="Cosines per feature.")
     seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other cosines.")
 

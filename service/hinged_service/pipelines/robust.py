@@ -21,7 +21,8 @@ Quantile = Annotated[float, Field(gt=0, lt=1)]
 class RobustScalerSpec(Strict):
     """Subtract each feature's median so far and divide by its interquartile range.
 
-    As `river.preprocessing.RobustScaler`, but a feature not seen before is 0, and
+    Both are River's running estimates, rough for the first values of a feature: the median
+    of 1 and 5 is 5. As `river.preprocessing.RobustScaler`, but a feature not seen before is 0, and
     stays unknown.
     """
 

@@ -39,6 +39,9 @@ class StandardScalerSpec(Strict):
 class MinMaxScalerSpec(Strict):
     """Scale each feature to 0..1 by its least and largest value so far.
 
+    A prediction of a value beyond them lies beyond 0..1, and a feature that has had one
+    value only is 0.
+
     As `river.preprocessing.MinMaxScaler`, but a feature not seen before is 0, and
     stays unknown.
     """
@@ -52,6 +55,8 @@ class MinMaxScalerSpec(Strict):
 
 class MaxAbsScalerSpec(Strict):
     """Scale each feature to -1..1 by its largest absolute value so far.
+
+    A prediction of a value beyond it lies beyond -1..1.
 
     As `river.preprocessing.MaxAbsScaler`, but a feature not seen before stays unknown.
     """

@@ -29,6 +29,12 @@ class _Words(Strict):
     strip_accents: bool = Field(True, description="Take accents off the letters.")
     lowercase: bool = Field(True, description="Make all letters small.")
     stop_words: tuple[Name, ...] = Field((), max_length=10_000, description="Words to leave out.")
+    prefix: str = Field(
+        "",
+        max_length=64,
+        description="Put before each term: without it two texts of an event, side by side in a "
+        "Union, share the names of their terms, and the first one's value counts.",
+    )
     ngram_range: tuple[Length, Length] = Field(
         (1, 1), description="The least and the most words that make a term."
     )
@@ -43,9 +49,10 @@ class _Words(Strict):
 class BagOfWordsSpec(_Words):
     """Count the terms of a text.
 
-    As `river.feature_extraction.BagOfWords` with its own tokenizer, but n-grams are
-    named with a space (`"of the"`), terms of more than 256 characters are left out, and
-    an event without the text has no terms.
+    As `river.feature_extraction.BagOfWords` with its own tokenizer, which knows words of two
+    letters or more, but n-grams are named with a space (`"of the"`), which no word contains;
+    terms of more than 256 characters are left out, and an event without the text has no
+    terms.
     """
 
     type: Literal["BagOfWords"]
@@ -58,8 +65,10 @@ class BagOfWordsSpec(_Words):
 class TFIDFSpec(_Words):
     """Weigh the terms of a text by how rare they were in the texts so far.
 
-    As `river.feature_extraction.TFIDF` with its own tokenizer, and as `BagOfWords`
-    here; terms beyond the model's `max_features` count as never seen before.
+    The weight of a term is its share of the text's terms, times
+    ln((1 + texts) / (1 + texts with the term)) + 1. As `river.feature_extraction.TFIDF`
+    with its own tokenizer, and as `BagOfWords` here; terms beyond the model's
+    `max_features` count as never seen before.
     """
 
     type: Literal["TFIDF"]
@@ -77,7 +86,7 @@ class BagOfWords(Stage):
 
     def __init__(self, spec: BagOfWordsSpec | TFIDFSpec) -> None:
         super().__init__()
-        self._on = spec.on
+        self._on, self._prefix = spec.on, spec.prefix
         self._words: Any = feature_extraction.BagOfWords(
             strip_accents=spec.strip_accents,
             lowercase=spec.lowercase,
@@ -104,7 +113,7 @@ class BagOfWords(Stage):
     def _terms(self, value: str) -> list[str]:
         grams = self._words.process_text(value)
         terms = (gram if isinstance(gram, str) else " ".join(gram) for gram in grams)
-        return [term for term in terms if len(term) <= MAX_TERM]
+        return [self._prefix + term for term in terms if len(term) <= MAX_TERM]
 
     def origins(self, x: Features) -> Origins:
         """Return the text as the origin of its terms."""

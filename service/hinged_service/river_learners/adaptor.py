@@ -12,7 +12,7 @@ import hinged
 from hinged import state
 from hinged.accounting import Accounting
 from hinged.base import ACCOUNT, refuse_fraction
-from hinged.events import checked_features, checked_weight
+from hinged.events import checked_numbers, checked_weight
 from hinged.vector import Features, room
 from hinged_service import river_state
 from hinged_service.codec import DamagedState, decode_name, encode_name
@@ -84,7 +84,7 @@ class Adaptor:
         return len(self._names)
 
     def _checked(self, x: Mapping[Any, Any]) -> Features:
-        clean = checked_features(x)
+        clean = checked_numbers(x)
         for name, value in clean.items():
             if not -MAX_VALUE <= value <= MAX_VALUE:
                 raise hinged.InvalidEvent(f"x[{name!r}]", "must be between -1e100 and 1e100")

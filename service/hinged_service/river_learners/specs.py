@@ -154,9 +154,22 @@ class ALMAClassifierSpec(_Binary):
 
     type: Literal["ALMAClassifier"]
     names: ClassVar[int] = 10_000
-    alpha: float = Field(0.9, gt=0, le=1, description="How near to the largest margin.")
-    B: float = Field(1 / 0.9, gt=0, le=1e6, description="Scale of the margin asked for.")
-    C: float = Field(2**0.5, gt=0, le=1e6, description="Scale of the steps.")
+    alpha: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="How far the margin may stay below the largest one. At 1 nothing is ever "
+        "learned: a score of 0 is no fault then.",
+    )
+    B: float = Field(
+        1 / 0.9,
+        gt=0,
+        le=1e6,
+        description="Scale of the margin asked for, (1 - alpha) B / sqrt(k) at update k.",
+    )
+    C: float = Field(
+        2**0.5, gt=0, le=1e6, description="Scale of the steps, C / sqrt(k) at update k."
+    )
 
     def river(self) -> Any:
         """Return the fresh River classifier."""

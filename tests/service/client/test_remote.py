@@ -235,7 +235,29 @@ def test_a_refused_event_leaves_and_the_others_are_learned(api: Client, name: st
         remote.flush()
         assert api.model(name).events == 4
         with pytest.raises(Invalid):
-            remote.learn_one({"a": float("nan")}, True)
+            remote.learn_one({"a": float("inf")}, True)
+
+
+@pytest.mark.parametrize("missing", [float("nan"), np.float32("nan"), None])
+def test_a_missing_value_is_left_out_as_in_process(api: Client, name: str, missing: Any) -> None:
+    with RemoteClassifier(api, name) as remote:
+        remote.learn_one({"a": 1.0, "b": missing}, True)
+        assert remote.score_one({"a": missing, "c": 1.0}) == 1.0  # the intercept alone
+        assert api.weights(name).weights == {"a": 1.0}
+
+
+def test_a_fresh_scaler_in_front_gives_nan_and_the_answers_are_those_in_process(
+    api: Client, name: str
+) -> None:
+    with RemoteClassifier(api, name) as remote:
+        scalers: list[Any] = [preprocessing.MinMaxScaler(), preprocessing.MinMaxScaler()]
+        local: Any = scalers[0] | hinged.Perceptron()
+        far: Any = scalers[1] | remote
+        for x, y in made_events([False, True], 60):
+            assert far.predict_proba_one(x) == local.predict_proba_one(x)
+            far.learn_one(x, y)
+            local.learn_one(x, y)
+        assert api.weights(name).weights == dict(local["Perceptron"].weights)
 
 
 def test_a_lone_refused_event_leaves_too(api: Client, remote: RemoteClassifier) -> None:
