@@ -11,7 +11,22 @@ from hinged.vector import Features
 
 _FLOAT = {float}
 
-__all__ = ["as_floats", "binary_target", "checked_features", "checked_weight", "refuse_unplain"]
+__all__ = [
+    "as_floats",
+    "binary_target",
+    "checked_features",
+    "checked_weight",
+    "plain",
+    "refuse_unplain",
+]
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy or Arrow as plain Python, `None` for a null; all else as it is."""
+    module = type(value).__module__
+    if module == "numpy" and getattr(value, "shape", None) == ():
+        return value.item()
+    return value.as_py() if module == "pyarrow.lib" and hasattr(value, "as_py") else value
 
 
 def binary_target(y: object) -> float:
@@ -20,8 +35,8 @@ def binary_target(y: object) -> float:
     Parameters
     ----------
     y
-        `True` or `False`, or a number (NumPy's included) equal to 1 or 0. Text
-        is never read as a number or a truth value.
+        `True` or `False`, or a number equal to 1 or 0, scalars of NumPy and Arrow
+        included. Text is never read as a number or a truth value.
 
     Raises
     ------
@@ -33,13 +48,14 @@ def binary_target(y: object) -> float:
         return 1.0
     if y is False:
         return -1.0
-    if hasattr(y, "__float__") or hasattr(y, "__index__"):
+    y = plain(y)
+    if (hasattr(y, "__float__") or hasattr(y, "__index__")) and not getattr(y, "shape", ()):
         try:
             if y == 1:
                 return 1.0
             if y == 0:
                 return -1.0
-        except ValueError:  # an array has no single truth value
+        except (ArithmeticError, ValueError):  # a signalling NaN of Decimal, an array's truth value
             pass
     raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {shown(y)}")
 
@@ -53,7 +69,7 @@ def checked_weight(w: object) -> float:
         Unless `0 <= w < infinity`.
 
     """
-    weight = _number(w)
+    weight = _number(plain(w))
     if weight is None or not 0.0 <= weight < math.inf:
         raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
     return weight

@@ -134,9 +134,11 @@ class LinearClassifier(base.MiniBatchClassifier):
             A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
             a null is an absent feature.
         y
-            A series of n labels.
+            A series of n labels (pandas, Polars, PyArrow, NumPy, a list), none of them
+            null. They are learned as plain Python values: categories as what they
+            stand for.
         w
-            One sample weight for all rows, or a series of n.
+            One sample weight for all rows, or a series of n, likewise.
 
         Raises
         ------

@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Hashable, Mapping
+from numbers import Integral, Number
 from typing import Any, ClassVar
 
 from hinged import frames, state
 from hinged.accounting import Accounting, Fields
 from hinged.base import ACCOUNT
 from hinged.errors import InvalidEvent, InvalidState, shown
-from hinged.events import checked_features, checked_weight
+from hinged.events import checked_features, checked_weight, plain
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, Kind
@@ -400,7 +401,8 @@ def checked_class(y: Any) -> Any:
     Parameters
     ----------
     y
-        A hashable value: a string, a whole number, a truth value, a tuple.
+        A hashable value: a string, a whole number, a truth value, a tuple; a scalar
+        of NumPy or Arrow stands for its value.
 
     Raises
     ------
@@ -410,10 +412,8 @@ def checked_class(y: Any) -> Any:
     """
     if type(y) is str or type(y) is int or type(y) is bool:
         return y
-    module = type(y).__module__
-    if module == "numpy" and hasattr(y, "item"):
-        y = y.item()
-    if y is None or isinstance(y, (float, complex)):
+    y = plain(y)
+    if y is None or (isinstance(y, Number) and not isinstance(y, Integral)):
         raise InvalidEvent("y", f"must be a label, neither missing nor a fraction, not {shown(y)}")
     try:
         hash(y)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 import pickle
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from river import datasets
 
-from hinged import InvalidEvent, LinearClassifier, Perceptron
+from hinged import (
+    AROW,
+    InvalidEvent,
+    LinearClassifier,
+    LinearUnit,
+    MulticlassPerceptron,
+    Perceptron,
+)
 
 Event = tuple[dict[str, float], bool]
 FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series)}
@@ -273,6 +283,159 @@ def test_a_batch_with_a_bad_label_changes_no_learner(learner: LinearClassifier, 
     with pytest.raises(InvalidEvent, match=r"row 1: x\['a'\]"):
         model.learn_many(frame({"a": [1.0, float("inf")]}), series(good))
     assert everything(model) == before
+
+
+BOOLEANS: list[tuple[str, Any]] = [
+    ("arrow", pa.array([True, False, True])),
+    ("arrow chunks", pa.chunked_array([[True], [False, True]])),
+    ("arrow integers", pa.array([1, 0, 1], pa.uint8())),
+    ("arrow floats", pa.array([1.0, 0.0, 1.0], pa.float32())),
+    ("arrow dictionary", pa.array([1, 0, 1]).dictionary_encode()),
+    ("arrow scalars", [pa.scalar(True), pa.scalar(0), pa.scalar(1.0)]),
+    ("pandas nullable", pd.array([True, False, True], dtype="boolean")),
+    ("pandas of arrow", pd.Series([True, False, True], dtype="bool[pyarrow]")),
+    ("pandas integers", pd.Series([1, 0, 1], dtype="Int64")),
+    ("pandas categories", pd.Series([True, False, True], dtype="category")),
+    ("polars integers", pl.Series([1, 0, 1])),
+    ("numpy scalars", [np.bool_(True), np.int64(0), np.float32(1.0)]),
+]
+TEXTS: list[tuple[str, Any]] = [
+    ("arrow", pa.array(["b", "a", "b"])),
+    ("large", pa.array(["b", "a", "b"], pa.large_string())),
+    ("arrow chunks", pa.chunked_array([["b"], [], ["a", "b"]])),
+    ("arrow dictionary", pa.array(["b", "a", "b"]).dictionary_encode()),
+    (
+        "dictionaries by chunk",
+        pa.chunked_array([pa.array(part).dictionary_encode() for part in (["b"], ["a", "b"])]),
+    ),
+    ("pandas", pd.Series(["b", "a", "b"])),
+    ("pandas of arrow", pd.Series(["b", "a", "b"], dtype="string[pyarrow]")),
+    ("pandas categories", pd.Series(["b", "a", "b"], dtype="category")),
+    ("categorical", pd.Categorical(["b", "a", "b"])),
+    ("polars categories", pl.Series(["b", "a", "b"], dtype=pl.Categorical())),
+    ("polars enum", pl.Series(["b", "a", "b"], dtype=pl.Enum(["a", "b"]))),
+    ("numpy", np.array(["b", "a", "b"])),
+]
+INTEGERS: list[tuple[str, Any]] = [
+    ("arrow", pa.array([2, 1, 2], pa.int16())),
+    ("arrow dictionary", pa.array([2, 1, 2]).dictionary_encode()),
+    ("pandas nullable", pd.Series([2, 1, 2], dtype="Int64")),
+    ("pandas categories", pd.Series([2, 1, 2], dtype="category")),
+    ("polars", pl.Series([2, 1, 2], dtype=pl.UInt8)),
+    ("numpy", np.array([2, 1, 2], dtype=np.int32)),
+]
+THREE = {"a": [1.0, 2.0, -3.0], "b": [0.5, 0.0, 1.0]}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_labels_of_any_library_are_learned_as_plain_python(
+    learner: LinearClassifier, make: Any
+) -> None:
+    series = [(TEXTS, ["b", "a", "b"]), (INTEGERS, [2, 1, 2])]
+    for kinds, plain in series if learner._multiclass else [(BOOLEANS, [True, False, True])]:
+        one: Any = learner.clone()
+        for row, y in enumerate(plain):
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y)
+        for kind, labels in kinds:
+            many: Any = learner.clone()
+            many.learn_many(make(THREE), labels)
+            assert repr(everything(many)) == repr(everything(one)), kind
+            json.dumps(many.get_state().get("classes"))
+            many.learn_many(make(THREE), plain)
+
+
+NULLS: list[Any] = [
+    *(pa.nulls(1), pa.array([None], pa.bool_()), pa.array([None], pa.string())),
+    *(pa.array([None], pa.string()).dictionary_encode(), [pa.scalar(None, pa.int8())]),
+    *(pd.array([None], dtype="boolean"), pd.array([None], dtype="Int64")),
+    *(pd.Series([None], dtype="string"), pd.Series([None], dtype="bool[pyarrow]")),
+    *(pd.Series([None], dtype="category"), pd.Series([math.nan]), pd.Series([pd.NaT])),
+    *(pl.Series([None], dtype=pl.Boolean), pl.Series([None], dtype=pl.Categorical())),
+    *([None], [np.float64("nan")], np.array([None])),
+]
+
+
+def test_a_null_label_is_refused_with_its_row(learner: LinearClassifier) -> None:
+    model = learner.clone()
+    for null in NULLS:
+        labels = [*(["A", "B"] if learner._multiclass else [True, False]), *null]
+        with pytest.raises(InvalidEvent, match="row 2: y must be"):
+            model.learn_many(pa.table(THREE), labels)
+        with pytest.raises(InvalidEvent, match="row 0: y must be"):
+            model.learn_many(pa.table({"a": [1.0]}), null)
+    assert model.accounting.events == 0
+
+
+def test_nulls_among_labels_of_arrow_are_refused_with_their_row() -> None:
+    for kind, labels in (
+        (Perceptron(), pa.array([True, None, False])),
+        (Perceptron(), np.ma.array([True, True, False], mask=[False, True, False])),
+        (AROW(), pa.chunked_array([[True, None], [False]])),
+        (MulticlassPerceptron(), pa.array(["a", None, "b"]).dictionary_encode()),
+    ):
+        with pytest.raises(InvalidEvent, match="row 1: y must be"):
+            kind.learn_many(pa.table(THREE), labels)
+        assert kind.accounting.events == 0
+
+
+@pytest.mark.parametrize(
+    "w",
+    [
+        *(pa.array([1, 2, 0]), pa.chunked_array([[1.0], [2.0, 0.0]])),
+        *(pa.array([1, 2, 0]).dictionary_encode(), pa.array([1, 2, 0]).cast(pa.decimal128(21, 2))),
+        *(pd.Series([1, 2, 0], dtype="Int8"), pd.Series([1, 2, 0], dtype="double[pyarrow]")),
+        *(pd.Series([1, 2, 0], dtype="category"), pl.Series([1, 2, 0], dtype=pl.Float32)),
+        *(np.array([1, 2, 0]), [pa.scalar(1), np.float16(2), 0]),
+    ],
+    ids=lambda w: f"{type(w).__module__}.{type(w).__name__}",
+)
+def test_sample_weights_of_any_library(w: Any) -> None:
+    for kind, labels in (
+        (LinearUnit(), [True, False, True]),
+        (MulticlassPerceptron(), ["b", "a", "b"]),
+    ):
+        one, many = kind.clone(), kind.clone()
+        for row, (y, weight) in enumerate(zip(labels, [1.0, 2.0, 0.0], strict=True)):
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y, weight)
+        many.learn_many(pa.table(THREE), labels, w)
+        assert repr(everything(one)) == repr(everything(many))
+    model = LinearUnit()
+    for null in (pa.array([1.0, None, 1.0]), pd.array([1.0, None, 1.0], dtype="Float64")):
+        with pytest.raises(InvalidEvent, match="row 1: w must be"):
+            model.learn_many(pa.table(THREE), [True, False, True], null)
+    assert model.accounting.events == 0
+
+
+def test_one_sample_weight_of_any_library() -> None:
+    one = LinearUnit()
+    one.learn_one({"a": 1.0}, True, 0.5)
+    for w in (pa.scalar(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")):
+        many, single = LinearUnit(), LinearUnit()
+        many.learn_many(pa.table({"a": [1.0]}), [True], w)
+        single.learn_one({"a": 1.0}, True, w)
+        assert everything(many) == everything(single) == everything(one)
+
+
+def test_a_single_label_of_any_library(learner: LinearClassifier) -> None:
+    pairs: list[tuple[Any, Any]] = [(True, np.bool_(True)), (True, pa.scalar(True))]
+    if learner._multiclass:
+        pairs += [("b", np.str_("b")), ("b", pa.scalar("b")), (7, np.uint8(7)), (7, pa.scalar(7))]
+    else:
+        pairs += [(False, np.float32(0)), (False, pa.scalar(0, pa.int8())), (True, np.array(1))]
+    for plain, scalar in pairs:
+        one, other = learner.clone(), learner.clone()
+        one.learn_one({"a": 1.0}, plain)
+        other.learn_one({"a": 1.0}, scalar)
+        assert repr(everything(one)) == repr(everything(other))
+    for bad in (np.array([1]), np.array(["a", "b"]), np.float64(0.5), pa.scalar(None, pa.string())):
+        with pytest.raises(InvalidEvent, match=r"^y must be"):
+            learner.clone().learn_one({"a": 1.0}, bad)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_a_frame_is_no_series_of_labels(make: Any) -> None:
+    with pytest.raises(InvalidEvent, match=r"^y must be a series"):
+        MulticlassPerceptron().learn_many(make({"a": [1.0]}), make({"label": ["b"]}))
 
 
 def test_two_types_of_label_in_one_batch_are_refused(multiclass: LinearClassifier) -> None:
