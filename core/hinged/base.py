@@ -74,7 +74,7 @@ class BinaryLinearClassifier(LinearClassifier):
         self.max_features = checked_cap("max_features", max_features)
         self.intercept = 0.0
         self._weights = WeightVector()
-        self._scores_stored = True
+        self._scores_stored = type(self)._raw_score is BinaryLinearClassifier._raw_score
         """Whether the stored weights are those that learn, with no penalty due."""
         self._serves_raw = True
         """Whether the weights that learn are also those that predict."""

@@ -58,7 +58,7 @@ def checked_rows(
     w: Any,
     check_labels: Callable[[list[Any]], None],
     check_weight: Callable[[Any], float],
-) -> list[tuple[Features, Any, float]]:
+) -> list[tuple[Features, Any, Any]]:
     """Return all rows with their labels and weights, every one of them validated.
 
     Parameters
@@ -72,7 +72,7 @@ def checked_rows(
     check_labels
         Raises `InvalidEvent` for labels the learner would refuse.
     check_weight
-        Returns a sample weight as a float, or raises `InvalidEvent`.
+        Raises `InvalidEvent` for a sample weight the learner would refuse.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def checked_rows(
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
     features = each_row(features, _finite)
     check_labels(labels)
-    weights = each_row(weights, check_weight)
+    each_row(weights, check_weight)
     return list(zip(features, labels, weights, strict=True))
 
 

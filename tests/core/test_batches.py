@@ -24,6 +24,7 @@ from river import datasets
 
 from hinged import (
     AROW,
+    HingeSGD,
     InvalidEvent,
     LinearClassifier,
     LinearUnit,
@@ -549,3 +550,92 @@ def test_tables_of_any_number_type(dtype: str) -> None:
         one.learn_one({"a": a, "b": b}, y)
     many.learn_many(X, pd.Series(labels))
     assert repr(everything(one)) == repr(everything(many))
+
+
+class HalfSteps(Perceptron):
+    def _update(self, x: Any, target: float, margin: float, norm: float, w: float) -> bool:
+        return super()._update(x, target, margin, norm, 0.5 * w)
+
+
+class OnlyFirst(Perceptron):
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        super().learn_one({"a": x["a"]}, y, w)
+
+
+class Doubled(Perceptron):
+    def _raw_score(self, x: Any) -> float:
+        return super()._raw_score(x) + 1.0
+
+
+class DoubledDescent(HingeSGD):
+    def _raw_score(self, x: Any) -> float:
+        return super()._raw_score(x) + 1.0
+
+
+class Turned(Perceptron):
+    def _learn(self, x: Any, y: Any, w: float) -> Any:
+        return super()._learn(x, not y, w)
+
+
+class Still(Perceptron):
+    def _move(self, x: Any, step: float, norm: float) -> bool:
+        return super()._move(x, min(step, 0.5), norm)
+
+
+class TieIsTrue(Perceptron):
+    label_at_zero = True
+
+    def __init__(self) -> None:
+        super().__init__(update_on="mistake", label_at_zero=True)
+
+
+class Heavier(Perceptron):
+    def check_weight(self, w: Any) -> float:
+        return 3.0 * super().check_weight(w)
+
+
+class EagerAROW(AROW):
+    def _update(self, x: Any, target: float, margin: float, norm: float, w: float) -> bool:
+        return super()._update(x, target, margin, norm, 2.0 * w)
+
+
+@pytest.mark.parametrize(
+    "kind", [HalfSteps, OnlyFirst, Doubled, DoubledDescent, Turned, Still, TieIsTrue, EagerAROW]
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_a_rule_changed_by_a_subclass_is_the_rule_of_tables_too(kind: Any, make: Any) -> None:
+    chance = random.Random(3)
+    table = {name: [chance.gauss(0.0, 1.0) for _ in range(40)] for name in "ab"}
+    labels = [chance.random() < 0.5 for _ in range(40)]
+    one, many, plain = kind(), kind(), kind.__base__()
+    for a, b, y in zip(table["a"], table["b"], labels, strict=True):
+        one.learn_one({"a": a, "b": b}, y)
+        plain.learn_one({"a": a, "b": b}, y)
+    many.learn_many(make(table), np.array(labels))
+    assert everything(many) == everything(one) != everything(plain)
+
+
+def test_sample_weights_as_a_subclass_has_them() -> None:
+    for w in (1.0, [1.0, 2.0, 0.5]):
+        one, many = Heavier(), Heavier()
+        for row, y in enumerate([True, False, True]):
+            weight = w if isinstance(w, float) else w[row]
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y, weight)
+        many.learn_many(pd.DataFrame(THREE), np.array([True, False, True]), w)
+        assert everything(many) == everything(one)
+
+
+def test_a_subclass_may_declare_tables_of_its_own() -> None:
+    class Tabled(HalfSteps):
+        def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+            self.intercept = float(len(X))
+            return True
+
+    class Untabled(Tabled):
+        pass
+
+    labels = [True, False, True]
+    asked, unasked = Tabled(), Untabled()
+    asked.learn_many(pd.DataFrame(THREE), labels)
+    unasked.learn_many(pd.DataFrame(THREE), labels)
+    assert (asked.intercept, asked.clock, unasked.clock) == (3.0, 0, 3)
