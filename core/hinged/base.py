@@ -88,7 +88,8 @@ class BinaryLinearClassifier(LinearClassifier):
             `t * score`, at most `_update_margin`.
         norm2
             The squared norm of all that is updated, the constant 1 included
-            where an intercept is learned; infinite if it overflows.
+            where an intercept is learned, features without room left out; infinite
+            if it overflows.
         w
             The sample weight, above 0.
 
@@ -158,6 +159,9 @@ class BinaryLinearClassifier(LinearClassifier):
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
         """Move the weights, all of them or none; `norm` is that of `x` alone."""
+        if self.max_features is not None:
+            kept = self._part_kept(x)
+            norm = norm if len(kept) == len(x) else hypot(*kept.values())
         return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
 
     def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
@@ -173,8 +177,11 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.updates += 1
         return True
 
+    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return room(x, self._weights, len(self._weights), self.max_features)
+
     def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        kept = room(x, self._weights, len(self._weights), self.max_features)
+        kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
 

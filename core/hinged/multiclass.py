@@ -283,10 +283,13 @@ class MulticlassLinearClassifier(LinearClassifier):
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
+    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return room(x, self._names, len(self._names), self.max_features)
+
     def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
         if self.max_features is None:
             return x
-        kept = room(x, self._names, len(self._names), self.max_features)
+        kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
 
