@@ -269,6 +269,50 @@ class TestHingeSGD:
         # 0.3 * 2 / 2, then 0.3 * 1 / sqrt(5) and 0.3 * -5 / 5
         assert model.weights == pytest.approx({"a": 0.3 + 0.3 / 5**0.5, "b": -0.3}, abs=1e-15)
 
+    def test_adagrad_counts_the_sample_weight_in_its_squares(self) -> None:
+        model = learned(HingeSGD(0.3, fit_intercept=False), [({"a": 2.0}, True, 4.0)])
+        assert model.weights == pytest.approx({"a": 0.3}, abs=1e-15)  # 0.3 / 8 * 4 * 2
+        learned(model, [({"a": 1.0}, False, 0.5)])
+        # G = 64 + 1 / 4, a step of -0.3 / sqrt(G) / 2
+        assert model.weights == pytest.approx({"a": 0.3 - 0.15 / 64.25**0.5}, abs=1e-15)
+        model = learned(HingeSGD(0.3), [({}, True, 46.0), ({}, False)])
+        assert model.intercept == pytest.approx(0.3 - 0.3 / (46**2 + 1) ** 0.5, abs=1e-15)
+
+    @pytest.mark.parametrize("w", [64.0, 2.0**-30])
+    def test_adagrad_with_one_weight_for_all_is_adagrad_without(self, w: float) -> None:
+        chance = random.Random(2)
+        plain, weighted = HingeSGD(), HingeSGD()
+        for _ in range(200):
+            x = {name: chance.gauss(0.0, 1.0) for name in "abc"}
+            y = x["a"] + chance.gauss(0.0, 1.0) > 0.5
+            assert weighted.predict_learn_one(x, y, w) == plain.predict_learn_one(x, y)
+        assert (dict(weighted.weights), weighted.intercept) == (
+            dict(plain.weights),
+            plain.intercept,
+        )
+
+    @pytest.mark.parametrize("params", [{}, {"l1": 1e-4, "l2": 1e-3}])
+    def test_adagrad_learns_a_rare_class_of_large_weight(self, params: dict[str, Any]) -> None:
+        chance = random.Random(1)
+        model, wrong, rare_wrong = HingeSGD(**params), 0, 0
+        for i in range(4_000):
+            y = chance.random() < 1 / 47
+            x = {f"f{j}": chance.gauss(0.8 if y else -0.8, 1.0) for j in range(8)}
+            x |= {f"word{chance.randrange(200)}": 1.0}
+            if i >= 2_000 and model.predict_one(x) is not y:
+                wrong += 1
+                rare_wrong += y
+            model.learn_one(x, y, 46.0 if y else 1.0)
+        # the best line, at the sum of the features, is wrong about one in 100 of each class
+        assert wrong < 40
+        assert rare_wrong <= 3
+
+    def test_adagrad_leaves_out_a_sample_weight_beyond_its_squares(self) -> None:
+        model = learned(HingeSGD(), [({"a": 1.0}, True), ({"a": -1.0}, True, 1e200)])
+        assert (dict(model.weights), model.accounting.overflows) == ({"a": 0.3}, 1)
+        model = learned(HingeSGD(), [({"a": 1.0}, True, 1e-200)])
+        assert model.score_one({"a": 1.0}) == 0.0
+
     def test_updates_at_margin_one_and_not_above(self) -> None:
         model = learned(HingeSGD(1.0, "constant", fit_intercept=False), [({"a": 1.0}, True)] * 3)
         assert (model.weights["a"], model.accounting.updates) == (2.0, 2)
