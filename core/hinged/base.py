@@ -20,6 +20,7 @@ from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
 MAX = sys.float_info.max
+BELOW_1 = math.nextafter(1.0, 0.0)
 ACCOUNT: dict[str, Kind] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
     for name in Accounting.__slots__
@@ -255,7 +256,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
 
         A linear margin is no calibrated probability: p orders events and puts
-        0.5 at the boundary, nothing more. It is never NaN.
+        0.5 at the boundary, nothing more. It is never NaN, 0 or 1.
 
         """
         return probabilities(self.score_one(x))
@@ -360,10 +361,32 @@ def refuse_fraction(w: float) -> float:
 
 
 def probabilities(score: float) -> dict[Any, float]:
-    """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow."""
-    if score >= 0.0:
-        p = 1.0 / (1.0 + math.exp(-score))
-        return {False: 1.0 - p, True: p}
-    odds = math.exp(score)
-    p = odds / (1.0 + odds)
-    return {False: 1.0 - p, True: p}
+    """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
+
+    Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither
+    is 0 or 1 (see `inside`).
+
+    Examples
+    --------
+    >>> probabilities(-2.0)[True] == probabilities(2.0)[False]
+    True
+    >>> probabilities(1e308)
+    {False: 2.2250738585072014e-308, True: 0.9999999999999999}
+
+    """
+    odds = math.exp(-abs(score))
+    return of_both_labels(score > 0.0, inside(odds / (1.0 + odds)))
+
+
+def of_both_labels(positive: bool, low: float) -> dict[Any, float]:
+    """Return the probabilities of false and true, given the predicted label and that of the other.
+
+    They sum to 1.0, or to the float below where the lower one is less than 2^-54.
+    """
+    high = inside(1.0 - low)
+    return {False: low, True: high} if positive else {False: high, True: low}
+
+
+def inside(p: float) -> float:
+    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
+    return max(sys.float_info.min, min(BELOW_1, p))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from hinged import frames, state
 from hinged.accounting import Accounting, Fields
-from hinged.base import ACCOUNT
+from hinged.base import ACCOUNT, inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import checked_features, checked_weight, plain
 from hinged.linear import INTERCEPT, LinearClassifier
@@ -240,7 +240,8 @@ class MulticlassLinearClassifier(LinearClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the softmax of the scores by class; `{}` while no class is known.
 
-        Not calibrated: it orders classes, and sums to 1. It is never NaN.
+        Not calibrated: it orders classes, and sums to 1. It is never NaN; 1 for the
+        only class known, else neither 0 nor 1.
         """
         return softmax(self.scores_one(x))
 
@@ -468,13 +469,17 @@ def admitted_classes(labels: list[Any], known: Mapping[Any, Any], cap: int | Non
 def softmax(scores: Mapping[Any, float]) -> dict[Any, float]:
     """Return exp(score) by key, divided by their sum, without overflow.
 
+    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1.
+
     Examples
     --------
-    >>> softmax({"a": 0.0, "b": 1e308, "c": -1e308})
-    {'a': 0.0, 'b': 1.0, 'c': 0.0}
+    >>> softmax({"a": 0.0, "b": 1e308})
+    {'a': 2.2250738585072014e-308, 'b': 0.9999999999999999}
 
     """
     top = max(scores.values(), default=0.0)
     odds = {y: math.exp(score - top) for y, score in scores.items()}
     total = math.fsum(odds.values())
-    return {y: value / total for y, value in odds.items()}
+    if len(odds) == 1:
+        return dict.fromkeys(odds, 1.0)
+    return {y: inside(value / total) for y, value in odds.items()}
