@@ -58,6 +58,10 @@ class BinaryLinearClassifier(LinearClassifier):
     Targets t are +1 for true and -1 for false; `margin = t * score`. At score
     0 the negative label is predicted, as River does.
 
+    Labels may also be 1 and 0, or 1 and -1 as in textbooks: 0 and -1 both mean
+    false. Predicted are `True` and `False`, as River's metrics expect of a binary
+    classifier: give them `y == 1`, since in Python `False == -1` does not hold.
+
     """
 
     _SCALARS: ClassVar[dict[str, Kind]] = {}

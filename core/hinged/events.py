@@ -30,18 +30,18 @@ def plain(value: Any) -> Any:
 
 
 def binary_target(y: object) -> float:
-    """Return the target t of a binary label: +1.0 for true, -1.0 for false.
+    """Return the target t of a binary label: +1.0 for true and 1, -1.0 for false, 0 and -1.
 
     Parameters
     ----------
     y
-        `True` or `False`, or a number equal to 1 or 0, scalars of NumPy and Arrow
-        included. Text is never read as a number or a truth value.
+        `True` or `False`, or a number equal to 1, 0 or -1, scalars of NumPy and
+        Arrow included. Text is never read as a number or a truth value.
 
     Raises
     ------
     InvalidEvent
-        For anything else: -1, 2, 1.5, NaN, `None`, text.
+        For anything else: 2, 0.5, NaN, `None`, text. The message says what to do.
 
     """
     if y is True:
@@ -53,11 +53,15 @@ def binary_target(y: object) -> float:
         try:
             if y == 1:
                 return 1.0
-            if y == 0:
+            if y == 0 or y == -1:
                 return -1.0
         except (ArithmeticError, ValueError):  # a signalling NaN of Decimal, an array's truth value
             pass
-    raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {shown(y)}")
+    raise InvalidEvent(
+        "y",
+        f"must be true or false (or 1 or 0, or 1 or -1), not {shown(y)}: say whether it is the "
+        "positive label, as in y == 'spam', or take a multiclass learner",
+    )
 
 
 def checked_weight(w: object) -> float:

@@ -97,8 +97,9 @@ class LinearClassifier(base.MiniBatchClassifier):
         x
             Feature names to finite real numbers. An absent feature counts as 0.
         y
-            The label. Binary: true or false (or 1 or 0). Multiclass: any hashable
-            value, all labels of one type.
+            The label. Binary: true or false (or 1 or 0, or 1 or -1); what is predicted
+            is always true or false. Multiclass: any hashable value, all labels of one
+            type.
         w
             Sample weight, finite and at least 0. Weight 0 moves nothing.
 

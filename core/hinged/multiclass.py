@@ -25,6 +25,7 @@ __all__ = [
     "admitted_class",
     "admitted_classes",
     "best",
+    "checked_class",
     "restored_classes",
     "softmax",
 ]

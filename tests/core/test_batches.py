@@ -17,7 +17,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from river import datasets
@@ -332,8 +332,10 @@ THREE = {"a": [1.0, 2.0, -3.0], "b": [0.5, 0.0, 1.0]}
 def test_labels_of_any_library_are_learned_as_plain_python(
     learner: LinearClassifier, make: Any
 ) -> None:
-    series = [(TEXTS, ["b", "a", "b"]), (INTEGERS, [2, 1, 2])]
-    for kinds, plain in series if learner._multiclass else [(BOOLEANS, [True, False, True])]:
+    series: list[tuple[Any, list[Any]]] = [(BOOLEANS, [True, False, True])]
+    if learner._multiclass:
+        series = [(TEXTS, ["b", "a", "b"]), (INTEGERS, [2, 1, 2])]
+    for kinds, plain in series:
         one: Any = learner.clone()
         for row, y in enumerate(plain):
             one.learn_one({name: values[row] for name, values in THREE.items()}, y)
@@ -343,6 +345,30 @@ def test_labels_of_any_library_are_learned_as_plain_python(
             assert repr(everything(many)) == repr(everything(one)), kind
             json.dumps(many.get_state().get("classes"))
             many.learn_many(make(THREE), plain)
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [
+        *([1, -1, 1], [1.0, -1.0, 1.0], (1, -1, True), np.array([1, -1, 1], dtype=np.int8)),
+        *(pd.Series([1, -1, 1], dtype="Int64"), pd.Series([1.0, -1.0, 1.0], dtype="category")),
+        *(pl.Series([1, -1, 1]), pa.array([1, -1, 1]), pa.array([1.0, -1.0, 1.0])),
+    ],
+    ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
+)
+def test_signs_are_labels_of_every_binary_learner(binary: LinearClassifier, signs: Any) -> None:
+    by_truth, by_sign, many = binary.clone(), binary.clone(), binary.clone()
+    for row, y in enumerate([True, False, True]):
+        x = {name: values[row] for name, values in THREE.items()}
+        outcome = by_sign.predict_learn_one(x, 1 if y else -1.0)
+        assert outcome == by_truth.predict_learn_one(x, y)
+        assert type(outcome.y_pred) is bool
+    many.learn_many(pd.DataFrame(THREE), signs)
+    assert repr(everything(many)) == repr(everything(by_sign)) == repr(everything(by_truth))
+    assert {type(many.predict_one({"a": a})) for a in (-5.0, 5.0)} == {bool}
+    for bad in (2, 0.5, math.nan, "-1"):
+        with pytest.raises(InvalidEvent, match=r"row 1: y must be .* 1 or -1"):
+            many.learn_many(pd.DataFrame(THREE), [1, bad, -1])
 
 
 NULLS: list[Any] = [
@@ -410,7 +436,8 @@ def test_sample_weights_of_any_library(w: Any) -> None:
 def test_one_sample_weight_of_any_library() -> None:
     one = LinearUnit()
     one.learn_one({"a": 1.0}, True, 0.5)
-    for w in (pa.scalar(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")):
+    weights: list[Any] = [pa.scalar(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")]
+    for w in weights:
         many, single = LinearUnit(), LinearUnit()
         many.learn_many(pa.table({"a": [1.0]}), [True], w)
         single.learn_one({"a": 1.0}, True, w)
