@@ -20,6 +20,7 @@ from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
 MAX = sys.float_info.max
+BELOW_1 = math.nextafter(1.0, 0.0)
 ACCOUNT: dict[str, Kind] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
     for name in Accounting.__slots__
@@ -57,6 +58,10 @@ class BinaryLinearClassifier(LinearClassifier):
     Targets t are +1 for true and -1 for false; `margin = t * score`. At score
     0 the negative label is predicted, as River does.
 
+    Labels may also be 1 and 0, or 1 and -1 as in textbooks: 0 and -1 both mean
+    false. Predicted are `True` and `False`, as River's metrics expect of a binary
+    classifier: give them `y == 1`, since in Python `False == -1` does not hold.
+
     """
 
     _SCALARS: ClassVar[dict[str, Kind]] = {}
@@ -74,7 +79,7 @@ class BinaryLinearClassifier(LinearClassifier):
         self.max_features = checked_cap("max_features", max_features)
         self.intercept = 0.0
         self._weights = WeightVector()
-        self._scores_stored = True
+        self._scores_stored = type(self)._raw_score is BinaryLinearClassifier._raw_score
         """Whether the stored weights are those that learn, with no penalty due."""
         self._serves_raw = True
         """Whether the weights that learn are also those that predict."""
@@ -88,7 +93,8 @@ class BinaryLinearClassifier(LinearClassifier):
             `t * score`, at most `_update_margin`.
         norm2
             The squared norm of all that is updated, the constant 1 included
-            where an intercept is learned; infinite if it overflows.
+            where an intercept is learned, features without room left out; infinite
+            if it overflows.
         w
             The sample weight, above 0.
 
@@ -162,6 +168,9 @@ class BinaryLinearClassifier(LinearClassifier):
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
     ) -> bool:
         """Move the weights, all of them or none; `norm` is that of `x` alone."""
+        if self.max_features is not None:
+            kept = self._part_kept(x)
+            norm = norm if len(kept) == len(x) else hypot(*kept.values())
         return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
 
     def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
@@ -177,8 +186,11 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.updates += 1
         return True
 
+    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return room(x, self._weights, len(self._weights), self.max_features)
+
     def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        kept = room(x, self._weights, len(self._weights), self.max_features)
+        kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
 
@@ -252,7 +264,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
 
         A linear margin is no calibrated probability: p orders events and puts
-        0.5 at the boundary, nothing more. It is never NaN.
+        0.5 at the boundary, nothing more. It is never NaN, 0 or 1.
 
         """
         return probabilities(self.score_one(x))
@@ -357,10 +369,32 @@ def refuse_fraction(w: float) -> float:
 
 
 def probabilities(score: float) -> dict[Any, float]:
-    """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow."""
-    if score >= 0.0:
-        p = 1.0 / (1.0 + math.exp(-score))
-        return {False: 1.0 - p, True: p}
-    odds = math.exp(score)
-    p = odds / (1.0 + odds)
-    return {False: 1.0 - p, True: p}
+    """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
+
+    Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither
+    is 0 or 1 (see `inside`).
+
+    Examples
+    --------
+    >>> probabilities(-2.0)[True] == probabilities(2.0)[False]
+    True
+    >>> probabilities(1e308)
+    {False: 2.2250738585072014e-308, True: 0.9999999999999999}
+
+    """
+    odds = math.exp(-abs(score))
+    return of_both_labels(score > 0.0, inside(odds / (1.0 + odds)))
+
+
+def of_both_labels(positive: bool, low: float) -> dict[Any, float]:
+    """Return the probabilities of false and true, given the predicted label and that of the other.
+
+    They sum to 1.0, or to the float below where the lower one is less than 2^-54.
+    """
+    high = inside(1.0 - low)
+    return {False: low, True: high} if positive else {False: high, True: low}
+
+
+def inside(p: float) -> float:
+    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
+    return max(sys.float_info.min, min(BELOW_1, p))

@@ -18,38 +18,52 @@ __all__ = [
     "checked_numbers",
     "checked_weight",
     "finite_features",
+    "plain",
     "refuse_unplain",
 ]
 
 
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy or Arrow as plain Python, `None` for a null; all else as it is."""
+    module = type(value).__module__
+    if module == "numpy" and getattr(value, "shape", None) == ():
+        return value.item()
+    return value.as_py() if module == "pyarrow.lib" and hasattr(value, "as_py") else value
+
+
 def binary_target(y: object) -> float:
-    """Return the target t of a binary label: +1.0 for true, -1.0 for false.
+    """Return the target t of a binary label: +1.0 for true and 1, -1.0 for false, 0 and -1.
 
     Parameters
     ----------
     y
-        `True` or `False`, or a number (NumPy's included) equal to 1 or 0. Text
-        is never read as a number or a truth value.
+        `True` or `False`, or a number equal to 1, 0 or -1, scalars of NumPy and
+        Arrow included. Text is never read as a number or a truth value.
 
     Raises
     ------
     InvalidEvent
-        For anything else: -1, 2, 1.5, NaN, `None`, text.
+        For anything else: 2, 0.5, NaN, `None`, text. The message says what to do.
 
     """
     if y is True:
         return 1.0
     if y is False:
         return -1.0
-    if hasattr(y, "__float__") or hasattr(y, "__index__"):
+    y = plain(y)
+    if (hasattr(y, "__float__") or hasattr(y, "__index__")) and not getattr(y, "shape", ()):
         try:
             if y == 1:
                 return 1.0
-            if y == 0:
+            if y == 0 or y == -1:
                 return -1.0
-        except ValueError:  # an array has no single truth value
+        except (ArithmeticError, ValueError):  # a signalling NaN of Decimal, an array's truth value
             pass
-    raise InvalidEvent("y", f"must be true or false (or 1 or 0), not {shown(y)}")
+    raise InvalidEvent(
+        "y",
+        f"must be true or false (or 1 or 0, or 1 or -1), not {shown(y)}: say whether it is the "
+        "positive label, as in y == 'spam', or take a multiclass learner",
+    )
 
 
 def checked_weight(w: object) -> float:
@@ -61,7 +75,7 @@ def checked_weight(w: object) -> float:
         Unless `0 <= w < infinity`.
 
     """
-    weight = _number(w)
+    weight = _number(plain(w))
     if weight is None or not 0.0 <= weight < math.inf:
         raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
     return weight

@@ -7,11 +7,11 @@ service, starts in half of the time without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Real
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from hinged.errors import InvalidEvent, shown
-from hinged.events import finite_features
+from hinged.events import finite_features, plain
 from hinged.vector import Features
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def checked_rows(
     w: Any,
     check_labels: Callable[[list[Any]], None],
     check_weight: Callable[[Any], float],
-) -> list[tuple[Features, Any, float]]:
+) -> list[tuple[Features, Any, Any]]:
     """Return all rows with their labels and weights, every one of them validated.
 
     Parameters
@@ -65,13 +65,13 @@ def checked_rows(
     X
         A frame of n rows.
     y
-        A series (or list) of n labels.
+        A series (or list) of n labels, none of them null.
     w
         A number, or a series (or list) of n numbers.
     check_labels
         Raises `InvalidEvent` for labels the learner would refuse.
     check_weight
-        Returns a sample weight as a float, or raises `InvalidEvent`.
+        Raises `InvalidEvent` for a sample weight the learner would refuse.
 
     Raises
     ------
@@ -82,13 +82,14 @@ def checked_rows(
     """
     features = list(rows(X))
     labels = _values("y", y)
+    w = plain(w)
     weights = [w] * len(features) if _is_scalar(w) else _values("w", w)
     for field, values in (("y", labels), ("w", weights)):
         if len(values) != len(features):
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
     features = each_row(features, finite_features)
     check_labels(labels)
-    weights = each_row(weights, check_weight)
+    each_row(weights, check_weight)
     return list(zip(features, labels, weights, strict=True))
 
 
@@ -112,6 +113,8 @@ def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]
 
     wrapped = _frame(X)
     names = list(wrapped.columns)
+    if isinstance(y, np.ma.MaskedArray):  # as an array it would have no nulls
+        return None
     labels = np.asarray(y)
     if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
         return None
@@ -211,10 +214,13 @@ def _frame(X: Any) -> nw.DataFrame[Any]:
 
 
 def _is_scalar(w: Any) -> bool:
-    return isinstance(w, (Real, str, bytes)) or w is None or getattr(w, "ndim", None) == 0
+    return isinstance(w, (Number, str, bytes)) or w is None
 
 
 def _values(field: str, values: Any) -> list[Any]:
+    """Return a series as a list of plain Python values, of whatever library it is."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidEvent(field, f"must be a series, not {shown(values)}")
-    return list(values.to_list()) if hasattr(values, "to_list") else list(values)
+    if hasattr(values, "columns"):
+        raise InvalidEvent(field, f"must be a series, not a {type(values).__name__} of columns")
+    return [plain(value) for value in values]

@@ -10,7 +10,7 @@ from hinged import frames, state
 from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
-from hinged.base import BinaryLinearClassifier
+from hinged.base import BELOW_1, BinaryLinearClassifier, of_both_labels
 from hinged.ensemble import (
     checked_learner,
     flat_state,
@@ -168,7 +168,10 @@ class Hedge(LinearClassifier):
         return self.score_one(x) > 0.0
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2: the trust in true."""
+        """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2: the trust in true.
+
+        Neither is 0 or 1, whichever way all experts vote.
+        """
         return vote_probabilities(self.score_one(x))
 
     def predict_many(self, X: Any) -> Any:
@@ -251,6 +254,16 @@ def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier
 
 
 def vote_probabilities(score: float) -> dict[Any, float]:
-    """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2 for a vote from -1 to 1."""
-    p = min(1.0, max(0.0, (1.0 + score) / 2.0))
-    return {False: 1.0 - p, True: p}
+    """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2 for a vote from -1 to 1.
+
+    `p(s)` and `1 - p(-s)` are the same float; neither is 0 or 1, but at least 2^-53.
+
+    Examples
+    --------
+    >>> vote_probabilities(0.5), vote_probabilities(-0.5)
+    ({False: 0.25, True: 0.75}, {False: 0.75, True: 0.25})
+    >>> vote_probabilities(1.0)
+    {False: 1.1102230246251565e-16, True: 0.9999999999999999}
+
+    """
+    return of_both_labels(score > 0.0, max(1.0 - BELOW_1, (1.0 - abs(score)) / 2.0))

@@ -52,7 +52,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         sqrt:      learning_rate / sqrt(t)
         pegasos:   1 / (l2 t)
         adagrad:   learning_rate / sqrt(G_i) for the feature i, G_i being the sum
-                   of x_i^2 over its updates, the present one included
+                   of (sample_weight x_i)^2 over its updates, the present one included
 
     Both penalties reach features that an event lacks. They are applied when a
     weight is next read or moved, with the result they would have had at once;
@@ -138,7 +138,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     ) -> bool:
         hit = margin <= 1.0
         if self.steps == "adagrad":
-            return hit and self._adagrad(as_floats(self._room(x)), target * w)
+            return hit and self._adagrad(as_floats(self._room(x)), target, w)
         if not self._penalised:
             return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
@@ -172,31 +172,34 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self.accounting.updates += 1
         return True
 
-    def _adagrad(self, x: Mapping[Any, Any], direction: float) -> bool:
+    def _adagrad(self, x: Mapping[Any, float], target: float, w: float) -> bool:
         stored, rate, penalised = self._squares.lookup, self._learning_rate, self._penalised
         weights, squares = dict(zip(x, self._due(x), strict=True)), {}
         for name, value in x.items():
-            squares[name] = square = stored(name, 0.0) + value * value
+            gradient = w * value
+            squares[name] = square = stored(name, 0.0) + gradient * gradient
             if square > 0.0:
                 eta = rate / math.sqrt(square)
                 if penalised:
                     weight = max(0.0, 1.0 - eta * self._l2) * weights[name]
-                    weights[name] = _pulled(weight + eta * direction * value, eta * self._l1)
+                    weights[name] = _pulled(weight + eta * target * gradient, eta * self._l1)
                 else:
-                    weights[name] += eta * direction * value
-        step = rate / math.sqrt(self.intercept_squares + 1.0) * direction
-        return self._commit(weights, step, squares)
+                    weights[name] += eta * target * gradient
+        square = self.intercept_squares + w * w
+        step = rate / math.sqrt(square) * w * target if square > 0.0 else 0.0
+        return self._commit(weights, squares, self.intercept + step * self._constant, square)
 
-    def _commit(self, weights: dict[Any, float], step: float, squares: dict[Any, float]) -> bool:
-        intercept = self.intercept + step * self._constant
-        if not all(map(all_finite, ((intercept,), weights.values(), squares.values()))):
+    def _commit(
+        self, weights: dict[Any, float], squares: dict[Any, float], intercept: float, square: float
+    ) -> bool:
+        if not all(map(all_finite, ((intercept, square), weights.values(), squares.values()))):
             return self._overflow()
         self.intercept = intercept
         self._weights.put(weights)
         self._squares.put(squares)
         if self._penalised:
             self._mark(weights)
-        self.intercept_squares += 1.0
+        self.intercept_squares = square
         self.accounting.updates += 1
         return True
 

@@ -99,8 +99,9 @@ class LinearClassifier(base.MiniBatchClassifier):
             value of NaN or `None` is missing: the learner goes on as if the feature
             were absent, in predictions too. Infinity is refused.
         y
-            The label. Binary: true or false (or 1 or 0). Multiclass: any hashable
-            value, all labels of one type.
+            The label. Binary: true or false (or 1 or 0, or 1 or -1); what is predicted
+            is always true or false. Multiclass: any hashable value, all labels of one
+            type.
         w
             Sample weight, finite and at least 0. Weight 0 moves nothing.
 
@@ -136,9 +137,11 @@ class LinearClassifier(base.MiniBatchClassifier):
             A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
             a null or NaN is an absent feature.
         y
-            A series of n labels.
+            A series of n labels (pandas, Polars, PyArrow, NumPy, a list), none of them
+            null. They are learned as plain Python values: categories as what they
+            stand for.
         w
-            One sample weight for all rows, or a series of n.
+            One sample weight for all rows, or a series of n, likewise.
 
         Raises
         ------
@@ -146,14 +149,18 @@ class LinearClassifier(base.MiniBatchClassifier):
             Naming row and field, before any row has been learned.
 
         """
-        if self._learn_table(X, y, w):
+        if "_learn_table" in vars(type(self)) and self._learn_table(X, y, w):
             return
         rows = frames.checked_rows(X, y, w, self._check_labels, self.check_weight)
         for x, label, weight in rows:
-            self._learn(x, label, weight)
+            self.learn_one(x, label, weight)
 
     def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
-        """Learn the whole frame at once if the rule can, else change nothing and say so."""
+        """Learn the whole frame at once if the rule can, else change nothing and say so.
+
+        It is asked only of the very class that defines it: a subclass may have changed
+        the rule anywhere, so its rows are learned one by one unless it defines its own.
+        """
         return False
 
     def _check_labels(self, labels: list[Any]) -> None:

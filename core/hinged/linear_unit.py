@@ -21,7 +21,9 @@ class LinearUnit(BinaryLinearClassifier):
         step = min(learning_rate sample_weight, 1 / (\|x\|^2 + 1))
 
     The cap is the step that meets the target exactly (with an intercept), so no
-    event, however long, can make the score overshoot and the weights diverge.
+    event, however long, can make the score overshoot and the weights diverge. The
+    norm is that of all that is updated: features that a full learner ignores do not
+    count.
     `capped=False` is the textbook rule, `step = learning_rate sample_weight`.
 
     Time per event is linear in the features present; memory is one float per

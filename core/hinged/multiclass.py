@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Hashable, Mapping
+from numbers import Integral, Number
 from typing import Any, ClassVar
 
 from hinged import frames, state
 from hinged.accounting import Accounting, Fields
-from hinged.base import ACCOUNT
+from hinged.base import ACCOUNT, inside
 from hinged.errors import InvalidEvent, InvalidState, shown
-from hinged.events import checked_features, checked_weight
+from hinged.events import checked_features, checked_weight, plain
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, Kind
@@ -24,6 +25,7 @@ __all__ = [
     "admitted_class",
     "admitted_classes",
     "best",
+    "checked_class",
     "restored_classes",
     "softmax",
 ]
@@ -244,7 +246,8 @@ class MulticlassLinearClassifier(LinearClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the softmax of the scores by class; `{}` while no class is known.
 
-        Not calibrated: it orders classes, and sums to 1. It is never NaN.
+        Not calibrated: it orders classes, and sums to 1. It is never NaN; 1 for the
+        only class known, else neither 0 nor 1.
         """
         return softmax(self.scores_one(x))
 
@@ -287,10 +290,13 @@ class MulticlassLinearClassifier(LinearClassifier):
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
+    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return room(x, self._names, len(self._names), self.max_features)
+
     def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
         if self.max_features is None:
             return x
-        kept = room(x, self._names, len(self._names), self.max_features)
+        kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
 
@@ -405,7 +411,8 @@ def checked_class(y: Any) -> Any:
     Parameters
     ----------
     y
-        A hashable value: a string, a whole number, a truth value, a tuple.
+        A hashable value: a string, a whole number, a truth value, a tuple; a scalar
+        of NumPy or Arrow stands for its value.
 
     Raises
     ------
@@ -415,10 +422,8 @@ def checked_class(y: Any) -> Any:
     """
     if type(y) is str or type(y) is int or type(y) is bool:
         return y
-    module = type(y).__module__
-    if module == "numpy" and hasattr(y, "item"):
-        y = y.item()
-    if y is None or isinstance(y, (float, complex)):
+    y = plain(y)
+    if y is None or (isinstance(y, Number) and not isinstance(y, Integral)):
         raise InvalidEvent("y", f"must be a label, neither missing nor a fraction, not {shown(y)}")
     try:
         hash(y)
@@ -470,13 +475,17 @@ def admitted_classes(labels: list[Any], known: Mapping[Any, Any], cap: int | Non
 def softmax(scores: Mapping[Any, float]) -> dict[Any, float]:
     """Return exp(score) by key, divided by their sum, without overflow.
 
+    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1.
+
     Examples
     --------
-    >>> softmax({"a": 0.0, "b": 1e308, "c": -1e308})
-    {'a': 0.0, 'b': 1.0, 'c': 0.0}
+    >>> softmax({"a": 0.0, "b": 1e308})
+    {'a': 2.2250738585072014e-308, 'b': 0.9999999999999999}
 
     """
     top = max(scores.values(), default=0.0)
     odds = {y: math.exp(score - top) for y, score in scores.items()}
     total = math.fsum(odds.values())
-    return {y: value / total for y, value in odds.items()}
+    if len(odds) == 1:
+        return dict.fromkeys(odds, 1.0)
+    return {y: inside(value / total) for y, value in odds.items()}

@@ -24,6 +24,9 @@ class TwoClassStep(MulticlassLinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
     ) -> bool:
+        if self.max_features is not None:
+            kept = self._part_kept(x)
+            norm = norm if len(kept) == len(x) else math.hypot(*kept.values())
         step = self._step(margin, 2.0 * (norm * norm + self._constant), w)
         if step == 0.0:
             return False

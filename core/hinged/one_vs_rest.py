@@ -148,7 +148,10 @@ class OneVsRest(LinearClassifier):
         return best(self.scores_one(x))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return the softmax of the scores by class; `{}` while no class is known."""
+        """Return the softmax of the scores by class; `{}` while no class is known.
+
+        1 for the only class known, else neither 0 nor 1.
+        """
         return softmax(self.scores_one(x))
 
     def predict_many(self, X: Any) -> Any:

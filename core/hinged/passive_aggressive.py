@@ -26,7 +26,8 @@ class PassiveAggressive(BinaryLinearClassifier):
         II:        tau = l / (n + 1 / (2 C sample_weight))
 
     n is the squared norm of all that is updated, so the 1 is there with an
-    intercept only, and after an uncapped step the event's margin is exactly 1.
+    intercept only, features that a full learner ignores are not, and after an
+    uncapped step the event's margin is exactly 1.
     Where n underflows to 0 or overflows, nothing is divided: uncapped and I leave
     the event out; II, whose divisor is 0 only where C sample_weight overflows,
     steps unless x is all zero.

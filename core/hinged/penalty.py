@@ -52,7 +52,8 @@ class LazyPenalty:
     def _start_penalty(self) -> None:
         self._penalised = self._l1 > 0.0 or self._l2 > 0.0
         self._only_shrinks = self._l1 == 0.0 and self.steps != "adagrad"
-        self._scores_stored = not self._penalised
+        own = type(self)._raw_score is not LazyPenalty._raw_score
+        self._scores_stored = not (self._penalised or own)
         self.log_shrink = 0.0
         self.pull = 0.0
         self._shrink_marks = WeightVector()

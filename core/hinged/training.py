@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hinged import frames
 from hinged.errors import InvalidParameter
-from hinged.events import checked_features, checked_numbers
+from hinged.events import binary_target, checked_features, checked_numbers
 from hinged.linear import LinearClassifier
+from hinged.multiclass import checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
 __all__ = [
@@ -124,6 +126,8 @@ def fit(
     ------
     InvalidParameter
         With the condition that must hold.
+    InvalidEvent
+        Naming the row whose label is none; nothing has been learned.
 
     Examples
     --------
@@ -139,7 +143,7 @@ def fit(
     (-4.0, {'a': 3.0, 'b': 2.0})
 
     """
-    rows, held_out = list(rows), list(held_out)
+    rows, held_out = _with_labels(model, rows), _with_labels(model, held_out)
     checked_cap("epochs", epochs)
     checked_choice("order", order, ("given", "shuffled"))
     checked_cap("patience", patience)
@@ -169,6 +173,17 @@ def fit(
         if decay < 1.0 and epoch.learning_rate is not None:
             model.mutate({"learning_rate": epoch.learning_rate * decay})
     return history
+
+
+def _with_labels(model: LinearClassifier, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with their labels as the model would predict them."""
+    rows = list(rows)
+    labels = frames.each_row([y for _, y in rows], checked_class if model._multiclass else _truth)
+    return [(x, y) for (x, _), y in zip(rows, labels, strict=True)]
+
+
+def _truth(y: object) -> bool:
+    return binary_target(y) > 0.0
 
 
 def _check_decay(model: LinearClassifier, decay: float) -> None:
@@ -222,6 +237,11 @@ def fit_until_separated(
     -------
     Whether the model separates the rows.
 
+    Raises
+    ------
+    InvalidEvent
+        Naming the row whose label is none; nothing has been learned.
+
     Examples
     --------
     >>> from hinged import Perceptron
@@ -233,7 +253,7 @@ def fit_until_separated(
     False
 
     """
-    rows = list(rows)
+    rows = _with_labels(model, rows)
     checked_cap("max_updates", max_updates)
     pick = random.Random(seed)  # noqa: S311
     for _ in range(max_updates):

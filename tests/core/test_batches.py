@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 import pickle
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import hypothesis.strategies as st
@@ -20,7 +22,15 @@ import pytest
 from hypothesis import given, settings
 from river import datasets
 
-from hinged import InvalidEvent, LinearClassifier, Perceptron
+from hinged import (
+    AROW,
+    HingeSGD,
+    InvalidEvent,
+    LinearClassifier,
+    LinearUnit,
+    MulticlassPerceptron,
+    Perceptron,
+)
 
 Event = tuple[dict[str, float], bool]
 FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series)}
@@ -305,6 +315,186 @@ def test_a_batch_with_a_bad_label_changes_no_learner(learner: LinearClassifier, 
     assert everything(model) == before
 
 
+BOOLEANS: list[tuple[str, Any]] = [
+    ("arrow", pa.array([True, False, True])),
+    ("arrow chunks", pa.chunked_array([[True], [False, True]])),
+    ("arrow integers", pa.array([1, 0, 1], pa.uint8())),
+    ("arrow floats", pa.array([1.0, 0.0, 1.0], pa.float32())),
+    ("arrow dictionary", pa.array([1, 0, 1]).dictionary_encode()),
+    ("arrow scalars", [pa.scalar(True), pa.scalar(0), pa.scalar(1.0)]),
+    ("pandas nullable", pd.array([True, False, True], dtype="boolean")),
+    ("pandas of arrow", pd.Series([True, False, True], dtype="bool[pyarrow]")),
+    ("pandas integers", pd.Series([1, 0, 1], dtype="Int64")),
+    ("pandas categories", pd.Series([True, False, True], dtype="category")),
+    ("polars integers", pl.Series([1, 0, 1])),
+    ("numpy scalars", [np.bool_(True), np.int64(0), np.float32(1.0)]),
+]
+TEXTS: list[tuple[str, Any]] = [
+    ("arrow", pa.array(["b", "a", "b"])),
+    ("large", pa.array(["b", "a", "b"], pa.large_string())),
+    ("arrow chunks", pa.chunked_array([["b"], [], ["a", "b"]])),
+    ("arrow dictionary", pa.array(["b", "a", "b"]).dictionary_encode()),
+    (
+        "dictionaries by chunk",
+        pa.chunked_array([pa.array(part).dictionary_encode() for part in (["b"], ["a", "b"])]),
+    ),
+    ("pandas", pd.Series(["b", "a", "b"])),
+    ("pandas of arrow", pd.Series(["b", "a", "b"], dtype="string[pyarrow]")),
+    ("pandas categories", pd.Series(["b", "a", "b"], dtype="category")),
+    ("categorical", pd.Categorical(["b", "a", "b"])),
+    ("polars categories", pl.Series(["b", "a", "b"], dtype=pl.Categorical())),
+    ("polars enum", pl.Series(["b", "a", "b"], dtype=pl.Enum(["a", "b"]))),
+    ("numpy", np.array(["b", "a", "b"])),
+]
+INTEGERS: list[tuple[str, Any]] = [
+    ("arrow", pa.array([2, 1, 2], pa.int16())),
+    ("arrow dictionary", pa.array([2, 1, 2]).dictionary_encode()),
+    ("pandas nullable", pd.Series([2, 1, 2], dtype="Int64")),
+    ("pandas categories", pd.Series([2, 1, 2], dtype="category")),
+    ("polars", pl.Series([2, 1, 2], dtype=pl.UInt8)),
+    ("numpy", np.array([2, 1, 2], dtype=np.int32)),
+]
+THREE = {"a": [1.0, 2.0, -3.0], "b": [0.5, 0.0, 1.0]}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_labels_of_any_library_are_learned_as_plain_python(
+    learner: LinearClassifier, make: Any
+) -> None:
+    series: list[tuple[Any, list[Any]]] = [(BOOLEANS, [True, False, True])]
+    if learner._multiclass:
+        series = [(TEXTS, ["b", "a", "b"]), (INTEGERS, [2, 1, 2])]
+    for kinds, plain in series:
+        one: Any = learner.clone()
+        for row, y in enumerate(plain):
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y)
+        for kind, labels in kinds:
+            many: Any = learner.clone()
+            many.learn_many(make(THREE), labels)
+            assert repr(everything(many)) == repr(everything(one)), kind
+            json.dumps(many.get_state().get("classes"))
+            many.learn_many(make(THREE), plain)
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [
+        *([1, -1, 1], [1.0, -1.0, 1.0], (1, -1, True), np.array([1, -1, 1], dtype=np.int8)),
+        *(pd.Series([1, -1, 1], dtype="Int64"), pd.Series([1.0, -1.0, 1.0], dtype="category")),
+        *(pl.Series([1, -1, 1]), pa.array([1, -1, 1]), pa.array([1.0, -1.0, 1.0])),
+    ],
+    ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
+)
+def test_signs_are_labels_of_every_binary_learner(binary: LinearClassifier, signs: Any) -> None:
+    by_truth, by_sign, many = binary.clone(), binary.clone(), binary.clone()
+    for row, y in enumerate([True, False, True]):
+        x = {name: values[row] for name, values in THREE.items()}
+        outcome = by_sign.predict_learn_one(x, 1 if y else -1.0)
+        assert outcome == by_truth.predict_learn_one(x, y)
+        assert type(outcome.y_pred) is bool
+    many.learn_many(pd.DataFrame(THREE), signs)
+    assert repr(everything(many)) == repr(everything(by_sign)) == repr(everything(by_truth))
+    assert {type(many.predict_one({"a": a})) for a in (-5.0, 5.0)} == {bool}
+    for bad in (2, 0.5, math.nan, "-1"):
+        with pytest.raises(InvalidEvent, match=r"row 1: y must be .* 1 or -1"):
+            many.learn_many(pd.DataFrame(THREE), [1, bad, -1])
+
+
+NULLS: list[Any] = [
+    *(pa.nulls(1), pa.array([None], pa.bool_()), pa.array([None], pa.string())),
+    *(pa.array([None], pa.string()).dictionary_encode(), [pa.scalar(None, pa.int8())]),
+    *(pd.array([None], dtype="boolean"), pd.array([None], dtype="Int64")),
+    *(pd.Series([None], dtype="string"), pd.Series([None], dtype="bool[pyarrow]")),
+    *(pd.Series([None], dtype="category"), pd.Series([math.nan]), pd.Series([pd.NaT])),
+    *(pl.Series([None], dtype=pl.Boolean), pl.Series([None], dtype=pl.Categorical())),
+    *([None], [np.float64("nan")], np.array([None])),
+]
+
+
+def test_a_null_label_is_refused_with_its_row(learner: LinearClassifier) -> None:
+    model = learner.clone()
+    for null in NULLS:
+        labels = [*(["A", "B"] if learner._multiclass else [True, False]), *null]
+        with pytest.raises(InvalidEvent, match="row 2: y must be"):
+            model.learn_many(pa.table(THREE), labels)
+        with pytest.raises(InvalidEvent, match="row 0: y must be"):
+            model.learn_many(pa.table({"a": [1.0]}), null)
+    assert model.accounting.events == 0
+
+
+def test_nulls_among_labels_of_arrow_are_refused_with_their_row() -> None:
+    for kind, labels in (
+        (Perceptron(), pa.array([True, None, False])),
+        (Perceptron(), np.ma.array([True, True, False], mask=[False, True, False])),
+        (AROW(), pa.chunked_array([[True, None], [False]])),
+        (MulticlassPerceptron(), pa.array(["a", None, "b"]).dictionary_encode()),
+    ):
+        with pytest.raises(InvalidEvent, match="row 1: y must be"):
+            kind.learn_many(pa.table(THREE), labels)
+        assert kind.accounting.events == 0
+
+
+@pytest.mark.parametrize(
+    "w",
+    [
+        *(pa.array([1, 2, 0]), pa.chunked_array([[1.0], [2.0, 0.0]])),
+        *(pa.array([1, 2, 0]).dictionary_encode(), pa.array([1, 2, 0]).cast(pa.decimal128(21, 2))),
+        *(pd.Series([1, 2, 0], dtype="Int8"), pd.Series([1, 2, 0], dtype="double[pyarrow]")),
+        *(pd.Series([1, 2, 0], dtype="category"), pl.Series([1, 2, 0], dtype=pl.Float32)),
+        *(np.array([1, 2, 0]), [pa.scalar(1), np.float16(2), 0]),
+    ],
+    ids=lambda w: f"{type(w).__module__}.{type(w).__name__}",
+)
+def test_sample_weights_of_any_library(w: Any) -> None:
+    for kind, labels in (
+        (LinearUnit(), [True, False, True]),
+        (MulticlassPerceptron(), ["b", "a", "b"]),
+    ):
+        one, many = kind.clone(), kind.clone()
+        for row, (y, weight) in enumerate(zip(labels, [1.0, 2.0, 0.0], strict=True)):
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y, weight)
+        many.learn_many(pa.table(THREE), labels, w)
+        assert repr(everything(one)) == repr(everything(many))
+    model = LinearUnit()
+    for null in (pa.array([1.0, None, 1.0]), pd.array([1.0, None, 1.0], dtype="Float64")):
+        with pytest.raises(InvalidEvent, match="row 1: w must be"):
+            model.learn_many(pa.table(THREE), [True, False, True], null)
+    assert model.accounting.events == 0
+
+
+def test_one_sample_weight_of_any_library() -> None:
+    one = LinearUnit()
+    one.learn_one({"a": 1.0}, True, 0.5)
+    weights: list[Any] = [pa.scalar(0.5), np.float32(0.5), np.array(0.5), Decimal("0.5")]
+    for w in weights:
+        many, single = LinearUnit(), LinearUnit()
+        many.learn_many(pa.table({"a": [1.0]}), [True], w)
+        single.learn_one({"a": 1.0}, True, w)
+        assert everything(many) == everything(single) == everything(one)
+
+
+def test_a_single_label_of_any_library(learner: LinearClassifier) -> None:
+    pairs: list[tuple[Any, Any]] = [(True, np.bool_(True)), (True, pa.scalar(True))]
+    if learner._multiclass:
+        pairs += [("b", np.str_("b")), ("b", pa.scalar("b")), (7, np.uint8(7)), (7, pa.scalar(7))]
+    else:
+        pairs += [(False, np.float32(0)), (False, pa.scalar(0, pa.int8())), (True, np.array(1))]
+    for plain, scalar in pairs:
+        one, other = learner.clone(), learner.clone()
+        one.learn_one({"a": 1.0}, plain)
+        other.learn_one({"a": 1.0}, scalar)
+        assert repr(everything(one)) == repr(everything(other))
+    for bad in (np.array([1]), np.array(["a", "b"]), np.float64(0.5), pa.scalar(None, pa.string())):
+        with pytest.raises(InvalidEvent, match=r"^y must be"):
+            learner.clone().learn_one({"a": 1.0}, bad)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_a_frame_is_no_series_of_labels(make: Any) -> None:
+    with pytest.raises(InvalidEvent, match=r"^y must be a series"):
+        MulticlassPerceptron().learn_many(make({"a": [1.0]}), make({"label": ["b"]}))
+
+
 def test_two_types_of_label_in_one_batch_are_refused(multiclass: LinearClassifier) -> None:
     model = multiclass.clone()
     with pytest.raises(InvalidEvent, match="row 2: y must be of type int"):
@@ -416,3 +606,92 @@ def test_tables_of_any_number_type(dtype: str) -> None:
         one.learn_one({"a": a, "b": b}, y)
     many.learn_many(X, pd.Series(labels))
     assert repr(everything(one)) == repr(everything(many))
+
+
+class HalfSteps(Perceptron):
+    def _update(self, x: Any, target: float, margin: float, norm: float, w: float) -> bool:
+        return super()._update(x, target, margin, norm, 0.5 * w)
+
+
+class OnlyFirst(Perceptron):
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        super().learn_one({"a": x["a"]}, y, w)
+
+
+class Doubled(Perceptron):
+    def _raw_score(self, x: Any) -> float:
+        return super()._raw_score(x) + 1.0
+
+
+class DoubledDescent(HingeSGD):
+    def _raw_score(self, x: Any) -> float:
+        return super()._raw_score(x) + 1.0
+
+
+class Turned(Perceptron):
+    def _learn(self, x: Any, y: Any, w: float) -> Any:
+        return super()._learn(x, not y, w)
+
+
+class Still(Perceptron):
+    def _move(self, x: Any, step: float, norm: float) -> bool:
+        return super()._move(x, min(step, 0.5), norm)
+
+
+class TieIsTrue(Perceptron):
+    label_at_zero = True
+
+    def __init__(self) -> None:
+        super().__init__(update_on="mistake", label_at_zero=True)
+
+
+class Heavier(Perceptron):
+    def check_weight(self, w: Any) -> float:
+        return 3.0 * super().check_weight(w)
+
+
+class EagerAROW(AROW):
+    def _update(self, x: Any, target: float, margin: float, norm: float, w: float) -> bool:
+        return super()._update(x, target, margin, norm, 2.0 * w)
+
+
+@pytest.mark.parametrize(
+    "kind", [HalfSteps, OnlyFirst, Doubled, DoubledDescent, Turned, Still, TieIsTrue, EagerAROW]
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_a_rule_changed_by_a_subclass_is_the_rule_of_tables_too(kind: Any, make: Any) -> None:
+    chance = random.Random(3)
+    table = {name: [chance.gauss(0.0, 1.0) for _ in range(40)] for name in "ab"}
+    labels = [chance.random() < 0.5 for _ in range(40)]
+    one, many, plain = kind(), kind(), kind.__base__()
+    for a, b, y in zip(table["a"], table["b"], labels, strict=True):
+        one.learn_one({"a": a, "b": b}, y)
+        plain.learn_one({"a": a, "b": b}, y)
+    many.learn_many(make(table), np.array(labels))
+    assert everything(many) == everything(one) != everything(plain)
+
+
+def test_sample_weights_as_a_subclass_has_them() -> None:
+    for w in (1.0, [1.0, 2.0, 0.5]):
+        one, many = Heavier(), Heavier()
+        for row, y in enumerate([True, False, True]):
+            weight = w if isinstance(w, float) else w[row]
+            one.learn_one({name: values[row] for name, values in THREE.items()}, y, weight)
+        many.learn_many(pd.DataFrame(THREE), np.array([True, False, True]), w)
+        assert everything(many) == everything(one)
+
+
+def test_a_subclass_may_declare_tables_of_its_own() -> None:
+    class Tabled(HalfSteps):
+        def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+            self.intercept = float(len(X))
+            return True
+
+    class Untabled(Tabled):
+        pass
+
+    labels = [True, False, True]
+    asked, unasked = Tabled(), Untabled()
+    asked.learn_many(pd.DataFrame(THREE), labels)
+    unasked.learn_many(pd.DataFrame(THREE), labels)
+    assert (asked.intercept, asked.clock, unasked.clock) == (3.0, 0, 3)

@@ -48,6 +48,19 @@ def test_and() -> None:
     assert bounds.separable(passes, {"a": 2.0, "b": 2.0}, -3.0) == 51.0
 
 
+@pytest.mark.parametrize("labels", [(-1, 1), (-1.0, 1.0), (0, 1), (np.int8(-1), np.int8(1))])
+def test_labels_of_any_spelling_bound_alike(labels: tuple[Any, Any]) -> None:
+    spelled: list[Any] = [(x, labels[y]) for x, y in AND]
+    u, b = {"a": 2.0, "b": 2.0}, -3.0
+    assert bounds.separable(spelled, u, b) == bounds.hinge(spelled, u, b) == 51.0
+    for form in (bounds.sharp, bounds.best_multiple):
+        assert form(spelled, u, b) == form(AND, u, b)
+    assert bounds.minimiser(spelled) == bounds.minimiser(AND)
+    assert bounds.general(Perceptron(), spelled, u, b) == 51.0
+    with pytest.raises(InvalidEvent, match="y must be true or false"):
+        bounds.hinge([({"a": 1.0}, 2)], u)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 1.0]), st.booleans())
 def test_separable_streams_in_any_order(seed: int, gap: float, intercept: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -266,6 +268,50 @@ class TestHingeSGD:
         learned(model, [({"a": 2.0}, True), ({"a": 1.0, "b": -5.0}, True)])
         # 0.3 * 2 / 2, then 0.3 * 1 / sqrt(5) and 0.3 * -5 / 5
         assert model.weights == pytest.approx({"a": 0.3 + 0.3 / 5**0.5, "b": -0.3}, abs=1e-15)
+
+    def test_adagrad_counts_the_sample_weight_in_its_squares(self) -> None:
+        model = learned(HingeSGD(0.3, fit_intercept=False), [({"a": 2.0}, True, 4.0)])
+        assert model.weights == pytest.approx({"a": 0.3}, abs=1e-15)  # 0.3 / 8 * 4 * 2
+        learned(model, [({"a": 1.0}, False, 0.5)])
+        # G = 64 + 1 / 4, a step of -0.3 / sqrt(G) / 2
+        assert model.weights == pytest.approx({"a": 0.3 - 0.15 / 64.25**0.5}, abs=1e-15)
+        model = learned(HingeSGD(0.3), [({}, True, 46.0), ({}, False)])
+        assert model.intercept == pytest.approx(0.3 - 0.3 / (46**2 + 1) ** 0.5, abs=1e-15)
+
+    @pytest.mark.parametrize("w", [64.0, 2.0**-30])
+    def test_adagrad_with_one_weight_for_all_is_adagrad_without(self, w: float) -> None:
+        chance = random.Random(2)
+        plain, weighted = HingeSGD(), HingeSGD()
+        for _ in range(200):
+            x = {name: chance.gauss(0.0, 1.0) for name in "abc"}
+            y = x["a"] + chance.gauss(0.0, 1.0) > 0.5
+            assert weighted.predict_learn_one(x, y, w) == plain.predict_learn_one(x, y)
+        assert (dict(weighted.weights), weighted.intercept) == (
+            dict(plain.weights),
+            plain.intercept,
+        )
+
+    @pytest.mark.parametrize("params", [{}, {"l1": 1e-4, "l2": 1e-3}])
+    def test_adagrad_learns_a_rare_class_of_large_weight(self, params: dict[str, Any]) -> None:
+        chance = random.Random(1)
+        model, wrong, rare_wrong = HingeSGD(**params), 0, 0
+        for i in range(4_000):
+            y = chance.random() < 1 / 47
+            x = {f"f{j}": chance.gauss(0.8 if y else -0.8, 1.0) for j in range(8)}
+            x |= {f"word{chance.randrange(200)}": 1.0}
+            if i >= 2_000 and model.predict_one(x) is not y:
+                wrong += 1
+                rare_wrong += y
+            model.learn_one(x, y, 46.0 if y else 1.0)
+        # the best line, at the sum of the features, is wrong about one in 100 of each class
+        assert wrong < 40
+        assert rare_wrong <= 3
+
+    def test_adagrad_leaves_out_a_sample_weight_beyond_its_squares(self) -> None:
+        model = learned(HingeSGD(), [({"a": 1.0}, True), ({"a": -1.0}, True, 1e200)])
+        assert (dict(model.weights), model.accounting.overflows) == ({"a": 0.3}, 1)
+        model = learned(HingeSGD(), [({"a": 1.0}, True, 1e-200)])
+        assert model.score_one({"a": 1.0}) == 0.0
 
     def test_updates_at_margin_one_and_not_above(self) -> None:
         model = learned(HingeSGD(1.0, "constant", fit_intercept=False), [({"a": 1.0}, True)] * 3)
@@ -566,6 +612,74 @@ def test_a_full_learner_ignores_new_names_and_counts_them() -> None:
     for i in range(10):
         many.learn_one({f"user_{i}": 1.0, "known": 0.5}, "AB"[i % 2])
     assert len({name for weights in many.weights.values() for name in weights}) == 3
+
+
+@pytest.mark.parametrize("far", [3.0, 1e200])
+def test_features_without_room_do_not_count_in_the_step(far: float) -> None:
+    x, ignored = {"a": 1.0, "b": far, "c": -4.0}, 2
+    for mode, margin in (("uncapped", 1.0), ("I", 1.0), ("II", 40 / 41)):
+        model: Any = learned(PassiveAggressive(10.0, mode, max_features=1), [(x, True)])
+        # tau = 1 / 2, in II 1 / (2 + 1 / 20), times a squared norm of 2
+        assert model.score_one(x) == pytest.approx(margin, abs=1e-15)
+        assert dict(model.weights) == pytest.approx({"a": margin / 2}, abs=1e-15)
+        assert model.accounting.ignored == ignored
+        model = learned(
+            MulticlassPassiveAggressive(10.0, mode, max_features=1), [(x, "A"), (x, "B")]
+        )
+        scores = model.scores_one(x)
+        # II: tau = 1 / (4 + 1 / 20), and both scores move by 2 tau
+        margin = 80 / 81 if mode == "II" else 1.0
+        assert scores["B"] - scores["A"] == pytest.approx(margin, abs=1e-15)
+    model = learned(LinearUnit(5.0, max_features=1), [(x, False)])
+    assert model.score_one(x) == -1.0
+    bare = PassiveAggressive(mode="uncapped", fit_intercept=False, max_features=1)
+    learned(bare, [({"a": 2.0, "b": far}, True), ({"b": far}, True)])
+    assert (dict(bare.weights), bare.accounting.updates) == ({"a": 0.5}, 1)
+
+
+CAPPED: list[Any] = [
+    *(kind for kind in (Perceptron, AveragedPerceptron, PocketPerceptron, LinearUnit, AROW)),
+    *(functools.partial(PassiveAggressive, mode=mode) for mode in ("uncapped", "I", "II")),
+    functools.partial(Perceptron, margin=0.5),
+    functools.partial(LinearUnit, 5.0, fit_intercept=False),
+    HingeSGD,
+    functools.partial(HingeSGD, l1=0.001, l2=0.01),
+    functools.partial(HingeSGD, 0.1, "sqrt", l2=0.1),
+    functools.partial(HingeSGD, steps="pegasos", l1=0.001, l2=0.1),
+    MulticlassPerceptron,
+    MulticlassAveragedPerceptron,
+    MulticlassPocketPerceptron,
+    MulticlassAROW,
+    *(
+        functools.partial(MulticlassPassiveAggressive, mode=mode)
+        for mode in ("uncapped", "I", "II")
+    ),
+    lambda max_features=None: OneVsRest(PassiveAggressive(max_features=max_features)),
+    lambda max_features=None: Hedge(
+        [AROW(max_features=max_features), PassiveAggressive(max_features=max_features)]
+    ),
+]
+
+
+@pytest.mark.parametrize("make", CAPPED, ids=range(len(CAPPED)))
+def test_a_full_learner_learns_as_if_there_were_no_other_features(make: Any) -> None:
+    full, free = make(max_features=2), make()
+    labels = ["A", "B"] if full._multiclass else [True, False]
+    chance = random.Random(7)
+    for i in range(60):
+        kept = {"a": chance.gauss(0.0, 1.0), "b": chance.gauss(0.0, 1.0)}
+        others = {f"user_{i}": 7.0, "c": chance.gauss(0.0, 9.0)} if i > 3 else {}
+        y = labels[kept["a"] + chance.gauss(0.0, 0.5) > 0.0]
+        got, expected = (
+            full.predict_learn_one({**kept, **others}, y),
+            free.predict_learn_one(kept, y),
+        )
+        assert got == expected
+    left, right = full.get_state()["vectors"], free.get_state()["vectors"]
+    assert {n: dict(v.view()) for n, v in left.items()} == {
+        n: dict(v.view()) for n, v in right.items()
+    }
+    assert full.accounting.ignored > 0 == free.accounting.ignored
 
 
 def test_explanations_sum_to_the_score(learner: LinearClassifier) -> None:

@@ -61,7 +61,7 @@ def assert_finite(model: Any, x: dict[str, float]) -> None:
         assert all(map(math.isfinite, vector.values())), name
     assert math.isfinite(model.score_one(x))
     proba = model.predict_proba_one(x)
-    assert all(0.0 <= p <= 1.0 for p in proba.values())
+    assert all(0.0 < p < 1.0 for p in proba.values()) or list(proba.values()) == [1.0]
     assert not proba or math.isclose(math.fsum(proba.values()), 1.0)
 
 
@@ -111,7 +111,9 @@ def test_scores_saturate_with_the_right_sign() -> None:
     model.learn_one({"a": 1e308}, True)
     assert model.score_one({"a": 1e308}) == HUGE
     assert model.score_one({"a": -1e308}) == -HUGE
-    assert model.predict_proba_one({"a": -1e308}) == {False: 1.0, True: 0.0}
+    least = sys.float_info.min
+    assert model.predict_proba_one({"a": -1e308}) == {False: 1.0 - 2.0**-53, True: least}
+    assert model.predict_proba_one({"a": 1e308}) == {False: least, True: 1.0 - 2.0**-53}
     outcome = model.predict_learn_one({"a": 1e308}, False, w=0.0)
     assert outcome.score == HUGE
 

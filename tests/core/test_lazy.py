@@ -72,8 +72,8 @@ class Dense:
         hit = target * score <= 1.0
         if hit:
             for name, value in x.items():
-                self.squares[name] += value * value
-            self.bias_squares += 1.0
+                self.squares[name] += (w * value) ** 2
+            self.bias_squares += w**2
         for name in NAMES:
             eta = self.eta(self.squares[name])
             weight = max(0.0, 1.0 - eta * self.l2) * self.w[name]

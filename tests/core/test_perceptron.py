@@ -60,20 +60,28 @@ def test_a_tie_updates(y: bool, w: float) -> None:
     assert counts(model) == (1, int(y), 1, 1.0)
 
 
-@pytest.mark.parametrize("y", [False, 0, 0.0, np.bool_(False), np.int64(0)])
+@pytest.mark.parametrize(
+    "y", [False, 0, 0.0, np.bool_(False), np.int64(0), -1, -1.0, np.int8(-1), np.float32(-1.0)]
+)
 def test_every_spelling_of_the_negative_label_takes_one_step(y: Any) -> None:
     model = learned([({"a": 1}, y)])
     assert (model.weights["a"], model.intercept) == (-1.0, -1.0)
 
 
 @pytest.mark.parametrize(
-    "y", [-1, 2, 1.5, math.nan, math.inf, None, "spam", "ham", "true", "0", "1", "1.5", "", [1], {}]
+    "y",
+    [
+        *(2, -2, 0.5, -0.5, 1.5, math.nan, math.inf, -math.inf, np.uint8(255), 1j, None),
+        *("spam", "ham", "true", "0", "1", "-1", "+1", "1.5", "", b"1", [1], [-1], {}),
+    ],
 )
 def test_other_labels_are_refused_by_name(y: Any) -> None:
     model = learned([({"a": 1}, True)])
     with pytest.raises(InvalidEvent) as refusal:
         model.learn_one({"a": 1}, y)
     assert refusal.value.field == "y"
+    assert refusal.match(r"true or false \(or 1 or 0, or 1 or -1\), not .*: say whether it is the")
+    assert refusal.match("or take a multiclass learner")
     assert model.weights == {"a": 1.0}
     assert counts(model) == (1, 1, 1, 1.0)
 

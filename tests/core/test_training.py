@@ -15,6 +15,7 @@ from hinged import (
     AROW,
     AveragedPerceptron,
     HingeSGD,
+    InvalidEvent,
     InvalidParameter,
     LinearUnit,
     MulticlassPerceptron,
@@ -62,6 +63,35 @@ def test_stops_when_held_out_errors_settle() -> None:
     errors = history.column("held_out_errors")
     assert len(set(errors[-5:])) == 1
     assert all(0 <= e <= 100 for e in errors)
+
+
+SPELLINGS: list[tuple[Any, Any]] = [(1, -1), (1.0, -1.0), (1, 0)]
+SPELLINGS += [(np.int64(1), np.int64(-1)), (np.float32(1), np.float32(-1)), (np.True_, np.False_)]
+
+
+@pytest.mark.parametrize("labels", SPELLINGS, ids=repr)
+def test_labels_of_any_spelling_train_alike(labels: tuple[Any, Any]) -> None:
+    spelled = [(x, labels[0] if y else labels[1]) for x, y in AND]
+    plain, other = Perceptron(), Perceptron()
+    expected = training.fit(plain, AND, held_out=AND)
+    assert training.fit(other, spelled, held_out=spelled) == expected
+    assert (dict(other.weights), other.intercept) == (dict(plain.weights), plain.intercept)
+    assert expected.column("held_out_errors")[-1] == 0
+    assert training.fit_until_separated(Perceptron(), spelled, seed=1)
+
+
+@pytest.mark.parametrize("bad", [2, 0.5, math.nan, None, "spam", "-1"])
+def test_a_label_that_is_none_is_refused_before_training(bad: Any) -> None:
+    model = Perceptron()
+    rows = [*AND, ({"a": 1.0}, bad)]
+    for train in (
+        lambda: training.fit(model, rows),
+        lambda: training.fit(model, AND, held_out=rows),
+        lambda: training.fit_until_separated(model, rows),
+    ):
+        with pytest.raises(InvalidEvent, match="row 4: y must be true or false"):
+            train()
+    assert model.accounting.events == 0
 
 
 def test_decay_multiplies_the_rate_each_pass() -> None:

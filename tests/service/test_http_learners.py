@@ -269,6 +269,27 @@ def test_labels_of_a_model_are_of_one_type_and_come_back_as_they_were(
     assert json.dumps(client.get(path).json()["classes"]) == json.dumps(good)
 
 
+@pytest.mark.parametrize("kind", ["perceptron", "arow", "hedge"])
+def test_minus_one_is_a_label_where_the_spec_lists_it(
+    client: httpx.Client, new_model: NewModel, kind: str
+) -> None:
+    listed = new_model(learner={"type": kind}, labels=[-1, 1])
+    plain = new_model(learner={"type": kind})
+    for y in (1, -1, 1):
+        answer = client.post(f"{listed}/learn", json={"x": {"a": float(y)}, "y": y})
+        truth = client.post(f"{plain}/learn", json={"x": {"a": float(y)}, "y": y == 1}).json()
+        assert answer.json()["y_pred"] == (1 if truth["y_pred"] else -1)
+        assert answer.json()["score"] == truth["score"]
+    for a, y in ((3.0, 1), (-3.0, -1)):
+        answer = client.post(f"{listed}/predict", json={"x": {"a": a}})
+        assert answer.json()["y"] == y
+        assert list(answer.json()["proba"]) == ["-1", "1"]
+    for path, bad in ((listed, 0), (listed, True), (listed, -1.0), (plain, -1)):
+        refused = client.post(f"{path}/learn", json={"x": {"a": 1.0}, "y": bad})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["field"] == "y"
+
+
 def test_a_class_too_many_is_refused_by_the_fold_and_its_id_is_used_up(
     client: httpx.Client, new_model: NewModel
 ) -> None:

@@ -83,6 +83,20 @@ def test_every_door_gives_the_model_that_learns_in_process(
     assert info["hinge_loss"] == account.hinge_loss
 
 
+def test_probabilities_mirror_each_other_and_are_neither_0_nor_1(
+    client: httpx.Client, model: str
+) -> None:
+    learn(client, model, [({"s": 1.0}, True), ({}, False)], 2)  # the score is s
+    for score in (0.5, 36.9, 40.0, 800.0):
+        asked = [{"x": {"s": score}}, {"x": {"s": -score}}]
+        here, there = (a["proba"] for a in client.post(f"{model}/predict", json=asked).json())
+        assert (here["true"], here["false"]) == (there["false"], there["true"])
+        assert 0.0 < here["false"] < here["true"] < 1.0
+        if score < 700.0:
+            tail = math.exp(-score) / (1.0 + math.exp(-score))
+            assert here["false"] == pytest.approx(tail, rel=1e-15)
+
+
 def test_exported_weights_give_the_served_scores(client: httpx.Client, model: str) -> None:
     events = [(dict(x), bool(y)) for x, y in datasets.Phishing()]
     learn(client, model, events, 250)
