@@ -6,7 +6,8 @@ after 5 s as uvicorn would after an answer.
 
 An offer to change the protocol is ignored, and what cannot be read is refused after the answers
 that are due: uvicorn takes a body after an offer for the next request, and answers nonsense at
-once.
+once. When the server stops, uvicorn closes a connection that waits though a request may be under
+way to it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ closed, at the latest after twice as long; and so is one on which a head does no
 Proxies keep theirs for a minute, most of them: who closes first must be the proxy, or it sends
 into a closed one."""
 
+STOP_S: Final = 1.0
+"""When the server stops, a connection on which nothing comes for so long is closed."""
+
 _TARGETS: Final = (b"/", b"http://", b"https://", b"HTTP://", b"HTTPS://")
 _BAD = (
     b"HTTP/1.1 400 Bad Request\r\n"
@@ -48,6 +52,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with bounds, and one write for a short answer."""
 
     idle_s = IDLE_S
+    stop_s = STOP_S
     _joining: Joining
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,7 +63,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._heads_before = 0
         self._waited = False
         self._timer: asyncio.TimerHandle | None = None
-        self._ends = False
+        self._ends = self._stops = False
         self._refusal: bytes | None = None
         self._most_bytes = MAX_DROPPED_BYTES
 
@@ -149,6 +154,8 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("no target of a request")
         super().on_headers_complete()
         self.headers = []  # those after the body are none of the request's
+        if self._stops and self.cycle is not None and self.cycle.scope is self.scope:
+            self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
         """End an answer, without uvicorn's timer for each one: `_look` ends what only waits."""
@@ -161,11 +168,32 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._ends:
                 self._end()
 
+    def shutdown(self) -> None:
+        """Close the connection after the next answer, or when nothing comes for a moment."""
+        self._ends = self._stops = True
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._end()
+        elif not cycle.response_started:
+            cycle.keep_alive = False
+
     def _end(self) -> None:
-        """Refuse what could not be read: no answer is due."""
+        """Refuse what could not be read, or wait for a moment: no answer is due."""
         if self._refusal is not None:
             self._joining.write(self._refusal)
             self._joining.leave(self._most_bytes)
+        else:
+            self.loop.call_later(self.stop_s / 2, self._end_idle, False)
+
+    def _end_idle(self, again: bool) -> None:
+        # Timers may come before what is to be read: a second look sees what waited at the first.
+        cycle = self.cycle
+        if self.transport.is_closing() or not (cycle is None or cycle.response_complete):
+            return
+        if again and not self._in_head:
+            self.transport.close()
+        else:
+            self.loop.call_later(self.stop_s / 2, self._end_idle, True)
 
     def _refuse(self, answer: bytes, most_bytes: int = MAX_DROPPED_BYTES) -> None:
         """Refuse what came, after the answers that are due, and read no more."""
