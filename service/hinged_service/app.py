@@ -14,10 +14,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 import hinged
-from hinged_service import custom
-from hinged_service.errors import ServiceError
+from hinged_service import custom, framing
+from hinged_service.errors import Malformed, ServiceError
 from hinged_service.feed import Feeds
 from hinged_service.host import Host
+from hinged_service.lingering import Lingering
 from hinged_service.memory import keep_freed
 from hinged_service.observing import requests, tracing
 from hinged_service.observing.observer import Observer
@@ -82,7 +83,15 @@ class _Service(FastAPI):
             await super().__call__(scope, receive, send)
             return
         requests.current.set(scope)
+        try:
+            last = framing.check(scope, send)
+        except Malformed as error:
+            await self._refuse(error, scope, Lingering(scope, receive, send, close=True).send)
+            return
         call, parts = None, scope["path"].split("/")
+        if parts[0]:
+            framing.take_origin_form(scope)
+            parts = scope["path"].split("/")
         if len(parts) == 5 and parts[1:3] == _MODELS and scope["method"] == "POST":
             call = None if self.user_middleware else self.hot.get(parts[4])
         if call is not None:
@@ -90,11 +99,16 @@ class _Service(FastAPI):
         observer, room = self.observer, self.room
         if (
             call is None
+            or last
             or observer is None
             or observer.tracing is not None
             or self.keys is not None
             or room.requests >= room.most_requests
         ):
+            last = last or (call is None and not framing.is_usual(scope))
+            if last or (call is None and framing.has_body(scope)):  # a hot call sees to its own
+                lingering = Lingering(scope, receive, send, close=last)
+                receive, send = lingering.receive, lingering.send
             admitted = functools.partial(self._admitted, call)
             if observer is not None and observer.tracing is not None:
                 await observer.tracing.request(admitted, scope, receive, send)
@@ -120,13 +134,20 @@ class _Service(FastAPI):
                 await self._admit(self.keys, scope)
             held = self.room.enter(scope)
         except ServiceError as error:
-            self._count(scope, error.status, perf_counter() - began_s)
-            await problems.send_problem(error, send)
+            if call is not None:
+                send = Lingering(scope, receive, send).send
+            await self._refuse(error, scope, send, perf_counter() - began_s)
             return
         try:
             await self._serve(call, scope, receive, send, began_s)
         finally:
             held.leave()
+
+    async def _refuse(
+        self, error: ServiceError, scope: Scope, send: Send, seconds: float = 0.0
+    ) -> None:
+        self._count(scope, error.status, seconds)
+        await problems.send_problem(error, send)
 
     async def _admit(self, keys: Keys, scope: Scope) -> None:
         """Check that the request may be made now, and note whose it is.

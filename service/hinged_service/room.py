@@ -74,13 +74,19 @@ class Held:
     room
         The worker's room.
 
+    Attributes
+    ----------
+    whole
+        Whether the whole body has come, where one reads it.
+
     """
 
-    __slots__ = ("bytes", "room")
+    __slots__ = ("bytes", "left", "room", "whole")
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self.bytes = 0
+        self.whole = self.left = False
         room.requests += 1
 
     def add(self, size: int) -> None:
@@ -105,6 +111,8 @@ class Held:
         self.bytes += size
 
     def leave(self) -> None:
-        """End the request; to be called once whatever happened."""
-        self.room.requests -= 1
-        self.room.bytes -= self.bytes
+        """End the request, whatever happened; once more does nothing."""
+        if not self.left:
+            self.left = True
+            self.room.requests -= 1
+            self.room.bytes -= self.bytes

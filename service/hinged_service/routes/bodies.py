@@ -110,6 +110,7 @@ async def read_json_body(
     held: Held = scope[HELD]
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
+        held.whole = True
         body: bytes = message.get("body", b"")
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
@@ -138,13 +139,14 @@ async def _gathered(
     due_s = asyncio.get_running_loop().time() + held.room.body_timeout_s
     async with asyncio.timeout_at(due_s) as timeout:
         while message["type"] == "http.request":
+            held.whole = not message.get("more_body", False)
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > max_bytes:
                 raise _too_large(max_bytes)
             if counted:
                 held.add(len(parts[-1]))
-            if not message.get("more_body", False):
+            if held.whole:
                 return b"".join(parts)
             timeout.reschedule(due_s + size / _LEAST_BYTES_PER_S)
             message = await receive()

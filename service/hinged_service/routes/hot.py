@@ -31,7 +31,9 @@ from hinged_service.events import Question, parse_events, parse_questions, sent_
 from hinged_service.fold import Fold, Refused
 from hinged_service.host import Host
 from hinged_service.labels import Label, Prediction
+from hinged_service.lingering import Lingering
 from hinged_service.observing.requests import Beginning, Begun
+from hinged_service.room import HELD
 from hinged_service.routes.bodies import are_lines, at_least, read_json_body
 from hinged_service.routes.faults import faults_of, note_refused
 from hinged_service.routes.lines import check_query, learn_lines, predict_lines
@@ -170,8 +172,9 @@ class Call:
         """Answer one request; return how and when the answer began."""
         try:
             if are_lines(scope):
-                begun = Beginning(send)
-                await self._on_lines(scope, receive, begun)
+                lingering = Lingering(scope, receive, send)
+                begun = Beginning(lingering.send)
+                await self._on_lines(scope, lingering.receive, begun)
                 return begun.status, begun.at_s
             if scope["query_string"]:
                 check_query(scope)
@@ -188,6 +191,8 @@ class Call:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
             status, headers, answer = problem(internal_error(self.path))
+        if status != 200 and not scope[HELD].whole:
+            send = Lingering(scope, receive, send).send
         length = (b"content-length", b"%d" % len(answer))
         at_s = perf_counter()
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})

@@ -158,6 +158,7 @@ async def _stream(
     """Read, run and answer batch after batch."""
     scope, receive, send = request
     answer, reader, line = Answer(send, "each", summary), None, None
+    failed: ServiceError | None = None
     try:
         asked = _asked(scope)
         answer = Answer(send, asked.results, summary)
@@ -176,9 +177,11 @@ async def _stream(
         await course.end(line - 1)
         await answer.finish()
     except ServiceError as error:
-        await answer.give_up(error, line)
+        failed = error
     except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
-        await answer.give_up(internal_error(template(scope)), line)
+        failed = internal_error(template(scope))
     finally:
         if reader is not None:
             reader.close()
+    if failed is not None:
+        await answer.give_up(failed, line)
