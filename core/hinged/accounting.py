@@ -63,7 +63,8 @@ class Accounting:
         The largest Euclidean norm of an event, its constant 1 included where an
         intercept is learned: R of the mistake bounds.
     overflows
-        Updates left out because a weight would have become infinite.
+        Updates left out because a weight would have become infinite, or because the
+        score that they would come from overflowed.
     ignored
         Features of updates left out because the learner was full.
 

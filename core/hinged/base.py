@@ -15,7 +15,7 @@ from hinged.events import binary_target, checked_features, checked_weight
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, SUM, Kind
-from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
+from hinged.vector import Features, WeightVector, room, saturated, wide_dot
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
@@ -85,7 +85,7 @@ class BinaryLinearClassifier(LinearClassifier):
         Parameters
         ----------
         margin
-            `t * score`, at most `_update_margin`.
+            `t * score`, at most `_update_margin`; infinite if the score overflowed.
         norm2
             The squared norm of all that is updated, the constant 1 included
             where an intercept is learned; infinite if it overflows.
@@ -122,9 +122,12 @@ class BinaryLinearClassifier(LinearClassifier):
         except TypeError:
             x = checked_features(x)
             score = self._raw_score(x)
+        overflowed = 0.0
         if not isfinite(score):
             x = checked_features(x)
-            score = self._saturated_raw_score(x)
+            wide = wide_dot(self._raw_weight, x) + self.intercept
+            score = saturated(wide)
+            overflowed = wide - score  # 0 or infinite
         served = score if self._serves_raw else self._served_from(x, score)
         positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
@@ -147,6 +150,8 @@ class BinaryLinearClassifier(LinearClassifier):
         norm = hypot(*x.values())
         if norm + 1.0 > account.radius:
             account.add_norm(norm, self._constant)
+        if overflowed != 0.0:
+            margin = target * overflowed  # a step that depends on it is not finite, so refused
         updated = (
             margin <= self._update_margin
             and (mistake or self._on_tie)
@@ -205,9 +210,6 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return the intercept as it predicts."""
         return self.intercept
 
-    def _saturated_raw_score(self, x: Features) -> float:
-        return saturated(saturated_dot(self._raw_weight, x) + self.intercept)
-
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the score `w . x + b`: finite, its sign is the label.
 
@@ -232,7 +234,7 @@ class BinaryLinearClassifier(LinearClassifier):
         score = self._served_score(x)
         if isfinite(score):
             return score
-        return saturated(saturated_dot(self._weight, x) + self._bias())
+        return saturated(wide_dot(self._weight, x) + self._bias())
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
         """Return the label of `x`: true only if the score is above 0."""

@@ -392,6 +392,7 @@ class _Hub:
             "mistakes": fold.mistakes,
             "updates": account.updates,
             "hinge_loss": account.hinge_loss,
+            "overflows": account.overflows,
             "rejected": fold.rejected,
             "drifts": fold.detected,
             "frozen": fold.frozen,

@@ -96,8 +96,11 @@ def _read(document: Any) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
-        if document.get(name) != version:
-            raise _refused(name, f"is {document.get(name)!r}, this service reads {version!r}"[:200])
+        given = document.get(name)
+        if name == "fold" and type(given) is int and 1 <= given < hinged.FOLD_VERSION:
+            continue  # what an earlier version folded is read as it is, and goes on from there
+        if given != version:
+            raise _refused(name, f"is {given!r}, this service reads {version!r}"[:200])
     digest = document.pop("digest", None)
     if digest != _digest(document):
         raise _refused("digest", "does not match: the document is damaged")

@@ -55,7 +55,7 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     ----------
     position, at_ms
         The last entry of the log that it has learned, and the time of that.
-    events, mistakes, updates, hinge_loss, rejected, drifts, frozen
+    events, mistakes, updates, hinge_loss, overflows, rejected, drifts, frozen
         Its account, as in `ModelInfo`.
     accuracy
         Share of events predicted right; 0 before the first.
@@ -84,6 +84,7 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     events_per_s: float | None
     stale_s: float
     caught_up: bool
+    overflows: int = 0
 
 
 class LiveOutcome(msgspec.Struct, frozen=True):

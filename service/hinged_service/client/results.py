@@ -154,7 +154,7 @@ class ModelInfo(ModelListed, frozen=True):
     perceptron_loss
         Sum of `max(0, -margin)`, likewise.
     overflows
-        Updates left out because a weight would be infinite.
+        Updates left out because a weight would be infinite, or their score overflowed.
     rejected
         Events of the stream that this model cannot take.
     radius

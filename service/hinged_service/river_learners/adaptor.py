@@ -44,7 +44,8 @@ class Adaptor:
     ----------
     accounting : hinged.accounting.Accounting
         Events, mistakes, updates and losses so far. Every event of weight above
-        0 is an update.
+        0 is an update, but for those at which the model's probabilities overflowed:
+        they are not learned, and counted as overflows.
 
     """
 
@@ -101,26 +102,33 @@ class Adaptor:
             return {}
         return answer
 
-    def _teach(self, x: Features, y: Any, w: float) -> None:
+    def _teach(self, x: Features, y: Any, w: float, found: Mapping[Any, float]) -> bool:
+        """Learn an event, unless the answer for it overflowed; tell whether it was learned."""
+        if not all(map(math.isfinite, found.values())):
+            return False
         teach(self._model, x, y, w if self._weighted else None)
+        return True
 
     def _norm(self, x: Features) -> float:
         return math.hypot(*x.values())
 
     def _account(
-        self, x: Features, kept: Features, margin: float, mistake: bool
+        self, x: Features, kept: Features, margin: float, mistake: bool, learned: bool
     ) -> tuple[bool, float]:
-        """Count an event that has been learned; return that it was, and its hinge loss."""
-        self._names.update(kept)
+        """Count an event; return whether it has been learned, and its hinge loss."""
         account = self.accounting
         account.events += 1
-        account.updates += 1
         account.mistakes += mistake
-        account.ignored += len(x) - len(kept)
+        if learned:
+            self._names.update(kept)
+            account.updates += 1
+            account.ignored += len(x) - len(kept)
+        else:
+            account.overflows += 1
         account.add_norm(self._norm(x), self._constant)
         if margin < 1.0:
             account.add_margin(margin)
-        return True, max(0.0, 1.0 - margin)
+        return learned, max(0.0, 1.0 - margin)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands.

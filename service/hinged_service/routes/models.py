@@ -83,7 +83,10 @@ class ModelInfo(ModelListed):
     mistakes: int = Field(description="Events whose predicted label was wrong.")
     updates: int = Field(description="Weight changes; ties change weights without a mistake.")
     hinge_loss: float = Field(description="Sum of max(0, 1 - margin), each before its update.")
-    overflows: int = Field(description="Updates left out because a weight would be infinite.")
+    overflows: int = Field(
+        description="Updates left out because a weight would be infinite, or because the score that "
+        "they would come from overflowed. More than a few: the model diverges."
+    )
     rejected: int = Field(description="Events of the stream that this model cannot take.")
     excluded: int = Field(description="Events of the stream that its spec leaves out.")
     frozen: bool = Field(description="Whether it only predicts.")
