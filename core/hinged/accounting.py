@@ -22,7 +22,8 @@ class Outcome(NamedTuple):
         The score that decided `y_pred`, before learning; always finite. Binary:
         `w . x + b`. Multiclass: the score of the predicted class, 0 without one.
     mistake
-        Whether `y_pred` differs from the label. An event of weight 0 is never one.
+        Whether `y_pred` differs from the label. An event of weight 0, or without a
+        prediction, is never one: it counts in no accuracy.
     updated
         Whether the weights moved. Ties move them without being a mistake.
     hinge_loss

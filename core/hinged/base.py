@@ -109,7 +109,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """The intercept as a threshold: true is predicted when `w . x > threshold`."""
         return -self._bias()
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:  # noqa: C901 - the hot path
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)

@@ -56,7 +56,7 @@ class MulticlassLinearClassifier(LinearClassifier):
     Every class has a weight vector; the label is the class of the highest score,
     of equal ones the class seen first. Learning is ultraconservative: only the
     event's class and its rival, the best wrong class, move. The first event of
-    all has no rival: a mistake, no update.
+    all has no prediction and no rival: neither right nor a mistake, no update.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         if w == 0.0:
             return y_pred, score, False, False, 0.0
         self.clock += 1
-        mistake = y_pred is None or y_pred != y
+        mistake = y_pred is not None and y_pred != y
         if mistake:
             account.mistakes += 1
         norm = math.hypot(*x.values())

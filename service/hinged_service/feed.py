@@ -389,6 +389,7 @@ class _Hub:
             "position": position,
             "at_ms": replica.position.order[0],
             "events": fold.events,
+            "judged": fold.judged,
             "mistakes": fold.mistakes,
             "updates": account.updates,
             "hinge_loss": account.hinge_loss,

@@ -405,7 +405,7 @@ class Metrics:
             The label. Binary: true or false.
         y_pred
             The label predicted before learning; an event without one is not
-            counted, as River's own evaluation does.
+            counted, as in the model's accuracy and in River's own evaluation.
         proba
             Probability by label, before learning.
 

@@ -155,4 +155,5 @@ def _row(appender: Appender, lost: bool) -> Row:
         replica.unsaved_s(now_s),
         appender.queued,
         account.overflows,
+        fold.judged,
     )

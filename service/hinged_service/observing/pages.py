@@ -40,6 +40,8 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
         Events that wait to be appended.
     overflows
         Updates that the model left out because a number would overflow.
+    judged
+        Its events that count in accuracy.
 
     """
 
@@ -59,6 +61,7 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
     unsaved_s: float
     queued: int
     overflows: int = 0
+    judged: int = 0
 
 
 class Labels(msgspec.Struct, array_like=True, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any
 
 import hinged
 from hinged.events import binary_target
+from hinged.vector import Features
 from hinged_service.river_learners.adaptor import Adaptor
 from hinged_service.river_on_demand import linear_model
 
@@ -29,13 +30,14 @@ class RiverBinary(Adaptor):
             Naming the feature that is no number between -1e100 and 1e100.
 
         """
-        return self.answer_one(x)[0]
+        return self._answer(self._kept(self._checked(x)))[0]
 
     def answer_one(self, x: Mapping[Any, Any]) -> tuple[float, dict[bool, float]]:
         """Return the score and the probabilities of false and true; errors as in `score_one`."""
-        return self._answer(self._probabilities(self._kept(self._checked(x))))
+        return self._answer(self._kept(self._checked(x)))
 
-    def _answer(self, found: Mapping[Any, float]) -> tuple[float, dict[bool, float]]:
+    def _answer(self, x: Features) -> tuple[float, dict[bool, float]]:
+        found = self._found(x)
         p = found.get(True, 0.5)
         if not 0.0 <= p <= 1.0:
             p = max(0.0, min(1.0, p)) if math.isfinite(p) else 0.5
@@ -64,15 +66,14 @@ class RiverBinary(Adaptor):
         w = self.check_weight(w)
         x = self._checked(x)
         kept = self._kept(x)
-        found = self._probabilities(kept)
-        score = self._answer(found)[0]
+        score = self._answer(kept)[0]
         positive = score > 0.0
         if w == 0.0:
             self.accounting.events += 1
             return hinged.Outcome(positive, score, False, False, 0.0)
-        learned = self._teach(kept, target > 0.0, w, found)
+        self._learn(kept, target > 0.0, w)
         mistake = positive is not (target > 0.0)
-        updated, loss = self._account(x, kept, target * score, mistake, learned)
+        updated, loss = self._account(x, kept, target * score, mistake)
         return hinged.Outcome(positive, score, mistake, updated, loss)
 
     def weights(self) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ class RiverMulticlass(Adaptor):
             below 0 where the classifier takes counts only.
 
         """
-        return self._scores(self._probabilities(self._kept(self._checked(x))))
+        return self._scores(self._kept(self._checked(x)))
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the probability of the predicted class; 0 while no class is known."""
@@ -82,7 +82,8 @@ class RiverMulticlass(Adaptor):
                     raise hinged.InvalidEvent(f"x[{name!r}]", "must be at least 0: it is a count")
         return clean
 
-    def _scores(self, found: Mapping[Any, float]) -> dict[Any, float]:
+    def _scores(self, x: Features) -> dict[Any, float]:
+        found = self._found(x)
         scores = {label: float(found.get(label, 0.0)) for label in self._classes}
         values = scores.values()
         if all(map(math.isfinite, values)) and max(values, default=1.0) > 0.0:
@@ -111,21 +112,20 @@ class RiverMulticlass(Adaptor):
         w = self.check_weight(w)
         x = self._checked(x)
         kept = self._kept(x)
-        found = self._probabilities(kept)
-        scores = self._scores(found)
+        scores = self._scores(kept)
         y_pred = best(scores)
         score = 0.0 if y_pred is None else scores[y_pred]
         if w == 0.0:
             self.accounting.events += 1
             return hinged.Outcome(y_pred, score, False, False, 0.0)
-        learned = self._teach(kept, y, w, found)
+        self._learn(kept, y, w)
         self._classes[y] = None
         self._stop_full_trees()
         own = scores.pop(y, 0.0)
         rival = best(scores)
         margin = 0.0 if rival is None else own - scores[rival]
-        mistake = y_pred is None or y_pred != y
-        updated, loss = self._account(x, kept, margin, mistake, learned)
+        mistake = y_pred is not None and y_pred != y
+        updated, loss = self._account(x, kept, margin, mistake)
         return hinged.Outcome(y_pred, score, mistake, updated, loss)
 
     def _stop_full_trees(self) -> None:
@@ -178,8 +178,8 @@ class RiverVotes(RiverMulticlass):
         total = len(self._model.classifiers)
         return {label: n / total for label, n in votes.items()} if total else {}
 
-    def _teach(self, x: Features, y: Any, w: float, found: Mapping[Any, float]) -> bool:
+    def _teach(self, x: Features, y: Any, w: float) -> None:
         if y not in self._classes:
             for c in self._classes:
                 self._model.classifiers[(c, y) if c < y else (y, c)]
-        return super()._teach(x, y, w, found)
+        super()._teach(x, y, w)
