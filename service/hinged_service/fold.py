@@ -139,7 +139,6 @@ class Fold:
         self._multiclass = spec.multiclass
         self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
-        self.metrics = Metrics(spec.metrics, spec.multiclass, spec.pair) if spec.metrics else None
         self.drift = None if spec.drift is None else Drift(spec.drift)
         self.configured: dict[str, Any] = {}
         self.frozen = False
@@ -151,6 +150,10 @@ class Fold:
         self.replaced = False
         self._place = ("", 0)
         self._renew()
+        by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
+        self.metrics = (
+            Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
+        )
 
     def _renew(self) -> None:
         """Make learner and pipeline anew, with the parameters as configured."""
@@ -292,7 +295,7 @@ class Fold:
             outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
         if judged:
             if self.metrics is not None:
-                self.metrics.update(y, y_pred, proba)
+                self.metrics.update(y, y_pred, proba, score)
             if self.drift is not None and not self.frozen and self.drift.update(mistake):
                 self._detect()
         return outcome

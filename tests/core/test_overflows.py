@@ -115,7 +115,7 @@ def test_no_multiclass_rule_takes_a_step_from_a_margin_that_overflowed(
     before, updates = vectors(model), model.accounting.updates
     wrong = min("AB", key=lambda label: weights.get(label, 0.0))
     outcome = model.predict_learn_one(LARGE, wrong)
-    assert outcome.mistake and not outcome.updated
+    assert (outcome.mistake, outcome.updated) == (True, False)
     assert (model.accounting.updates, model.accounting.overflows) == (updates, 1)
     assert vectors(model) == before
 
@@ -123,7 +123,7 @@ def test_no_multiclass_rule_takes_a_step_from_a_margin_that_overflowed(
 def test_a_perceptron_needs_only_the_sign_of_a_score() -> None:
     model = Perceptron(initial_weights={"a": 1e308, "b": 1.0}, fit_intercept=False)
     outcome = model.predict_learn_one({"a": 10.0, "b": 2.0}, False)
-    assert outcome.updated and model.accounting.overflows == 0
+    assert (outcome.updated, model.accounting.overflows) == (True, 0)
     assert model.weights["b"] == -1.0
 
 

@@ -75,7 +75,7 @@ def test_accuracy_is_one_number_at_every_door(
     file = tmp_path / "events.ndjson"
     file.write_text(lines)
     ingest = "ingest", "file", str(file), "--model", named["file"], "--json"
-    told = run(*ingest, HINGED_REDIS_URL=service.settings.redis_url).json()
+    told = json.loads(run(*ingest, HINGED_REDIS_URL=service.settings.redis_url).out)
     for found in (summary, told):
         assert found["learned"] == len(events)
         assert (found["judged"], found["mistakes"]) == (judged, mistakes)
