@@ -250,7 +250,7 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         "updates": info.updates,
         "hinge loss": info.hinge_loss,
         "features": info.features,
-        **info.metrics,
+        **{n: value for n, value in info.metrics.items() if n != "accuracy"},
         "drifts": info.drifts or None,
         "rejected": info.rejected or None,
         "excluded": info.excluded or None,
