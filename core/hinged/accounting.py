@@ -22,7 +22,8 @@ class Outcome(NamedTuple):
         The score that decided `y_pred`, before learning; always finite. Binary:
         `w . x + b`. Multiclass: the score of the predicted class, 0 without one.
     mistake
-        Whether `y_pred` differs from the label. An event of weight 0 is never one.
+        Whether `y_pred` differs from the label. An event of weight 0, or without a
+        prediction, is never one: it counts in no accuracy.
     updated
         Whether the weights moved. Ties move them without being a mistake.
     hinge_loss
@@ -63,7 +64,8 @@ class Accounting:
         The largest Euclidean norm of an event, its constant 1 included where an
         intercept is learned: R of the mistake bounds.
     overflows
-        Updates left out because a weight would have become infinite.
+        Updates left out because a weight would have become infinite, or because the
+        score that they would come from overflowed.
     ignored
         Features of updates left out because the learner was full.
 

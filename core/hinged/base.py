@@ -15,7 +15,7 @@ from hinged.events import binary_target, checked_features, checked_weight
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, SUM, Kind
-from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
+from hinged.vector import Features, WeightVector, room, saturated, wide_dot
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
@@ -90,7 +90,7 @@ class BinaryLinearClassifier(LinearClassifier):
         Parameters
         ----------
         margin
-            `t * score`, at most `_update_margin`.
+            `t * score`, at most `_update_margin`; infinite if the score overflowed.
         norm2
             The squared norm of all that is updated, the constant 1 included
             where an intercept is learned, features without room left out; infinite
@@ -115,7 +115,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """The intercept as a threshold: true is predicted when `w . x > threshold`."""
         return -self._bias()
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:  # noqa: C901 - the hot path
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
@@ -127,8 +127,11 @@ class BinaryLinearClassifier(LinearClassifier):
                 score = self._raw_score(x)
         except TypeError:
             score = math.nan
+        overflowed = 0.0
         if not isfinite(score):
-            x, score = self._cleaned(x)
+            x, wide = self._cleaned(x)
+            score = saturated(wide)
+            overflowed = wide - score  # 0 or infinite
         served = score if self._serves_raw else self._served_from(x, score)
         positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
@@ -151,6 +154,8 @@ class BinaryLinearClassifier(LinearClassifier):
         norm = hypot(*x.values())
         if norm + 1.0 > account.radius:
             account.add_norm(norm, self._constant)
+        if overflowed != 0.0:
+            margin = target * overflowed  # a step that depends on it is not finite, so refused
         updated = (
             margin <= self._update_margin
             and (mistake or self._on_tie)
@@ -159,10 +164,13 @@ class BinaryLinearClassifier(LinearClassifier):
         return positive, served, mistake, updated, loss
 
     def _cleaned(self, x: Mapping[Any, Any]) -> tuple[Features, float]:
-        """Return an unusual event as plain floats, and its finite score by the raw weights."""
+        """Return an unusual event as plain floats, and its score by the raw weights.
+
+        The score is infinite only if it is beyond the floats.
+        """
         x = checked_features(x)
         score = self._raw_score(x)
-        return x, score if isfinite(score) else self._saturated_raw_score(x)
+        return x, score if isfinite(score) else wide_dot(self._raw_weight, x) + self.intercept
 
     def _update(
         self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
@@ -221,9 +229,6 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return the intercept as it predicts."""
         return self.intercept
 
-    def _saturated_raw_score(self, x: Features) -> float:
-        return saturated(saturated_dot(self._raw_weight, x) + self.intercept)
-
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the score `w . x + b`: finite, its sign is the label.
 
@@ -248,7 +253,7 @@ class BinaryLinearClassifier(LinearClassifier):
         score = self._served_score(x)
         if isfinite(score):
             return score
-        return saturated(saturated_dot(self._weight, x) + self._bias())
+        return saturated(wide_dot(self._weight, x) + self._bias())
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
         """Return the label of `x`: true only if the score is above 0."""

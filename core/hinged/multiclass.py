@@ -16,7 +16,7 @@ from hinged.events import checked_features, checked_weight, plain
 from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, Kind
-from hinged.vector import Features, WeightVector, room, saturated, saturated_dot
+from hinged.vector import Features, WeightVector, room, saturated, wide_dot
 
 __all__ = [
     "DEFAULT_CLASSES",
@@ -58,7 +58,7 @@ class MulticlassLinearClassifier(LinearClassifier):
     Every class has a weight vector; the label is the class of the highest score,
     of equal ones the class seen first. Learning is ultraconservative: only the
     event's class and its rival, the best wrong class, move. The first event of
-    all has no rival: a mistake, no update.
+    all has no prediction and no rival: neither right nor a mistake, no update.
 
     Parameters
     ----------
@@ -121,7 +121,10 @@ class MulticlassLinearClassifier(LinearClassifier):
     def _update(
         self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
     ) -> bool:
-        """Move the event's class and its rival, both or neither."""
+        """Move the event's class and its rival, both or neither.
+
+        The margin is not finite if a score overflowed: a step that depends on it is refused.
+        """
 
     def _served_weights(self, part: Part) -> Mapping[Any, float]:
         return part.weights.view()
@@ -142,13 +145,13 @@ class MulticlassLinearClassifier(LinearClassifier):
         x, scores = self._raw_scores(x)
         served = scores if self._serves_raw else self._served_from(x, scores)
         y_pred = best(served)
-        score = 0.0 if y_pred is None else served[y_pred]
+        score = 0.0 if y_pred is None else saturated(served[y_pred])
         account = self.accounting
         account.events += 1
         if w == 0.0:
             return y_pred, score, False, False, 0.0
         self.clock += 1
-        mistake = y_pred is None or y_pred != y
+        mistake = y_pred is not None and y_pred != y
         if mistake:
             account.mistakes += 1
         norm = math.hypot(*x.values())
@@ -160,7 +163,8 @@ class MulticlassLinearClassifier(LinearClassifier):
                 part.aside.track()
         own = scores.pop(y, 0.0)
         rival = best(scores)
-        margin = 0.0 if rival is None else saturated(own - scores[rival])
+        distance = 0.0 if rival is None else own - scores[rival]
+        margin = 0.0 if math.isnan(distance) else saturated(distance)  # both may be infinite
         loss = 0.0
         if margin < 1.0:
             loss = saturated(1.0 - margin)
@@ -168,7 +172,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         updated = (
             rival is not None
             and margin <= self._update_margin
-            and self._update(x, self._parts[y], self._parts[rival], margin, norm, w)
+            and self._update(x, self._parts[y], self._parts[rival], distance, norm, w)
         )
         if updated:
             account.updates += 1
@@ -182,7 +186,10 @@ class MulticlassLinearClassifier(LinearClassifier):
         return self.scores_one(x)
 
     def _raw_scores(self, x: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[Any, float]]:
-        """Return the event, cleaned if need be, and the scores of the weights that learn."""
+        """Return the event, cleaned if need be, and the scores of the weights that learn.
+
+        A score is infinite if it is beyond the floats.
+        """
         if not self._parts:
             return checked_features(x), {}
         try:
@@ -195,10 +202,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         scores = {y: p.weights.dot(x) + p.intercept for y, p in self._parts.items()}
         if all(map(math.isfinite, scores.values())):
             return x, scores
-        return x, {
-            y: saturated(saturated_dot(p.weights.get, x) + p.intercept)
-            for y, p in self._parts.items()
-        }
+        return x, {y: wide_dot(p.weights.get, x) + p.intercept for y, p in self._parts.items()}
 
     def scores_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Return the finite score of every class, in the order the classes were seen.
@@ -231,7 +235,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         scores = {}
         for label, part in self._parts.items():
             weight = {name: self._served_weight(part, name) for name in x}.__getitem__
-            scores[label] = saturated(saturated_dot(weight, x) + self._served_intercept(part))
+            scores[label] = saturated(wide_dot(weight, x) + self._served_intercept(part))
         return scores
 
     def score_one(self, x: Mapping[Any, Any]) -> float:

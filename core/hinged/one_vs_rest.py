@@ -113,7 +113,7 @@ class OneVsRest(LinearClassifier):
         if w == 0.0:
             return y_pred, score, False, False, 0.0
         self.clock += 1
-        mistake = y_pred is None or y_pred != y
+        mistake = y_pred is not None and y_pred != y
         account.mistakes += mistake
         if y not in self._members:
             self._members[y] = member = self._prototype.clone()

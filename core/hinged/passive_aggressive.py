@@ -100,7 +100,7 @@ def step_length(mode: str, cap: float, loss: float, norm2: float) -> float:
     cap
         C times the sample weight, at least 0; may be infinite.
     loss
-        The hinge loss of the event, at least 0.
+        The hinge loss of the event, at least 0; no step is known if it is not finite.
     norm2
         The squared norm of all that moves; may be 0 or infinite.
 
@@ -112,6 +112,10 @@ def step_length(mode: str, cap: float, loss: float, norm2: float) -> float:
     (0.2, 0.0)
 
     """
+    if not loss < math.inf:
+        return math.nan
+    if norm2 == math.inf:
+        return 0.0
     if mode == "II":
         divisor = norm2 + 0.5 / cap if cap > 0.0 else 0.0
         return loss / divisor if divisor > 0.0 else 0.0

@@ -17,7 +17,7 @@ __all__ = [
     "all_finite",
     "room",
     "saturated",
-    "saturated_dot",
+    "wide_dot",
 ]
 
 Features = dict[Hashable, float]
@@ -228,8 +228,8 @@ def saturated(value: float) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, value))
 
 
-def saturated_dot(weight: Callable[[Any], float], x: Mapping[Any, float]) -> float:
-    """Return `w . x` cut at the largest float instead of overflowing, never NaN.
+def wide_dot(weight: Callable[[Any], float], x: Mapping[Any, float]) -> float:
+    """Return `w . x`, infinite only if the sum itself is beyond the floats, never NaN.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def saturated_dot(weight: Callable[[Any], float], x: Mapping[Any, float]) -> flo
 
     """
     scaled = math.fsum(weight(name) * _SCALE * (value * _SCALE) for name, value in x.items())
-    return saturated(scaled / _SCALE / _SCALE)
+    return scaled / _SCALE / _SCALE
 
 
 def room(

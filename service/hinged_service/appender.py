@@ -225,6 +225,7 @@ class Appender(Committer):
                 created_ms=int(time.time() * 1000),
                 events=replica.fold.events,
                 mistakes=replica.fold.mistakes,
+                judged=replica.fold.judged,
             )
             state, chunk = replica.whole_state(), self._settings.snapshot_chunk
             while True:

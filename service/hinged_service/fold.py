@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import hinged
+from hinged.vector import saturated
 from hinged_service.drift import Drift
 from hinged_service.events import FEW_NAMES, PLAIN, Event, Value, is_label, not_a_number
 from hinged_service.labels import Prediction, answers_for, label_text
@@ -100,14 +101,18 @@ class Fold:
         The model's labels.
     events
         Events that counted: learned, or only scored while the model was frozen.
+    judged
+        Those of them that count in accuracy: of weight above 0, and with a label predicted
+        before anything was learned (a multiclass model without classes predicts none).
     mistakes
-        Those of them whose label, predicted before anything was learned, was wrong.
+        Those of the judged whose predicted label was wrong.
     labelled, delay_ms, longest_delay_ms
         Events that were the label of an earlier prediction; how long those waited, in
         all and at most, in ms.
     served, served_mistakes
-        Predictions served by this model that have their label, be it the default;
-        those that were wrong. (`mistakes` counts what it would say at the time of learning.)
+        Predictions served by this model that have their label, be it the default, judged
+        likewise; those that were wrong. (`mistakes` counts what it would say at the time of
+        learning.)
     rejected
         Events in the log that this model could not take: not an event, a label
         of another model, one class too many, features that its pipeline refuses.
@@ -134,17 +139,21 @@ class Fold:
         self._multiclass = spec.multiclass
         self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
-        self.metrics = Metrics(spec.metrics, spec.multiclass, spec.pair) if spec.metrics else None
         self.drift = None if spec.drift is None else Drift(spec.drift)
         self.configured: dict[str, Any] = {}
         self.frozen = False
-        self.events = self.mistakes = self.rejected = self.excluded = self.detected = 0
+        self.events = self.judged = self.mistakes = 0
+        self.rejected = self.excluded = self.detected = 0
         self.labelled = self.delay_ms = self.longest_delay_ms = 0
         self.served = self.served_mistakes = 0
         self.detections: list[Detection] = []
         self.replaced = False
         self._place = ("", 0)
         self._renew()
+        by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
+        self.metrics = (
+            Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
+        )
 
     def _renew(self) -> None:
         """Make learner and pipeline anew, with the parameters as configured."""
@@ -225,10 +234,10 @@ class Fold:
                         self._place = entry_id, number
                         outcome = self._progress(event, known)
                     self.events += 1
-                    if outcome[2]:
-                        self.mistakes += 1
+                    self.judged += event.w > 0.0 and outcome[0] is not None
+                    self.mistakes += outcome[2]
                     if late is not None and number in late:
-                        self._account_late(late[number], known, entry_id)
+                        self._account_late(late[number], known, event.w, entry_id)
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
@@ -236,13 +245,13 @@ class Fold:
         self._look_at_names()
         return results
 
-    def _account_late(self, late: Late, y: Any, entry_id: str) -> None:
+    def _account_late(self, late: Late, y: Any, w: float, entry_id: str) -> None:
         if late.at_ms is not None:
             delay_ms = max(0, int(entry_id.partition("-")[0]) - int(late.at_ms))
             self.labelled += 1
             self.delay_ms += delay_ms
             self.longest_delay_ms = max(self.longest_delay_ms, delay_ms)
-        if late.served:
+        if late.served and late.y is not None and w > 0.0:
             self.served += 1
             if self.answers.target(late.y) != y:
                 self.served_mistakes += 1
@@ -268,10 +277,15 @@ class Fold:
         if at_once:
             before, taught = pipeline.progress_one(x)
         y_pred, score, scores = answers.decide(before)
-        mistake = w > 0.0 and y_pred != y
+        judged = w > 0.0 and y_pred is not None
+        mistake = judged and y_pred != y
         proba = answers.probabilities(scores) if self.metrics is not None else {}
         if self.frozen:
-            outcome = hinged.Outcome(y_pred, score, mistake, False, 0.0)
+            margin = answers.margin(y, score, scores)
+            loss = max(0.0, 1.0 - margin) if w > 0.0 else 0.0
+            if loss > 0.0:
+                self.learner.accounting.add_margin(margin)
+            outcome = hinged.Outcome(y_pred, score, mistake, False, saturated(loss))
         elif pipeline is None or not pipeline.learns:
             outcome = self.learner.predict_learn_one(before, y, w)
         else:
@@ -279,9 +293,9 @@ class Fold:
                 taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
             learned = self.learner.predict_learn_one(taught, y, w)
             outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
-        if w > 0.0:
+        if judged:
             if self.metrics is not None:
-                self.metrics.update(y, y_pred, proba)
+                self.metrics.update(y, y_pred, proba, score)
             if self.drift is not None and not self.frozen and self.drift.update(mistake):
                 self._detect()
         return outcome
@@ -433,7 +447,11 @@ class Fold:
         recent = [v for name, v in report.items() if name.startswith("rolling_accuracy")]
         if recent and isinstance(recent[0], float):
             return recent[0]
-        return 1.0 - self.mistakes / self.events if self.events else 0.0
+        return self.whole_accuracy() or 0.0
+
+    def whole_accuracy(self) -> float | None:
+        """Return the share of right labels among the judged events, `None` without one."""
+        return 1.0 - self.mistakes / self.judged if self.judged else None
 
     def feature_count(self) -> int:
         """Return how many feature names have a weight."""
@@ -511,8 +529,8 @@ class Fold:
                 "frozen": bool() as frozen,
                 "configured": dict() as configured,
                 "detections": list() as detections,
-            } if counts.keys() == set(_COUNTS):
-                pass
+            } if counts.keys() | {"judged"} == set(_COUNTS):
+                counts = {"judged": counts.get("events"), **counts}  # once all events were
             case _:
                 raise hinged.InvalidState("the stored counters are damaged")
         if not all(map(_is_count, counts.values())):
@@ -564,6 +582,7 @@ def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
 
 _COUNTS = (
     "events",
+    "judged",
     "mistakes",
     "rejected",
     "excluded",

@@ -353,6 +353,7 @@ class Host:
             created_ms=int(time.time() * 1000),
             events=fold.events,
             mistakes=fold.mistakes,
+            judged=fold.judged,
         )
         vectors = fold.vectors()
         state = models.Snapshot(

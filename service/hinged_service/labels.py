@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import hinged
 from hinged.base import probabilities
 from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
+from hinged.vector import saturated
 from hinged_service.event_faults import MAX_NAME, shown
 from hinged_service.river_learners import RiverBinary
 from hinged_service.spec import ModelSpec
@@ -106,6 +107,10 @@ class BinaryAnswers:
         positive = score > 0.0 or (self._at_zero and score == 0.0)
         return self._prediction(positive, score, self.probabilities(score))
 
+    def margin(self, y: bool, score: float, scores: Any) -> float:
+        """Return how far what `decide` gave is on the side of the learner's label `y`."""
+        return score if y else -score
+
     def _prediction(self, positive: bool, score: float, proba: dict[Any, float]) -> Prediction:
         negative_text, positive_text = self._texts
         return Prediction(
@@ -190,6 +195,11 @@ class MulticlassAnswers:
         scores: dict[Any, float] = self._learner.scores_one(x)
         y = best(scores)
         return y, 0.0 if y is None else scores[y], scores
+
+    def margin(self, y: Label, score: float, scores: Mapping[Any, float]) -> float:
+        """Return the score of the class `y` minus that of the best other one, 0 without one."""
+        others = [value for label, value in scores.items() if label != y]
+        return saturated(scores.get(y, 0.0) - max(others)) if others else 0.0
 
     def predict(self, x: dict[str, float]) -> Prediction:
         """Return the answer for one event."""

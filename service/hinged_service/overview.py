@@ -23,7 +23,7 @@ class Glance(NamedTuple):
         What it is.
     at_ms
         The time of the last entry of the log that it has learned, in ms since 1970.
-    events, mistakes, updates, metrics, drifts, frozen
+    events, judged, mistakes, updates, metrics, drifts, frozen
         Its account.
     drifts_at_ms
         When the last drifts were found.
@@ -39,6 +39,7 @@ class Glance(NamedTuple):
     learner: str
     at_ms: int | None = None
     events: int | None = None
+    judged: int | None = None
     mistakes: int | None = None
     updates: int | None = None
     metrics: dict[str, Any] | None = None
@@ -104,6 +105,7 @@ class Overview:
         return known._replace(
             at_ms=appender.replica.position.order[0],
             events=fold.events,
+            judged=fold.judged,
             mistakes=fold.mistakes,
             updates=fold.learner.accounting.updates,
             metrics={} if fold.metrics is None else fold.metrics.report(),

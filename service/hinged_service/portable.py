@@ -87,6 +87,7 @@ def imported(body: bytes) -> Document:
     except (ValueError, RecursionError) as error:
         raise Malformed("The body is not valid JSON.") from error
     try:
+        _refuse_halves(document)
         return _read(document)
     except RecursionError as error:
         raise _refused("body", "is nested too deep") from error
@@ -96,8 +97,11 @@ def _read(document: Any) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
-        if document.get(name) != version:
-            raise _refused(name, f"is {document.get(name)!r}, this service reads {version!r}"[:200])
+        given = document.get(name)
+        if name == "fold" and type(given) is int and 1 <= given < hinged.FOLD_VERSION:
+            continue  # what an earlier version folded is read as it is, and goes on from there
+        if given != version:
+            raise _refused(name, f"is {given!r}, this service reads {version!r}"[:200])
     digest = document.pop("digest", None)
     if digest != _digest(document):
         raise _refused("digest", "does not match: the document is damaged")
@@ -116,13 +120,22 @@ def _read(document: Any) -> Document:
     return Document(spec, fold)
 
 
+def _refuse_halves(document: Any) -> None:
+    """Refuse halves of characters (lone surrogates): no store and no answer can hold them."""
+    if not isinstance(document, dict):
+        return  # refused for that
+    for name, value in document.items():
+        try:
+            json.dumps({name: value}, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            field = name.encode(errors="replace").decode()[:100]
+            raise _refused(field, "holds half a character (a lone surrogate)") from None
+
+
 def _vectors(given: Any) -> dict[str, dict[Any, float]]:
     vectors: dict[str, dict[Any, float]] = {}
     for name, pairs in given.items():
-        vectors[name] = {
-            decode_name(field.encode().decode()): float(value)  # no halves of characters
-            for field, value in pairs
-        }
+        vectors[name] = {decode_name(field): float(value) for field, value in pairs}
         if len(vectors[name]) != len(pairs):
             raise ValueError(f"a name stands twice in {name!r}")
     return vectors

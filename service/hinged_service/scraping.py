@@ -154,4 +154,6 @@ def _row(appender: Appender, lost: bool) -> Row:
         appender.age_s() if appender.failing and lost else 0.0,
         replica.unsaved_s(now_s),
         appender.queued,
+        account.overflows,
+        fold.judged,
     )

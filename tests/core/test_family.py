@@ -394,13 +394,14 @@ class TestMulticlass:
         assert model.intercepts["B"] == pytest.approx(1 / 52, abs=1e-15)
         assert model.intercepts["A"] == pytest.approx(-1 / 52, abs=1e-15)
 
-    def test_the_first_event_is_a_mistake_without_an_update(self, multiclass: Any) -> None:
+    def test_the_first_event_is_neither_right_nor_a_mistake(self, multiclass: Any) -> None:
         model = multiclass.clone()
         assert model.predict_one({"a": 1.0}) is None
         assert model.predict_proba_one({"a": 1.0}) == {}
         assert model.score_one({"a": 1.0}) == 0.0
         outcome = model.predict_learn_one({"a": 1.0}, "A")
-        assert outcome[:3] == (None, 0.0, True)
+        assert outcome[:3] == (None, 0.0, False)
+        assert model.accounting.mistakes == 0
         assert outcome.updated is isinstance(model, OneVsRest)
         assert model.predict_one({}) == "A"
 

@@ -55,10 +55,10 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     ----------
     position, at_ms
         The last entry of the log that it has learned, and the time of that.
-    events, mistakes, updates, hinge_loss, rejected, drifts, frozen
+    events, judged, mistakes, updates, hinge_loss, overflows, rejected, drifts, frozen
         Its account, as in `ModelInfo`.
     accuracy
-        Share of events predicted right; 0 before the first.
+        Share of the judged events predicted right; 0 before the first.
     metrics
         The metrics of its spec by name.
     events_per_s
@@ -84,6 +84,8 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     events_per_s: float | None
     stale_s: float
     caught_up: bool
+    overflows: int = 0
+    judged: int = 0
 
 
 class LiveOutcome(msgspec.Struct, frozen=True):

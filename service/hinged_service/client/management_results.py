@@ -36,6 +36,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
         A name for people, unique on the stream.
     position
         Its place in the stream's log; `None` if it was imported.
+    judged
+        Events that count in accuracy, `1 - mistakes / judged`; `None` of an old checkpoint.
 
     """
 
@@ -47,6 +49,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     mistakes: int
     name: str | None = None
     position: str | None = None
+    judged: int | None = None
 
 
 class StreamListed(msgspec.Struct, frozen=True):
@@ -82,7 +85,9 @@ class Follower(msgspec.Struct, frozen=True):
     position
         The place in the log up to which it has learned.
     events, mistakes, accuracy
-        Since it began; accuracy is `1 - mistakes / events`.
+        Since it began; accuracy is `1 - mistakes / judged`.
+    judged
+        Events that count in it: of weight above 0, and with a prediction.
     metrics
         Its progressive metrics by name.
     drifts
@@ -102,6 +107,7 @@ class Follower(msgspec.Struct, frozen=True):
     metrics: dict[str, Any] = {}
     drifts: int | None = None
     problem: str | None = None
+    judged: int | None = None
 
 
 class StreamInfo(msgspec.Struct, frozen=True):

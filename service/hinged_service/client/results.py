@@ -146,7 +146,7 @@ class ModelInfo(ModelListed, frozen=True):
     events
         Events learned, each once.
     mistakes
-        Events whose predicted label was wrong.
+        Judged events whose predicted label was wrong.
     updates
         Weight changes.
     hinge_loss
@@ -154,7 +154,7 @@ class ModelInfo(ModelListed, frozen=True):
     perceptron_loss
         Sum of `max(0, -margin)`, likewise.
     overflows
-        Updates left out because a weight would be infinite.
+        Updates left out because a weight would be infinite, or their score overflowed.
     rejected
         Events of the stream that this model cannot take.
     radius
@@ -183,6 +183,10 @@ class ModelInfo(ModelListed, frozen=True):
         The latest of them, oldest first.
     stale_s
         The model's age in seconds while Redis does not answer, else `None`.
+    judged
+        Events that count in accuracy: of weight above 0, and with a prediction.
+    accuracy
+        `1 - mistakes / judged`; `None` without one.
 
     """
 
@@ -207,6 +211,8 @@ class ModelInfo(ModelListed, frozen=True):
     drifts: int = 0
     detections: tuple[Drift, ...] = ()
     stale_s: float | None = None
+    judged: int = 0
+    accuracy: float | None = None
 
 
 class LinearWeights(msgspec.Struct, frozen=True):

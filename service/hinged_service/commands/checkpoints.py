@@ -202,6 +202,5 @@ def _kept(client: Client, name: str, checkpoint: str | None) -> Iterator[str]:
 
 
 def _rate(checkpoint: Checkpoint) -> str:
-    if not checkpoint.events:
-        return "-"
-    return f"{1 - checkpoint.mistakes / checkpoint.events:.2%}"
+    judged = checkpoint.events if checkpoint.judged is None else checkpoint.judged
+    return f"{1 - checkpoint.mistakes / judged:.2%}" if judged else "-"

@@ -114,7 +114,7 @@ def learn(
         _learn_many(session, name, labelled)
     else:
         outcome = session.client.learn(name, *labelled[0])
-        session.show(outcome, lambda: _draw_outcome(outcome, labelled[0].y))
+        session.show(outcome, lambda: _draw_outcome(outcome, labelled[0]))
 
 
 def explain(
@@ -147,7 +147,7 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
             err=True,
         )
         raise
-    session.show(outcomes, lambda: _draw_outcomes(outcomes))
+    session.show(outcomes, lambda: _draw_outcomes(outcomes, events))
 
 
 def _draw_prediction(found: Prediction) -> None:
@@ -169,25 +169,34 @@ def _draw_predictions(found: Sequence[Prediction]) -> None:
     )
 
 
-def _draw_outcome(outcome: Outcome, y: object) -> None:
+def _draw_outcome(outcome: Outcome, event: Event) -> None:
     if isinstance(outcome, Duplicate):
         print_line("This id had counted before; nothing was learned again.")
         return
-    verdict = "wrong" if outcome.mistake else "right"
+    verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
     moved = "The weights moved." if outcome.updated else "The weights stay."
-    print_line(f"Predicted {_text(outcome.y_pred)}, was {_text(y)}: {verdict}. {moved}")
+    print_line(f"Predicted {_text(outcome.y_pred)}, was {_text(event.y)}: {verdict}. {moved}")
     print_facts({"score": outcome.score, "hinge loss": outcome.hinge_loss})
 
 
-def _draw_outcomes(outcomes: Sequence[Outcome]) -> None:
+def _judged(outcome: Learned, event: Event) -> bool:
+    """Tell whether an event counts in accuracy."""
+    return outcome.y_pred is not None and event.w > 0
+
+
+def _draw_outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> None:
     learned = [outcome for outcome in outcomes if isinstance(outcome, Learned)]
     mistakes = sum(outcome.mistake for outcome in learned)
+    judged = sum(
+        isinstance(outcome, Learned) and _judged(outcome, event)
+        for outcome, event in zip(outcomes, events, strict=True)
+    )
     print_facts(
         {
             "events": len(outcomes),
             "learned": len(learned),
             "counted before": len(outcomes) - len(learned) or None,
-            "accuracy": f"{1 - mistakes / len(learned):.2%}" if learned else None,
+            "accuracy": f"{1 - mistakes / judged:.2%}" if judged else None,
             "mistakes": mistakes,
             "updates": sum(outcome.updated for outcome in learned),
         }

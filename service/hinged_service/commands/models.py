@@ -234,7 +234,6 @@ def _labels(spec: dict[str, Any]) -> str:
 
 
 def _facts(info: ModelInfo) -> dict[str, object]:
-    accuracy = 1 - info.mistakes / info.events if info.events else None
     spec = info.spec
     parameters = {k: v for k, v in spec["learner"].items() if k != "type"}
     return {
@@ -245,12 +244,13 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         "stream": spec["stream"],
         "classes": ", ".join(str(label) for label in info.classes),
         "events": info.events,
-        "accuracy": None if accuracy is None else f"{accuracy:.2%}",
+        "accuracy": None if info.accuracy is None else f"{info.accuracy:.2%}",
+        "not judged": info.events - info.judged or None,
         "mistakes": info.mistakes,
         "updates": info.updates,
         "hinge loss": info.hinge_loss,
         "features": info.features,
-        **info.metrics,
+        **{n: value for n, value in info.metrics.items() if n != "accuracy"},
         "drifts": info.drifts or None,
         "rejected": info.rejected or None,
         "excluded": info.excluded or None,

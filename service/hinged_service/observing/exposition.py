@@ -24,9 +24,11 @@ __all__ = ["exposed"]
 
 _FACTS: tuple[tuple[str, str, Callable[[Row], float]], ...] = (
     ("hinged_events", "Events that counted, each once.", lambda row: row.events),
-    ("hinged_mistakes", "Events whose predicted label was wrong.", lambda row: row.mistakes),
+    ("hinged_judged", "Events that count in accuracy.", lambda row: row.judged),
+    ("hinged_mistakes", "Judged events predicted wrong.", lambda row: row.mistakes),
     ("hinged_updates", "Weight changes.", lambda row: row.updates),
     ("hinged_hinge_loss", "Sum of max(0, 1 - margin).", lambda row: row.hinge_loss),
+    ("hinged_overflows", "Updates left out: a number would overflow.", lambda row: row.overflows),
 )
 _LABELS: tuple[tuple[str, str, Callable[[Labels], float]], ...] = (
     ("hinged_labels_joined", "Predictions whose label came.", lambda told: told.joined),

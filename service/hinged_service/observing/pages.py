@@ -38,6 +38,10 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
         Age in seconds of the oldest change that no snapshot holds, 0 if there is none.
     queued
         Events that wait to be appended.
+    overflows
+        Updates that the model left out because a number would overflow.
+    judged
+        Its events that count in accuracy.
 
     """
 
@@ -56,6 +60,8 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
     stale_s: float
     unsaved_s: float
     queued: int
+    overflows: int = 0
+    judged: int = 0
 
 
 class Labels(msgspec.Struct, array_like=True, frozen=True):

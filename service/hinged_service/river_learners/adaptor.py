@@ -44,7 +44,8 @@ class Adaptor:
     ----------
     accounting : hinged.accounting.Accounting
         Events, mistakes, updates and losses so far. Every event of weight above
-        0 is an update.
+        0 is an update, but for those at which the classifier's probabilities are not
+        finite: they are not learned, and counted as overflows.
 
     """
 
@@ -57,6 +58,7 @@ class Adaptor:
         self._weighted = weighted
         self._constant = constant
         self._names: Features = {}
+        self._overflowed = False
         self.accounting = Accounting()
 
     def check_weight(self, w: Any) -> float:
@@ -101,6 +103,21 @@ class Adaptor:
             return {}
         return answer
 
+    def _found(self, x: Features) -> Mapping[Any, float]:
+        """Return the probabilities of an event, and note whether they overflowed."""
+        found = self._probabilities(x)
+        self._overflowed = not all(map(math.isfinite, found.values()))
+        return found
+
+    def _learn(self, x: Features, y: Any, w: float) -> None:
+        """Learn the event that was answered last, unless its probabilities overflowed."""
+        if self._overflowed:
+            self.accounting.overflows += 1
+        else:
+            self._teach(x, y, w)
+            self._names.update(x)
+            self.accounting.updates += 1
+
     def _teach(self, x: Features, y: Any, w: float) -> None:
         teach(self._model, x, y, w if self._weighted else None)
 
@@ -110,17 +127,15 @@ class Adaptor:
     def _account(
         self, x: Features, kept: Features, margin: float, mistake: bool
     ) -> tuple[bool, float]:
-        """Count an event that has been learned; return that it was, and its hinge loss."""
-        self._names.update(kept)
+        """Count an event that was to be learned; return whether it was, and its hinge loss."""
         account = self.accounting
         account.events += 1
-        account.updates += 1
         account.mistakes += mistake
         account.ignored += len(x) - len(kept)
         account.add_norm(self._norm(x), self._constant)
         if margin < 1.0:
             account.add_margin(margin)
-        return True, max(0.0, 1.0 - margin)
+        return not self._overflowed, max(0.0, 1.0 - margin)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands.

@@ -37,7 +37,7 @@ class RiverBinary(Adaptor):
         return self._answer(self._kept(self._checked(x)))
 
     def _answer(self, x: Features) -> tuple[float, dict[bool, float]]:
-        found = self._probabilities(x)
+        found = self._found(x)
         p = found.get(True, 0.5)
         if not 0.0 <= p <= 1.0:
             p = max(0.0, min(1.0, p)) if math.isfinite(p) else 0.5
@@ -71,7 +71,7 @@ class RiverBinary(Adaptor):
         if w == 0.0:
             self.accounting.events += 1
             return hinged.Outcome(positive, score, False, False, 0.0)
-        self._teach(kept, target > 0.0, w)
+        self._learn(kept, target > 0.0, w)
         mistake = positive is not (target > 0.0)
         updated, loss = self._account(x, kept, target * score, mistake)
         return hinged.Outcome(positive, score, mistake, updated, loss)

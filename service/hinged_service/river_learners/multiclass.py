@@ -83,7 +83,7 @@ class RiverMulticlass(Adaptor):
         return clean
 
     def _scores(self, x: Features) -> dict[Any, float]:
-        found = self._probabilities(x)
+        found = self._found(x)
         scores = {label: float(found.get(label, 0.0)) for label in self._classes}
         values = scores.values()
         if all(map(math.isfinite, values)) and max(values, default=1.0) > 0.0:
@@ -118,13 +118,13 @@ class RiverMulticlass(Adaptor):
         if w == 0.0:
             self.accounting.events += 1
             return hinged.Outcome(y_pred, score, False, False, 0.0)
-        self._teach(kept, y, w)
+        self._learn(kept, y, w)
         self._classes[y] = None
         self._stop_full_trees()
         own = scores.pop(y, 0.0)
         rival = best(scores)
         margin = 0.0 if rival is None else own - scores[rival]
-        mistake = y_pred is None or y_pred != y
+        mistake = y_pred is not None and y_pred != y
         updated, loss = self._account(x, kept, margin, mistake)
         return hinged.Outcome(y_pred, score, mistake, updated, loss)
 

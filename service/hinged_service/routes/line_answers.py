@@ -24,6 +24,7 @@ __all__ = [
     "PredictedLine",
     "PredictedLines",
     "RejectedLine",
+    "WeightlessLine",
 ]
 
 Number = Annotated[int, Meta(description="The line's number in the body, from 1.", examples=[1])]
@@ -40,6 +41,10 @@ class LearnedLine(msgspec.Struct, gc=False):
     hinge_loss: float
     position: str
     duplicate: bool = False
+
+
+class WeightlessLine(LearnedLine, gc=False):
+    """A line of weight 0, which counts in no accuracy; it reads as the others do."""
 
 
 class DuplicateLine(msgspec.Struct, gc=False):
@@ -127,10 +132,13 @@ class LearnedLines(msgspec.Struct):
         Labels that came before their predictions and wait for them.
     rejected
         Lines that were not taken.
+    judged
+        Learned events of weight above 0 for which there was a prediction (a multiclass model
+        that knows no class yet has none).
     mistakes
-        Learned events whose label, predicted before, was wrong.
+        Judged events whose label, predicted before, was wrong.
     accuracy
-        `1 - mistakes / learned`; null if nothing was learned.
+        `1 - mistakes / judged`; null without one.
     position
         The place in the log at which all of it is in the model; null if there is none.
     faults
@@ -143,6 +151,7 @@ class LearnedLines(msgspec.Struct):
     duplicates: int = 0
     early: int = 0
     rejected: int = 0
+    judged: int = 0
     mistakes: int = 0
     accuracy: float | None = None
     position: str | None = None
@@ -159,15 +168,16 @@ class LearnedLines(msgspec.Struct):
                     self.faults.append(answer)
                 continue
             self.position = answer.position
-            if kind is LearnedLine:
+            if isinstance(answer, LearnedLine):
                 self.learned += 1
+                self.judged += kind is LearnedLine and answer.y_pred is not None
                 self.mistakes += answer.mistake
             elif kind is EarlyLine:
                 self.early += 1
             else:
                 self.duplicates += 1
-        if self.learned:
-            self.accuracy = 1.0 - self.mistakes / self.learned
+        if self.judged:
+            self.accuracy = 1.0 - self.mistakes / self.judged
 
 
 class PredictedLines(msgspec.Struct):

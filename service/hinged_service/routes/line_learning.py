@@ -17,6 +17,7 @@ from hinged_service.routes.line_answers import (
     LearnedLine,
     LineAnswer,
     RejectedLine,
+    WeightlessLine,
 )
 from hinged_service.routes.line_course import Course, in_order, rejected
 from hinged_service.routes.line_reading import Batch
@@ -208,8 +209,10 @@ def _answered(batch: Batch[Event], appender: Appender, fed: Fed) -> list[LineAns
         if o is None
         else rejected(number, o, logged=True)
         if type(o) is Refused
-        else LearnedLine(number, label(o[0]), o[1], o[2], o[3], o[4], at)
-        for number, o in zip(batch.numbers, outcomes, strict=True)
+        else (LearnedLine if event.w > 0.0 else WeightlessLine)(
+            number, label(o[0]), o[1], o[2], o[3], o[4], at
+        )
+        for number, o, event in zip(batch.numbers, outcomes, batch.items, strict=True)
     ]
     for i in fed.learned.early:
         answers[i] = EarlyLine(batch.numbers[i], at)

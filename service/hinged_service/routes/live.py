@@ -21,9 +21,10 @@ _SCHEMA = {
     "type": "string",
     "description": "Events by their type, data is JSON. `model`: name, model, uid, position; first "
     "and whenever an alias is moved. `metrics`, at first and once a second: position, events, "
-    "mistakes, updates, hinge_loss, rejected, drifts, frozen, accuracy, metrics, events_per_s, "
-    "stale_s, caught_up. `outcome`: id, y, w, y_pred, score, mistake, updated, hinge_loss, margin "
-    "(linear binary learners), position, number within it, at_ms, and x if asked for. `weights`, "
+    "judged, mistakes, updates, hinge_loss, overflows, rejected, drifts, frozen, accuracy, "
+    "metrics, events_per_s, stale_s, caught_up. `outcome`: id, y, w, y_pred, score, mistake, "
+    "updated, hinge_loss, margin (linear binary learners), position, number within it, at_ms, "
+    "and x if asked for. `weights`, "
     "if asked for and when they moved, at most once a second: position and the 20 largest, as "
     "`GET …/weights` has them, of at most 20 classes. `sample`: shown and left_out, after outcomes "
     "of which some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "

@@ -80,10 +80,18 @@ class ModelInfo(ModelListed):
         description="The share of the stream's log that it has learned; below 1 it is catching up."
     )
     events: int = Field(description="Events that counted, each once.")
-    mistakes: int = Field(description="Events whose predicted label was wrong.")
+    judged: int = Field(
+        description="Those of them that count in accuracy: of weight above 0, with a prediction "
+        "(a multiclass model that knows no class yet has none)."
+    )
+    mistakes: int = Field(description="Judged events whose predicted label was wrong.")
+    accuracy: float | None = Field(description="1 - mistakes / judged; null without one.")
     updates: int = Field(description="Weight changes; ties change weights without a mistake.")
     hinge_loss: float = Field(description="Sum of max(0, 1 - margin), each before its update.")
-    overflows: int = Field(description="Updates left out because a weight would be infinite.")
+    overflows: int = Field(
+        description="Updates left out because a weight would be infinite, or because the score "
+        "that they would come from overflowed. More than a few: the model diverges."
+    )
     rejected: int = Field(description="Events of the stream that this model cannot take.")
     excluded: int = Field(description="Events of the stream that its spec leaves out.")
     frozen: bool = Field(description="Whether it only predicts.")
@@ -197,7 +205,9 @@ def router(settings: Settings) -> APIRouter:
             position=str(replica.position),
             progress=await appender.progress(),
             events=fold.events,
+            judged=fold.judged,
             mistakes=fold.mistakes,
+            accuracy=fold.whole_accuracy(),
             updates=account.updates,
             hinge_loss=account.hinge_loss,
             overflows=account.overflows,

@@ -22,6 +22,7 @@ class Glanced(BaseModel):
     learner: str = Field(description="The type of its learner.")
     at_ms: int | None = Field(description="When the last entry that it learned was made.")
     events: int | None
+    judged: int | None = Field(description="Events that count in accuracy: 1 - mistakes / judged.")
     mistakes: int | None
     updates: int | None
     metrics: dict[str, Any] | None = Field(description="Its progressive metrics by name.")

@@ -28,8 +28,11 @@ class Follower(BaseModel):
     learner: str = Field(description="The type of its learner.")
     position: str | None = Field(None, description="The place in the log up to which it learned.")
     events: int | None = Field(None, description="Events that counted since the model began.")
-    mistakes: int | None = Field(None, description="Mistakes among them.")
-    accuracy: float | None = Field(None, description="1 - mistakes / events.")
+    judged: int | None = Field(
+        None, description="Those of weight above 0 for which there was a prediction."
+    )
+    mistakes: int | None = Field(None, description="Mistakes among the judged.")
+    accuracy: float | None = Field(None, description="1 - mistakes / judged.")
     metrics: dict[str, Any] = Field(default_factory=dict, description="Progressive metrics.")
     drifts: int | None = Field(None, description="Drifts detected.")
     problem: str | None = Field(None, description="Why it cannot be served here and now.")
@@ -198,8 +201,9 @@ async def _follower(host: Host, name: str, meaning: dict[str, str | None]) -> Fo
         learner=appender.entry.spec.learner.type,
         position=str(appender.replica.position),
         events=fold.events,
+        judged=fold.judged,
         mistakes=fold.mistakes,
-        accuracy=1.0 - fold.mistakes / fold.events if fold.events else None,
+        accuracy=fold.whole_accuracy(),
         metrics=fold.metrics.report() if fold.metrics is not None else {},
         drifts=fold.detected,
     )

@@ -36,8 +36,9 @@ class Tally:
     ----------
     records
         Records taken: the offset is past them.
-    learned, mistakes
-        Events that the model learned with a known outcome; how many it had predicted wrongly.
+    learned, judged, mistakes
+        Events that the model learned with a known outcome; those of weight above 0 for which
+        it had a prediction; how many of these were wrong.
     duplicates
         Events whose id had counted before.
     rejected
@@ -56,6 +57,7 @@ class Tally:
 
     records: int = 0
     learned: int = 0
+    judged: int = 0
     mistakes: int = 0
     duplicates: int = 0
     rejected: int = 0
@@ -77,8 +79,8 @@ class Tally:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of right predictions before learning; `None` before the first."""
-        return 1 - self.mistakes / self.learned if self.learned else None
+        """Share of right predictions before learning, of the judged; `None` before the first."""
+        return 1 - self.mistakes / self.judged if self.judged else None
 
     def note(self, batch: Batch, fed: Fed, taken: bool) -> None:
         """Count a batch and its answer."""
@@ -89,13 +91,14 @@ class Tally:
         if fed.learned is None:
             self.unseen += len(batch.events)
             return
-        for outcome in fed.learned.outcomes:
+        for event, outcome in zip(batch.events, fed.learned.outcomes, strict=True):
             if outcome is None:
                 self.duplicates += 1
             elif isinstance(outcome, Refused):
                 self.rejected += 1
             else:
                 self.learned += 1
+                self.judged += event.w > 0.0 and outcome[0] is not None
                 self.mistakes += outcome[2]
         self.duplicates -= len(fed.refused)
 

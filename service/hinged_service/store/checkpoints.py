@@ -36,6 +36,10 @@ class Checkpoint(Strict):
     created_ms: int = Field(description="When, in milliseconds since 1970.")
     events: int = Field(description="Events of the model until then.")
     mistakes: int = Field(description="Mistakes of the model until then.")
+    judged: int | None = Field(
+        None,
+        description="Events that count in accuracy, 1 - mistakes / judged; null of an old one.",
+    )
 
 
 async def keep(

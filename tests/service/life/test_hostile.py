@@ -103,6 +103,57 @@ def test_what_is_no_document_is_refused(client: httpx.Client, body: bytes) -> No
     assert client.get("/v1/models/imported").status_code == 404
 
 
+HALVES: dict[str, Spoil] = {
+    "a class": lambda d: d["scalars"]["learner"]["classes"].__setitem__(0, "\ud800"),
+    "a class of a metric": lambda d: d["scalars"]["metrics"]["counts"]["confusion"].update(
+        classes=["A", "B\udfff"]
+    ),
+    "the reason of a metric": lambda d: d["scalars"]["metrics"].update(
+        errors={"confusion": "\ud800"}
+    ),
+    "a feature": lambda d: d["vectors"]["weights/0"].append(["b\ud800", 1.0]),
+    "the state of a pipeline": lambda d: d["scalars"].update(
+        pipeline=json.loads(json.dumps(d["scalars"]["pipeline"]).replace('"a"', '"\\ud800"'))
+    ),
+    "a parameter": lambda d: d["scalars"]["configured"].update({"\udc80": 1}),
+    "a label of the spec": lambda d: d["spec"].update(labels=["A", "\ud800"]),
+    "a stream": lambda d: d["spec"].update(stream="\ud800"),
+    "a step of the spec": lambda d: d["spec"]["pipeline"].append(
+        {"type": "Discard", "keys": ["\ud800"]}
+    ),
+    "the id of an event": lambda d: d["spec"].update(exclude={"ids": ["\ud800"]}),
+    "the name of the model": lambda d: d.update(model="\ud800"),
+    "a field": lambda d: d.update({"\ud800": 1}),
+}
+
+
+@pytest.mark.parametrize("spoil", HALVES)
+def test_halves_of_characters_are_refused_wherever_they_are(
+    client: httpx.Client, new_model: NewModel, spoil: str
+) -> None:
+    learner = {"type": "multiclass_perceptron"}
+    model = new_model(
+        learner=learner, metrics=["confusion_matrix"], pipeline=[{"type": "StandardScaler"}]
+    )
+    events = [{"x": {"a": n}, "y": y} for n, y in enumerate("ABBA")]
+    client.post(f"{model}/learn", json=events).raise_for_status()
+    name = model.rpartition("/")[2]
+    made = client.post(f"{model}/checkpoints", json={"name": f"c{name}"})
+    document = client.get(f"{model}/checkpoints/{made.json()['uid']}/export").json()
+    target = f"/v1/models/{name}-imported/import"
+    HALVES[spoil](document)
+    for body in (
+        _signed(document),
+        json.dumps(json.loads(_signed(document)), ensure_ascii=False).encode(
+            errors="surrogatepass"
+        ),
+    ):
+        answer = client.post(target, content=body)
+        assert answer.status_code == 422, answer.text
+        assert "half a character" in answer.text
+    assert client.get(f"/v1/models/{name}-imported").status_code == 404
+
+
 def test_a_changed_document_is_refused_by_its_digest(client: httpx.Client, model: str) -> None:
     document = _exported(client, model)
     document["scalars"]["counts"]["events"] += 1

@@ -26,7 +26,6 @@ BINARY: dict[str, Any] = {
     "f1": metrics.F1,
     "precision": metrics.Precision,
     "recall": metrics.Recall,
-    "roc_auc": metrics.ROCAUC,
     "log_loss": metrics.LogLoss,
     "mcc": metrics.MCC,
     "cohen_kappa": metrics.CohenKappa,
@@ -54,7 +53,7 @@ def parsed(specs: list[Any]) -> Any:
 
 def everything(names: Any) -> Any:
     """Return specs of all metrics of these names, and of each over a window."""
-    both = [*names, "confusion_matrix"]
+    both = [*names, "confusion_matrix", *(["roc_auc"] if "mcc" in names else [])]
     return parsed([*both, *(rolling(name, 7) for name in both)])
 
 
@@ -222,7 +221,7 @@ def test_values_do_not_depend_on_the_hash_seed() -> None:
     window=st.integers(1, 5),
 )
 def test_every_value_is_finite(stream: list[tuple[bool, bool, float]], window: int) -> None:
-    names = [*BINARY, "confusion_matrix"]
+    names = [*BINARY, "confusion_matrix", "roc_auc"]
     ours = Metrics(parsed([*names, *(rolling(name, window) for name in names)]), False)
     for y, y_pred, p in stream:
         ours.update(y, y_pred, {False: 1.0 - p, True: p})
@@ -231,7 +230,7 @@ def test_every_value_is_finite(stream: list[tuple[bool, bool, float]], window: i
 
 
 def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
-    specs = parsed(["accuracy", "roc_auc", "log_loss", rolling("f1", 3)])
+    specs = parsed(["accuracy", "roc_auc", "log_loss", rolling("f1", 3), rolling("roc_auc", 4)])
     ours = Metrics(specs, False)
     for y, y_pred, proba in events(False, 20):
         ours.update(y, y_pred, proba)
@@ -262,6 +261,13 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         having("roc_auc", counts=[[0] * 11]),
         having("roc_auc", counts=[[0] * 11, [0] * 10]),
         having("roc_auc", window=None),
+        having("roc_auc", ranks=[[]]),
+        having("roc_auc", ranks=[[[1.0, 1, 0], [0.5, 1, 0]], []]),
+        having("roc_auc", ranks=[[[1.0, 0, 0]], []]),
+        having("roc_auc", ranks=[[[math.inf, 1, 0]], []]),
+        having("roc_auc", ranks=[[["1", 1, 0]], []]),
+        having("roc_auc/4", window=[[2, 0.5]]),
+        having("roc_auc/4", window=[[1, "0.5"]]),
     ):
         with pytest.raises(hinged.InvalidState):
             ours.set_state(broken)  # type: ignore[arg-type]

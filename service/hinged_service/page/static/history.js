@@ -32,6 +32,7 @@ export class History {
     this.samples.push({
       t: now,
       events: data.events,
+      judged: data.judged,
       mistakes: data.mistakes,
       updates: data.updates,
       rate: data.events_per_s ?? null,
@@ -52,10 +53,10 @@ export class History {
     for (let i = this.samples.length - 2; i >= 0; i -= 1) {
       if (this.samples[i].events > this.samples[i + 1].events) break; // an earlier state was restored
       from = this.samples[i];
-      if (last.events - from.events >= ROLLING) break;
+      if (last.judged - from.judged >= ROLLING) break;
     }
-    const events = from === null ? 0 : last.events - from.events;
-    return events >= 10 ? 1 - (last.mistakes - from.mistakes) / events : (this.samples.at(-2)?.rolling ?? null);
+    const judged = from === null ? 0 : last.judged - from.judged;
+    return judged >= 10 ? 1 - (last.mistakes - from.mistakes) / judged : (this.samples.at(-2)?.rolling ?? null);
   }
 
   /** Take in the outcome of an event. */
@@ -66,6 +67,7 @@ export class History {
       this.margins.push(data.margin);
       if (this.margins.length > MARGINS) this.margins.shift();
     }
+    if (data.w === 0 || data.y_pred === null) return; // not judged
     const key = JSON.stringify([data.y, data.y_pred]);
     this.confusion.set(key, (this.confusion.get(key) ?? 0) + 1);
   }

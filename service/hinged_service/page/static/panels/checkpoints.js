@@ -33,11 +33,16 @@ export function checkpointsPanel(name, signal) {
       h("th", { scope: "row" }, title, one.model === name ? null : h("span", { class: "soft" }, ` of ${one.model}`)),
       h("td", null, ago(one.created_ms)),
       h("td", { class: "num" }, count(one.events)),
-      h("td", { class: "num" }, percent(one.events ? 1 - one.mistakes / one.events : null)),
+      h("td", { class: "num" }, percent(accuracy(one))),
       h("td", { class: "row" },
         h("button", { type: "button", "aria-label": `Restore ${title}`, onclick: restore }, "Restore"),
         h("button", { type: "button", class: "quiet", "aria-label": `Delete ${title}`, onclick: drop }, "Delete")),
     );
+  }
+
+  function accuracy({ events, judged, mistakes }) {
+    const of = judged ?? events; // an old one has no judged
+    return of ? 1 - mistakes / of : null;
   }
 
   async function refresh() {

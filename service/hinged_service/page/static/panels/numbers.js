@@ -10,7 +10,8 @@ const TILES = [
   ["mistakes", "Mistakes", (m) => count(m.mistakes)],
   ["updates", "Updates", (m) => count(m.updates)],
   ["rate", "Events per s", (m) => rate(m.events_per_s)],
-  ["loss", "Hinge loss", (m) => (m.events ? (m.hinge_loss / m.events).toFixed(3) : "–"), "mean per event"],
+  ["loss", "Hinge loss", (m) => (m.judged ? (m.hinge_loss / m.judged).toFixed(3) : "–"), "mean per event"],
+  ["overflows", "Overflows", (m) => count(m.overflows), "updates left out because a number would overflow; if they grow, the model diverges"],
   ["stale", "Behind the log", (m) => span(m.stale_s)],
   ["last", "Last event", (m) => ago(m.at_ms)],
 ];

@@ -14,7 +14,7 @@ function noted(model, now) {
   if (!seen.has(model.name)) seen.set(model.name, []);
   const samples = seen.get(model.name);
   if (samples.length && model.events < samples.at(-1).events) samples.length = 0;
-  samples.push({ t: now, events: model.events ?? 0, mistakes: model.mistakes ?? 0 });
+  samples.push({ t: now, events: model.events ?? 0, judged: model.judged ?? 0, mistakes: model.mistakes ?? 0 });
   if (samples.length > SAMPLES) samples.shift();
   return samples;
 }
@@ -23,8 +23,8 @@ function noted(model, now) {
 function rollings(samples) {
   return samples.map((one, i) => {
     const from = samples[Math.max(0, i - 15)];
-    const events = one.events - from.events;
-    return { t: one.t, v: events > 0 ? 1 - (one.mistakes - from.mistakes) / events : null };
+    const judged = one.judged - from.judged;
+    return { t: one.t, v: judged > 0 ? 1 - (one.mistakes - from.mistakes) / judged : null };
   });
 }
 
@@ -43,7 +43,7 @@ function row(model, now) {
   const samples = noted(model, now);
   const points = rollings(samples);
   const rolling = points.at(-1).v ?? reported(model.metrics);
-  const accuracy = model.events ? 1 - model.mistakes / model.events : null;
+  const accuracy = model.judged ? 1 - model.mistakes / model.judged : null;
   const link = h("a", { href: `#/m/${encodeURIComponent(model.name)}` }, model.name);
   if (model.problem) {
     return h("tr", null, h("th", { scope: "row" }, link), h("td", { class: "soft" }, model.learner), h("td", { colspan: 8, class: "wrong" }, model.problem));
