@@ -214,7 +214,7 @@ def _frame(X: Any) -> nw.DataFrame[Any]:
 
 
 def _is_scalar(w: Any) -> bool:
-    return isinstance(w, (Number, str, bytes)) or w is None
+    return isinstance(w, (Number, str, bytes)) or w is None or getattr(w, "ndim", None) == 0
 
 
 def _values(field: str, values: Any) -> list[Any]:

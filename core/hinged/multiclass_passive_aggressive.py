@@ -23,8 +23,8 @@ class MulticlassPassiveAggressive(TwoClassStep):
         w_y += tau x,  w_r -= tau x,  with n = 2 (\|x\|^2 + 1)
 
     and tau as in `PassiveAggressive`. Two vectors move, hence the 2: after an
-    uncapped step the right class leads its rival by exactly 1, features that a full
-    learner ignores counting neither in n nor in the scores.
+    uncapped step the right class leads its rival by exactly 1. Features that a full
+    learner ignores do not count in n.
 
     Time per event is linear in the features present, times the classes; memory is
     one float per class and feature name ever updated.
