@@ -72,7 +72,7 @@ class AsyncClient(AsyncManagement):
         retries: Retries = Retries(),  # noqa: B008 - immutable
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.base_url = base_url
+        self.base_url = calls.checked_address(base_url)
         self._retries, self._timeout_s = retries, timeout_s
         self._http = httpx.AsyncClient(
             base_url=base_url,

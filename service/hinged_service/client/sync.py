@@ -59,6 +59,8 @@ class Client(Management):
     ------
     HingedError
         By every call: the subclass tells what happened, the text what to do next.
+    Invalid
+        If the address or the key cannot be one.
 
     Examples
     --------
@@ -80,7 +82,7 @@ class Client(Management):
         retries: Retries = Retries(),  # noqa: B008 - immutable
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.base_url = base_url
+        self.base_url = calls.checked_address(base_url)
         self._retries, self._timeout_s = retries, timeout_s
         self._again: functools.partial[Client] | None = None
         if transport is None:

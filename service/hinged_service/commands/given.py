@@ -27,7 +27,7 @@ def value_of(text: str) -> Any:
     """
     try:
         value = msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeEncodeError):
         return text
     if isinstance(value, (list, dict)):
         raise typer.BadParameter(f"{text!r} is no single value.")
@@ -91,7 +91,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     """
     try:
         found = msgspec.json.decode(text)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         first = error
     else:
         return (found, True) if isinstance(found, list) else ([found], False)
@@ -102,7 +102,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     for number, line in enumerate(lines, start=1):
         try:
             documents.append(msgspec.json.decode(line))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise typer.BadParameter(f"Line {number} of {what} is no JSON: {error}.") from None
     return documents, True
 
@@ -126,7 +126,10 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
         return [{"x": pairs(features, "feature=value")}], False
     if event is None and sys.stdin.isatty():
         raise typer.BadParameter("Give feature=value, --event JSON, or events on standard input.")
-    text = sys.stdin.buffer.read() if event is None else event.encode()
+    try:
+        text = sys.stdin.buffer.read() if event is None else event.encode()
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter(f"--event is no JSON: {error}.") from None
     if not text.strip():
         raise typer.BadParameter(
             "There is no event: give feature=value, --event JSON, or events on standard input."

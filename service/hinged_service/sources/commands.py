@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from hinged_service.sources.runner import Target
 
-__all__ = ["ingest"]
+__all__ = ["ingest", "sendable"]
 
 ingest = typer.Typer(
     no_args_is_help=True,
@@ -24,11 +24,32 @@ ingest = typer.Typer(
     "they go to the stream `hinged:{S}:dead` with their place and the reason.",
 )
 
-Model = Annotated[str, typer.Option(help="Name or alias of the model.")]
+
+def sendable(given: str | list[str] | None) -> str | list[str] | None:
+    """Return what was given; an address or a name goes over a wire.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not valid Unicode.
+
+    """
+    try:
+        for text in [given] if isinstance(given, str) else given or ():
+            text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
+    return given
+
+
+Model = Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")]
 RedisUrl = Annotated[
     str | None,
     typer.Option(
-        envvar="HINGED_REDIS_URL", show_envvar=True, help="The Redis of the models, as of `serve`."
+        envvar="HINGED_REDIS_URL",
+        show_envvar=True,
+        callback=sendable,
+        help="The Redis of the models, as of `serve`.",
     ),
 ]
 DataDir = Annotated[
@@ -154,14 +175,22 @@ def file(
 @ingest.command("redis-stream")
 def redis_stream(
     url: Annotated[
-        str, typer.Option(help="The Redis of the stream; it may be another than the models'.")
+        str,
+        typer.Option(
+            callback=sendable, help="The Redis of the stream; it may be another than the models'."
+        ),
     ],
-    stream: Annotated[str, typer.Option(help="Key of the stream.")],
+    stream: Annotated[str, typer.Option(callback=sendable, help="Key of the stream.")],
     model: Model,
-    group: Annotated[str, typer.Option(help="Consumer group; made if there is none.")] = "hinged",
+    group: Annotated[
+        str, typer.Option(callback=sendable, help="Consumer group; made if there is none.")
+    ] = "hinged",
     consumer: Annotated[
         str | None,
-        typer.Option(help="This reader's name in the group, one each; the machine's if left out."),
+        typer.Option(
+            callback=sendable,
+            help="This reader's name in the group, one each; the machine's if left out.",
+        ),
     ] = None,
     event: Annotated[
         str, typer.Option(help='Field that holds the event as JSON: `{"x": {...}, "y": ...}`.')
@@ -192,8 +221,9 @@ def redis_stream(
     source: Annotated[
         str | None,
         typer.Option(
+            callback=sendable,
             help="Name under which the offset is kept. By default address and key: keep the old "
-            "name if the address changes."
+            "name if the address changes.",
         ),
     ] = None,
     drain: Annotated[

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hinged_service.sources.commands import AsJson, Create, DataDir, Learner, Model, RedisUrl
+from hinged_service.sources.commands import (
+    AsJson,
+    Create,
+    DataDir,
+    Learner,
+    Model,
+    RedisUrl,
+    sendable,
+)
 
 if TYPE_CHECKING:
     from hinged_service.sources.feeder import Feeder
@@ -28,14 +36,19 @@ class OnGap(StrEnum):
 
 
 def kafka(
-    bootstrap: Annotated[str, typer.Option(help="Brokers: `host:port`, several by commas.")],
-    topic: Annotated[list[str], typer.Option(help="Name of the topic; may be given again.")],
+    bootstrap: Annotated[
+        str, typer.Option(callback=sendable, help="Brokers: `host:port`, several by commas.")
+    ],
+    topic: Annotated[
+        list[str], typer.Option(callback=sendable, help="Name of the topic; may be given again.")
+    ],
     model: Model,
     group: Annotated[
         str | None,
         typer.Option(
+            callback=sendable,
             help="Consumer group, which deals out the partitions. By default `hinged-` and the "
-            "model."
+            "model.",
         ),
     ] = None,
     label: Annotated[
