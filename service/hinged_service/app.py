@@ -31,6 +31,7 @@ from hinged_service.routes import (
     checkpoints,
     commands,
     explain,
+    heads,
     health,
     hot,
     inference,
@@ -177,8 +178,12 @@ class _Service(FastAPI):
                 self.observer.answered("POST", call.path, status, at_s - began_s)
             return
         begun = requests.Beginning(send)
+        sending, routed = problems.guarded(begun), super().__call__
         try:
-            await super().__call__(scope, receive, problems.guarded(begun))
+            if scope["method"] == "HEAD":
+                await heads.answer_as_get(routed, scope, sending)
+            else:
+                await routed(scope, receive, sending)
         except Exception:
             if begun.status != _FAILED:  # else it is logged and answered
                 raise

@@ -19,6 +19,7 @@ import httpx
 from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, BATCH_EVENTS, Batch, Batcher
 from hinged_service.client.calls import Call
+from hinged_service.client.connections import Connections
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
@@ -42,6 +43,8 @@ T = TypeVar("T")
 
 class AsyncClient(AsyncManagement):
     """A client of the service for asyncio: `Client` with calls that are awaited.
+
+    It may be used on both sides of a fork, in the child by an event loop of its own.
 
     A call that is cancelled may have counted or not. An event that had an id of
     the caller's can be sent again.
@@ -72,19 +75,27 @@ class AsyncClient(AsyncManagement):
         retries: Retries = Retries(),  # noqa: B008 - immutable
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.base_url = base_url
+        self.base_url = calls.checked_address(base_url)
         self._retries, self._timeout_s = retries, timeout_s
-        self._http = httpx.AsyncClient(
-            base_url=base_url,
-            headers=calls.headers(api_key),
-            timeout=timeout_s,
-            transport=transport,
-            verify=calls.checks_certificates(base_url),
+        self._connections = Connections(
+            lambda: httpx.AsyncClient(
+                base_url=base_url,
+                headers=calls.headers(api_key),
+                timeout=timeout_s,
+                transport=transport,
+                verify=calls.checks_certificates(base_url),
+            ),
+            again=transport is None,
         )
+
+    @property
+    def _http(self) -> httpx.AsyncClient:
+        return self._connections.pool()
 
     async def close(self) -> None:
         """Close the connections; no call is possible afterwards."""
-        await self._http.aclose()
+        if (http := self._connections.present()) is not None:
+            await http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 from urllib.request import getproxies
 
+import httpx
 import msgspec
 
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
-from hinged_service.client.events import Encoded, plain_label
+from hinged_service.client.events import Encoded, plain_label, shown
 from hinged_service.client.results import (
     Duplicate,
     Explanation,
@@ -27,6 +28,7 @@ from hinged_service.client.results import (
 
 __all__ = [
     "Call",
+    "checked_address",
     "checks_certificates",
     "create_model",
     "delete_model",
@@ -86,6 +88,8 @@ class Call(Generic[T]):
     repeated: bool = True
 
 
+_MAX_PART_BYTES: Final = 4_096
+
 _read_outcome = msgspec.json.Decoder(dict[str, Any]).decode
 _read_outcomes = msgspec.json.Decoder(list[dict[str, Any]]).decode
 _read_prediction = msgspec.json.Decoder(Prediction).decode
@@ -98,9 +102,36 @@ _read_explanation = msgspec.json.Decoder(Explanation).decode
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the header fields of every request."""
+    """Return the header fields of every request.
+
+    Raises
+    ------
+    Invalid
+        If no key can be like that.
+
+    """
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+        fault = Fault("api_key", "must consist of printable ASCII characters")
+        raise Invalid("Nothing was sent.", errors=[fault])
     fields = {"Content-Type": "application/json", "Accept": "application/json"}
     return fields if api_key is None else {**fields, "Authorization": f"Bearer {api_key}"}
+
+
+def checked_address(base_url: str) -> str:
+    """Return the address of the service.
+
+    Raises
+    ------
+    Invalid
+        If it is none.
+
+    """
+    try:
+        httpx.URL(base_url)
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        fault = Fault("base_url", f"must be an address: {error}")
+        raise Invalid("Nothing was sent.", errors=[fault]) from None
+    return base_url
 
 
 def checks_certificates(base_url: str) -> bool:
@@ -219,7 +250,7 @@ def name_part(name: str, what: str) -> str:
     """
     if name in ("", ".", ".."):
         raise Invalid("Nothing was sent.", errors=[Fault("name", f"must name a {what}")])
-    return quote(name, safe="")
+    return quote(_in_an_address(name, "name"), safe="")
 
 
 def read_nothing(_: bytes) -> None:
@@ -228,14 +259,39 @@ def read_nothing(_: bytes) -> None:
 
 
 def _query(**values: object) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}
+    return {
+        name: _in_an_address(str(value), name)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _in_an_address(text: str, field: str) -> str:
+    """Return text that goes into the address of a call.
+
+    Raises
+    ------
+    Invalid
+        If it cannot, naming the field.
+
+    """
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:
+        reason = f"must be valid Unicode, not {shown(text)}"
+    else:
+        if length <= _MAX_PART_BYTES:
+            return text
+        reason = f"must have at most {_MAX_PART_BYTES:,} bytes"
+    raise Invalid("Nothing was sent.", errors=[Fault(field, reason)])
 
 
 def _class(label: Label | None) -> dict[str, str]:
     if label is None:
         return {}
     plain = plain_label(label, "label")
-    return {"class": plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()}
+    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+    return {"class": _in_an_address(text, "label")}
 
 
 def _array(batch: Batch) -> bytes:

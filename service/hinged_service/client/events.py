@@ -19,7 +19,15 @@ import msgspec
 from hinged_service.client.errors import Fault, Invalid
 from hinged_service.client.results import Label
 
-__all__ = ["Encoded", "Event", "EventLike", "encode_event", "encode_question", "plain_label"]
+__all__ = [
+    "Encoded",
+    "Event",
+    "EventLike",
+    "encode_event",
+    "encode_question",
+    "plain_label",
+    "shown",
+]
 
 _encode = msgspec.json.encode
 _INT64: Final = range(-(2**63), 2**63)
@@ -88,7 +96,7 @@ def encode_event(event: Any, *, flags_are_numbers: bool = False) -> Encoded:
     fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), "y": plain_label(y)}
     weight = _number(w)
     if weight is None or not math.isfinite(weight):
-        raise _invalid("w", f"must be a finite number of at least 0, not {_shown(w)}")
+        raise _invalid("w", f"must be a finite number of at least 0, not {shown(w)}")
     if weight != 1.0:
         fields["w"] = weight
     fields["id"] = uuid.uuid4().hex if name is None else _checked_id(name)
@@ -128,7 +136,7 @@ def plain_label(y: Any, field: str = "y") -> Label:
         return int(y)
     if isinstance(y, str):
         return str(y)
-    raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {_shown(y)}")
+    raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {shown(y)}")
 
 
 def _as_event(event: Any) -> Event:
@@ -151,12 +159,12 @@ def _encoded(fields: dict[str, Any]) -> Encoded:
 
 def _features(x: Any, flags_are_numbers: bool) -> dict[str, Any]:
     if not isinstance(x, Mapping):
-        raise _invalid("x", f"must be a mapping of feature names and values, not {_shown(x)}")
+        raise _invalid("x", f"must be a mapping of feature names and values, not {shown(x)}")
     clean: dict[str, Any] = {}
     for name, value in x.items():
         text = name if type(name) is str else _name(name)
         if text in clean:
-            raise _invalid(f"x[{_shown(name)}]", f"has the same text as another name: {text!r}")
+            raise _invalid(f"x[{shown(name)}]", f"has the same text as another name: {text!r}")
         if type(value) is not float or not math.isfinite(value):
             value = _value(value, name)
             if flags_are_numbers and isinstance(value, bool):
@@ -167,7 +175,10 @@ def _features(x: Any, flags_are_numbers: bool) -> dict[str, Any]:
 
 def _name(name: Any) -> str:
     part = _name_part(name)
-    return part if isinstance(part, str) else _encode(part).decode()
+    try:
+        return part if isinstance(part, str) else _encode(part).decode()
+    except UnicodeEncodeError:
+        raise _invalid(f"x[{shown(name)}]", "has a name that is not valid Unicode") from None
 
 
 def _name_part(name: Any) -> Any:
@@ -179,7 +190,7 @@ def _name_part(name: Any) -> Any:
     if isinstance(plain, tuple):
         return [_name_part(part) for part in plain]
     raise _invalid(
-        f"x[{_shown(name)}]",
+        f"x[{shown(name)}]",
         "has a name that is no text, integer of 64 bits or tuple of these; rename it",
     )
 
@@ -192,9 +203,9 @@ def _value(value: Any, name: Any) -> float | str | bool | None:
         return str(plain)
     number = _number(plain)
     if number is None:
-        raise _invalid(f"x[{_shown(name)}]", f"must be a number or text, not {_shown(value)}")
+        raise _invalid(f"x[{shown(name)}]", f"must be a number or text, not {shown(value)}")
     if not math.isfinite(number):
-        raise _invalid(f"x[{_shown(name)}]", f"must be finite, not {_shown(value)}")
+        raise _invalid(f"x[{shown(name)}]", f"must be finite, not {shown(value)}")
     return number
 
 
@@ -216,11 +227,12 @@ def _number(value: Any) -> float | None:
 
 def _checked_id(name: Any) -> str:
     if not isinstance(name, str):
-        raise _invalid("id", f"must be text, not {_shown(name)}")
+        raise _invalid("id", f"must be text, not {shown(name)}")
     return str(name)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value in short and in ASCII, for messages."""
     try:
         text = ascii(value)
     except ValueError:  # an integer too long to print

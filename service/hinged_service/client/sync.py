@@ -13,6 +13,7 @@ import httpx
 from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, BATCH_EVENTS, Batch, Batcher
 from hinged_service.client.calls import Call
+from hinged_service.client.connections import Connections
 from hinged_service.client.errors import HingedError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
@@ -37,6 +38,8 @@ T = TypeVar("T")
 class Client(Management):
     """A blocking client of the service; it may be shared by threads.
 
+    It may be used on both sides of a fork: a forked process makes connections of its own.
+
     What fails for a while is sent again until a deadline. That is safe: every
     event has an id, the client makes one where the caller gave none, and an id
     counts once. So an event whose first answer got lost may come back as a
@@ -53,12 +56,15 @@ class Client(Management):
     retries
         When to send again.
     transport
-        Another way to the service, as `httpx.HTTPTransport(uds="/run/hinged.sock")`.
+        Another way to the service, as `httpx.HTTPTransport(uds="/run/hinged.sock")`. Its
+        connections belong to one process: in a forked one every call raises `HingedError`.
 
     Raises
     ------
     HingedError
         By every call: the subclass tells what happened, the text what to do next.
+    Invalid
+        If the address or the key cannot be one.
 
     Examples
     --------
@@ -80,24 +86,32 @@ class Client(Management):
         retries: Retries = Retries(),  # noqa: B008 - immutable
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.base_url = base_url
+        self.base_url = calls.checked_address(base_url)
         self._retries, self._timeout_s = retries, timeout_s
         self._again: functools.partial[Client] | None = None
         if transport is None:
             self._again = functools.partial(
                 Client, base_url, api_key=api_key, timeout_s=timeout_s, retries=retries
             )
-        self._http = httpx.Client(
-            base_url=base_url,
-            headers=calls.headers(api_key),
-            timeout=timeout_s,
-            transport=transport,
-            verify=calls.checks_certificates(base_url),
+        self._connections = Connections(
+            lambda: httpx.Client(
+                base_url=base_url,
+                headers=calls.headers(api_key),
+                timeout=timeout_s,
+                transport=transport,
+                verify=calls.checks_certificates(base_url),
+            ),
+            again=transport is None,
         )
+
+    @property
+    def _http(self) -> httpx.Client:
+        return self._connections.pool()
 
     def close(self) -> None:
         """Close the connections; no call is possible afterwards."""
-        self._http.close()
+        if (http := self._connections.present()) is not None:
+            http.close()
 
     def __enter__(self) -> Client:
         return self
@@ -388,14 +402,15 @@ class Client(Management):
         watch = Watch(name, features, self._retries, self._timeout_s)
         while True:
             try:
-                with self._http.stream(**watch.request) as answer:
+                http = self._http
+                with http.stream(**watch.request) as answer:
                     if not watch.begin(answer):
                         answer.read()
                         yield watch.refuse(answer)
                     else:
                         for chunk in answer.iter_bytes():
                             yield from watch.read(chunk)
-                            if watch.done:
+                            if watch.done or http is not self._http:
                                 break
                 if watch.over:
                     return

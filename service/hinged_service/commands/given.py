@@ -32,7 +32,7 @@ def value_of(text: str) -> Any:
     """
     try:
         value = msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeEncodeError):
         return text
     if isinstance(value, (list, dict)):
         raise typer.BadParameter(f"{text!r} is no single value.")
@@ -134,7 +134,10 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
         return [{"x": pairs(features, "feature=value")}], False
     if event is None and sys.stdin.isatty():
         raise typer.BadParameter("Give feature=value, --event JSON, or events on standard input.")
-    text = sys.stdin.buffer.read() if event is None else os.fsencode(event)
+    try:
+        text = sys.stdin.buffer.read() if event is None else os.fsencode(event)
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter(f"--event is no JSON: {error}.") from None
     if not without_marks(text).strip():
         raise typer.BadParameter(
             "There is no event: give feature=value, --event JSON, or events on standard input."

@@ -67,11 +67,11 @@ def verb(
     ) -> Callable[Concatenate[Session, P], None]:
         @functools.wraps(function)
         def run(url: str, api_key: str | None, as_json: bool, **given: Any) -> None:
-            with Client(url, api_key=api_key, retries=_RETRIES) as client:
-                try:
+            try:
+                with Client(url, api_key=api_key, retries=_RETRIES) as client:
                     function(Session(client, as_json), **given)  # type: ignore[call-arg]
-                except HingedError as error:
-                    raise typer.Exit(report(error, url)) from None
+            except HingedError as error:
+                raise typer.Exit(report(error, url)) from None
 
         signature = inspect.signature(function, eval_str=True)
         own = list(signature.parameters.values())[1:]
@@ -87,7 +87,7 @@ def verb(
 def _checked_url(url: str) -> str:
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
         raise typer.BadParameter(f"{url!r} is no address: {error}.") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise typer.BadParameter(f"{url!r} is no address; one is like {DEFAULT_URL}.")

@@ -110,7 +110,12 @@ def router(settings: Settings) -> APIRouter:
         "/checkpoints/{checkpoint}/export",
         summary="Export a checkpoint",
         response_class=Response,
-        responses={200: {"content": {"application/json": {}}, "description": "The document."}},
+        responses={
+            200: {
+                "content": {"application/json": {"schema": {"type": "object"}}},
+                "description": "The document.",
+            }
+        },
     )
     async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
         """Return spec and state as one JSON document, for another server to import."""

@@ -54,7 +54,7 @@ def router(settings: Settings) -> APIRouter:
             "requestBody": {
                 "required": True,
                 "content": {
-                    "application/json": {"schema": {"$ref": "#/components/schemas/MixedQuestion"}}
+                    "application/json": {"schema": {"$ref": "#/components/schemas/Question"}}
                 },
             }
         },

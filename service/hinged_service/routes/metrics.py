@@ -11,7 +11,10 @@ from hinged_service.scraping import Scraping
 __all__ = ["router"]
 
 _TEXT: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/plain": {}}, "description": "In the format that was asked for."}
+    200: {
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+        "description": "In the format that was asked for.",
+    }
 }
 
 

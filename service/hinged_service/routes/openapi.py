@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from hinged_service.events import Event, LateEvent, MixedEvent, MixedQuestion, Question
-from hinged_service.routes import checkpoints, commands, hot, inference, streams
+from hinged_service.routes import checkpoints, commands, inference, streams
 from hinged_service.routes.bodies import POSITION_PATTERN
+from hinged_service.routes.event_openapi import event_schemas
 from hinged_service.routes.line_openapi import (
-    LINE_SHAPES,
     line_bodies,
     line_parameters,
     line_results,
@@ -67,21 +66,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
-    shapes = (
-        Event,
-        MixedEvent,
-        Question,
-        MixedQuestion,
-        hot.Predicted,
-        hot.Learned,
-        hot.Duplicate,
-        hot.Early,
-        *LINE_SHAPES,
-        LateEvent,
-    )
-    _, schemas = msgspec.json.schema_components(shapes, ref_template=_TEMPLATE.format("{name}"))
     known = document.setdefault("components", {}).setdefault("schemas", {})
-    known |= schemas
+    known |= event_schemas(_TEMPLATE.format("{name}"))
     for body in (
         ModelSpec,
         *commands.bodies,
@@ -93,15 +79,29 @@ def _document(app: FastAPI) -> dict[str, Any]:
         known |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
         "/v1/models/{model}/predict": _hot_path(
-            "Predict", "Question", ["Predicted"], {"x": {"clicks": 3, "age": 0.4}}
+            "Predict",
+            "Question",
+            ["Predicted"],
+            {"x": {"clicks": 3, "age": 0.4}},
+            {"y": True, "score": 1.2, "proba": {"false": 0.23, "true": 0.77}, "position": "1-0"},
         ),
         "/v1/models/{model}/learn": _hot_path(
             "Learn",
             "Event",
             ["Learned", "Duplicate", "Early"],
             {"id": "e1", "x": {"clicks": 3, "age": 0.4}, "y": True},
+            {
+                "y_pred": False,
+                "score": -0.2,
+                "mistake": True,
+                "updated": True,
+                "hinge_loss": 1.2,
+                "position": "1-0",
+                "duplicate": False,
+            },
         ),
     }
+    _readable(document)
     _errors_as_they_are(document)
     return document
 
@@ -129,11 +129,33 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
         document["components"]["schemas"].pop(unused, None)
 
 
-def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[str, Any]:
-    kinds = [body, f"Mixed{body}", *(["LateEvent"] if body == "Event" else [])]
-    one: dict[str, Any] = {"anyOf": [_ref(kind) for kind in kinds]}
+def _readable(node: Any) -> None:
+    """Say in other words what generated clients misread.
+
+    A constant among other forms is an enumeration of one. A default that is an object
+    stands in the description: such a field was left out, with all that has it.
+    """
+    if isinstance(node, list):
+        for part in node:
+            _readable(part)
+    elif isinstance(node, dict):
+        forms = node.get("anyOf", node.get("oneOf"))
+        if isinstance(forms, list):
+            for form in forms:
+                if "const" in form:
+                    form["enum"] = [form.pop("const")]
+            if isinstance(node.get("default"), dict):
+                shown = json.dumps(node.pop("default"))
+                node["description"] = f"{node.get('description', '')} If left out: {shown}.".strip()
+        for part in node.values():
+            _readable(part)
+
+
+def _hot_path(
+    verb: str, body: str, answers: list[str], example: Any, answered: Any
+) -> dict[str, Any]:
+    one, answer = _ref(body), _ref(answers[0])
     one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
-    answer = {"anyOf": [_ref(name) for name in answers]}
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     ]
@@ -167,11 +189,15 @@ def _hot_path(verb: str, body: str, answers: list[str], example: Any) -> dict[st
                         "application/json": {
                             "schema": {
                                 "anyOf": [
+                                    _ref(f"{answers[0]}Lines"),
                                     answer,
                                     {"type": "array", "items": answer},
-                                    _ref(f"{answers[0]}Lines"),
                                 ]
-                            }
+                            },
+                            "examples": {
+                                "one": {"value": answered},
+                                "array": {"value": [answered]},
+                            },
                         },
                         **line_results(answers),
                     },

@@ -26,12 +26,12 @@ def router() -> APIRouter:
     files = assets()
     start = files["index.html"]
 
-    @routes.api_route("/", methods=["GET", "HEAD"])
+    @routes.get("/")
     async def index(request: Request) -> Response:
         """Return the page."""
         return _answer(request, start)
 
-    @routes.api_route("/page/{path:path}", methods=["GET", "HEAD"])
+    @routes.get("/page/{path:path}")
     async def file(request: Request, path: str) -> Response:
         """Return a file that the page is made of."""
         found = files.get(path)

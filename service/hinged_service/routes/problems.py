@@ -197,11 +197,12 @@ def _response(error: ServiceError) -> Response:
 def _methods(request: Request) -> list[str]:
     """Return the methods that some route takes at the request's path."""
     routes = request.app.routes
-    return [
+    methods = [
         method
-        for method in ("DELETE", "GET", "HEAD", "POST", "PUT")
+        for method in ("DELETE", "GET", "POST", "PUT")
         if any(r.matches({**request.scope, "method": method})[0] is Match.FULL for r in routes)
     ]
+    return [*methods, "HEAD"] if "GET" in methods else methods
 
 
 def install(app: FastAPI) -> None:

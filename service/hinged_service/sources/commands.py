@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from hinged_service.sources.runner import Target
 
-__all__ = ["ABOUT_CODES", "ingest", "target_of"]
+__all__ = ["ABOUT_CODES", "ingest", "sendable", "target_of"]
 
 ABOUT_CODES = (
     "Exit codes: 0 every record was taken, or as many were bad as `--max-bad` allows, or a reader "
@@ -32,11 +32,32 @@ ingest = typer.Typer(
     epilog=ABOUT_CODES,
 )
 
-Model = Annotated[str, typer.Option(help="Name or alias of the model.")]
+
+def sendable(given: str | list[str] | None) -> str | list[str] | None:
+    """Return what was given; an address or a name goes over a wire.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not valid Unicode.
+
+    """
+    try:
+        for text in [given] if isinstance(given, str) else given or ():
+            text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
+    return given
+
+
+Model = Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")]
 RedisUrl = Annotated[
     str | None,
     typer.Option(
-        envvar="HINGED_REDIS_URL", show_envvar=True, help="The Redis of the models, as of `serve`."
+        envvar="HINGED_REDIS_URL",
+        show_envvar=True,
+        callback=sendable,
+        help="The Redis of the models, as of `serve`.",
     ),
 ]
 DataDir = Annotated[
@@ -184,14 +205,22 @@ def file(
 @ingest.command("redis-stream", epilog=ABOUT_CODES)
 def redis_stream(
     url: Annotated[
-        str, typer.Option(help="The Redis of the stream; it may be another than the models'.")
+        str,
+        typer.Option(
+            callback=sendable, help="The Redis of the stream; it may be another than the models'."
+        ),
     ],
-    stream: Annotated[str, typer.Option(help="Key of the stream.")],
+    stream: Annotated[str, typer.Option(callback=sendable, help="Key of the stream.")],
     model: Model,
-    group: Annotated[str, typer.Option(help="Consumer group; made if there is none.")] = "hinged",
+    group: Annotated[
+        str, typer.Option(callback=sendable, help="Consumer group; made if there is none.")
+    ] = "hinged",
     consumer: Annotated[
         str | None,
-        typer.Option(help="This reader's name in the group, one each; the machine's if left out."),
+        typer.Option(
+            callback=sendable,
+            help="This reader's name in the group, one each; the machine's if left out.",
+        ),
     ] = None,
     event: Annotated[
         str, typer.Option(help='Field that holds the event as JSON: `{"x": {...}, "y": ...}`.')
@@ -222,8 +251,9 @@ def redis_stream(
     source: Annotated[
         str | None,
         typer.Option(
+            callback=sendable,
             help="Name under which the offset is kept. By default address and key: keep the old "
-            "name if the address changes."
+            "name if the address changes.",
         ),
     ] = None,
     drain: Annotated[

@@ -17,6 +17,7 @@ from hinged_service.sources.commands import (
     MaxBad,
     Model,
     RedisUrl,
+    sendable,
     target_of,
 )
 
@@ -37,14 +38,19 @@ class OnGap(StrEnum):
 
 
 def kafka(
-    bootstrap: Annotated[str, typer.Option(help="Brokers: `host:port`, several by commas.")],
-    topic: Annotated[list[str], typer.Option(help="Name of the topic; may be given again.")],
+    bootstrap: Annotated[
+        str, typer.Option(callback=sendable, help="Brokers: `host:port`, several by commas.")
+    ],
+    topic: Annotated[
+        list[str], typer.Option(callback=sendable, help="Name of the topic; may be given again.")
+    ],
     model: Model,
     group: Annotated[
         str | None,
         typer.Option(
+            callback=sendable,
             help="Consumer group, which deals out the partitions. By default `hinged-` and the "
-            "model."
+            "model.",
         ),
     ] = None,
     label: Annotated[

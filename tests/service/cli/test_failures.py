@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,35 @@ def test_a_file_that_cannot_be_written(run: Run, name: str) -> None:
     done = run("export", name, "/no/such/folder/file")
     assert (done.code, done.out) == (1, "")
     assert "Cannot write /no/such/folder/file" in done.err
+
+
+def test_arguments_that_are_not_utf_8(run: Run, name: str) -> None:
+    bad = os.fsdecode(b"\xed\xa0\x80")
+    assert run("create", name, "--learner", "perceptron").code == 0
+    refused = [
+        ("predict", bad, "a=1"),
+        ("predict", name, f"{bad}=1"),
+        ("predict", name, f"a={bad}"),
+        ("predict", name, "a=1", "--at-least", bad),
+        ("learn", bad, "a=1", "--label", "true"),
+        ("learn", name, "a=1", "--label", "true", "--id", bad),
+        ("explain", name, "a=1", "--class", bad),
+        ("show", bad),
+        ("delete", bad, "--yes"),
+        ("create", "other", "--learner", bad),
+        ("models", "--api-key", bad),
+    ]
+    usage = [
+        ("predict", name, "--event", f'{{"a": "{bad}"}}'),
+        ("learn", name, "a=1", "--label", bad),
+        ("models", "--url", f"http://{bad}"),
+        ("ingest", "file", "none.csv", "--model", bad),
+        ("ingest", "redis-stream", "--url", f"redis://{bad}", "--stream", "s", "--model", name),
+        ("ingest", "kafka", "--bootstrap", bad, "--topic", "t", "--model", name),
+    ]
+    for code, commands in ((5, refused), (2, usage)):
+        for arguments in commands:
+            ran = run(*arguments)
+            assert (ran.code, ran.out) == (code, ""), (arguments, ran)
+            assert "Traceback" not in ran.err
+    assert run("show", name, "--json").json()["events"] == 0
