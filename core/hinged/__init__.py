@@ -3,13 +3,12 @@
 from hinged.accounting import Accounting, Outcome
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
-from hinged.base import BinaryLinearClassifier
+from hinged.base import INTERCEPT, LinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
-from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.linear_unit import LinearUnit
-from hinged.mixing import mix
 from hinged.multiclass import MulticlassLinearClassifier
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
@@ -17,6 +16,7 @@ from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.multiclass_pocket import MulticlassPocketPerceptron
 from hinged.one_vs_rest import OneVsRest
+from hinged.parameter_mixing import mix
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from hinged.base import BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
 from hinged.state import SUM, Kind

@@ -1,405 +1,187 @@
-"""The common part of all binary linear learners: score, account, step, add."""
+"""What all linear learners share: the doors through which events come in and answers go out."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Hashable, Mapping
-from math import hypot, inf, isfinite
-from typing import Any, ClassVar
+import abc
+import enum
+from collections.abc import Mapping
+from typing import Any
 
-from hinged import frames, state
-from hinged.accounting import Accounting, Fields
-from hinged.errors import InvalidEvent
-from hinged.events import binary_target, checked_features, checked_weight
-from hinged.linear import INTERCEPT, LinearClassifier
-from hinged.parameters import checked_cap
-from hinged.state import COUNT, SIGNED, SUM, Kind
-from hinged.vector import Features, WeightVector, room, saturated, wide_dot
+from river import base
 
-__all__ = ["BinaryLinearClassifier", "probabilities"]
+from hinged import frames
+from hinged.accounting import Accounting, Fields, Outcome
+from hinged.events import checked_features
+from hinged.parameters import checked_flag
+from hinged.vector import Features
 
-MAX = sys.float_info.max
-BELOW_1 = math.nextafter(1.0, 0.0)
-ACCOUNT: dict[str, Kind] = {
-    name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
-    for name in Accounting.__slots__
-}
+__all__ = ["INTERCEPT", "LinearClassifier"]
+
+_outcome = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
 
-class BinaryLinearClassifier(LinearClassifier):
-    """A binary linear classifier that learns one event at a time.
+class _Name(enum.Enum):
+    INTERCEPT = "intercept"
 
-    A concrete rule is one method, `_step`: how far to move along `t x`, given
-    the margin and the norm; a rule that moves more than the weights replaces
-    `_update`. Everything else is here: validation before any change, the score,
-    the accounting, the weight change that happens whole or not at all.
+
+INTERCEPT = _Name.INTERCEPT
+"""The intercept's name among contributions: equal to no feature name."""
+
+
+class LinearClassifier(base.MiniBatchClassifier):
+    """A classifier that learns one event at a time and accounts for each.
 
     Parameters
     ----------
     fit_intercept
         Whether an intercept is learned beside the weights, as the weight of a
         constant feature of value 1.
-    max_features
-        The most feature names kept, or `None` for no limit. A full learner goes
-        on learning the names it has, ignores unknown ones and counts them.
 
     Attributes
     ----------
-    intercept : float
-        b in `score = w . x + b` of the weights that learn.
     accounting : Accounting
         Events, mistakes, updates and losses so far.
     clock : int
         Events of weight above 0 so far.
 
-    Notes
-    -----
-    Targets t are +1 for true and -1 for false; `margin = t * score`. At score
-    0 the negative label is predicted, as River does.
-
-    Labels may also be 1 and 0, or 1 and -1 as in textbooks: 0 and -1 both mean
-    false. Predicted are `True` and `False`, as River's metrics expect of a binary
-    classifier: give them `y == 1`, since in Python `False == -1` does not hold.
-
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {}
-    """What a rule adds to the saved scalars, by attribute."""
-    _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
-    """The saved vectors (the attribute has a leading underscore) and their least value."""
-    _update_margin = 0.0
-    """The rule is asked for a step when the margin is at most this."""
-    _on_tie = True
-    """Whether the rule is asked for a step also when the label was right."""
-    label_at_zero = False
+    def __init__(self, fit_intercept: bool = True) -> None:
+        self.fit_intercept = checked_flag("fit_intercept", fit_intercept)
+        self._constant = 1.0 if self.fit_intercept else 0.0
+        self.accounting = Accounting()
+        self.clock = 0
 
-    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
-        super().__init__(fit_intercept)
-        self.max_features = checked_cap("max_features", max_features)
-        self.intercept = 0.0
-        self._weights = WeightVector()
-        self._scores_stored = type(self)._raw_score is BinaryLinearClassifier._raw_score
-        """Whether the stored weights are those that learn, with no penalty due."""
-        self._serves_raw = True
-        """Whether the weights that learn are also those that predict."""
+    _tracking = False
 
-    def _step(self, margin: float, norm2: float, w: float) -> float:
-        """Return the step tau; the update is `w += tau t x` and `b += tau t`.
+    @abc.abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on learning exactly where this stands."""
 
-        Parameters
-        ----------
-        margin
-            `t * score`, at most `_update_margin`; infinite if the score overflowed.
-        norm2
-            The squared norm of all that is updated, the constant 1 included
-            where an intercept is learned, features without room left out; infinite
-            if it overflows.
-        w
-            The sample weight, above 0.
+    def track(self) -> None:
+        """Note from now on which names change, in every vector, those of new classes included.
 
-        Returns
-        -------
-        0 for no update; anything not finite is counted as an overflow.
+        `get_state()["vectors"]` are the vectors, `take_changed` of each tells the
+        names. A state that is set has to be tracked anew.
 
         """
-        raise NotImplementedError
+        self._tracking = True
+        for vector in self.get_state()["vectors"].values():
+            vector.track()
 
-    @property
-    def weights(self) -> Mapping[Any, float]:
-        """A live, read-only view of the weights; reading never creates one."""
-        return self._weights.view()
+    @abc.abstractmethod
+    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+        """Validate, predict, account and learn, in this order."""
 
-    @property
-    def threshold(self) -> float:
-        """The intercept as a threshold: true is predicted when `w . x > threshold`."""
-        return -self._bias()
-
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:  # noqa: C901 - the hot path
-        target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
-        if type(w) is not float or w != 1.0:
-            w = self.check_weight(w)
-        try:
-            if self._scores_stored:  # `_raw_score` without the call
-                dot = self._weights.dot
-                score = dot(x) + self.intercept
-            else:
-                score = self._raw_score(x)
-        except TypeError:
-            score = math.nan
-        overflowed = 0.0
-        if not isfinite(score):
-            x, wide = self._cleaned(x)
-            score = saturated(wide)
-            overflowed = wide - score  # 0 or infinite
-        served = score if self._serves_raw else self._served_from(x, score)
-        positive = served > 0.0 or (self.label_at_zero and served == 0.0)
-        account = self.accounting
-        account.events += 1
-        if w == 0.0:
-            return positive, served, False, False, 0.0
-        self.clock += 1
-        margin = target * score
-        loss = 0.0
-        if margin < 1.0:
-            loss = 1.0 - margin
-            total = account.hinge_loss + loss
-            account.hinge_loss = total if total < MAX else MAX
-            if margin < 0.0:
-                total = account.perceptron_loss - margin
-                account.perceptron_loss = total if total < MAX else MAX
-        mistake = positive is not (target > 0.0)
-        if mistake:
-            account.mistakes += 1
-        norm = hypot(*x.values())
-        if norm + 1.0 > account.radius:
-            account.add_norm(norm, self._constant)
-        if overflowed != 0.0:
-            margin = target * overflowed  # a step that depends on it is not finite, so refused
-        updated = (
-            margin <= self._update_margin
-            and (mistake or self._on_tie)
-            and self._update(x, target, margin, norm, w)
-        )
-        return positive, served, mistake, updated, loss
-
-    def _cleaned(self, x: Mapping[Any, Any]) -> tuple[Features, float]:
-        """Return an unusual event as plain floats, and its score by the raw weights.
-
-        The score is infinite only if it is beyond the floats.
-        """
-        x = checked_features(x)
-        score = self._raw_score(x)
-        return x, score if isfinite(score) else wide_dot(self._raw_weight, x) + self.intercept
-
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
-        """Move the weights, all of them or none; `norm` is that of `x` alone."""
-        if self.max_features is not None:
-            kept = self._part_kept(x)
-            norm = norm if len(kept) == len(x) else hypot(*kept.values())
-        return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
-
-    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
-        """Add `step * x` to the weights and `step` to the intercept, or count an overflow."""
-        if step == 0.0:
-            return False
-        intercept = self.intercept + step * self._constant
-        if self.max_features is not None:
-            x = self._room(x)
-        if not (isfinite(intercept) and self._weights.move(x, step, norm)):
-            return self._overflow()
-        self.intercept = intercept
-        self.accounting.updates += 1
-        return True
-
-    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        return room(x, self._weights, len(self._weights), self.max_features)
-
-    def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        kept = self._part_kept(x)
-        self.accounting.ignored += len(x) - len(kept)
-        return kept
-
-    def _overflow(self) -> bool:
-        self.accounting.overflows += 1
-        return False
-
-    def _raw_score(self, x: Mapping[Any, Any]) -> float:
-        dot = self._weights.dot
-        return dot(x) + self.intercept
-
-    def _served_score(self, x: Mapping[Any, Any]) -> float:
-        dot = self._weights.dot
-        return dot(x) + self.intercept
-
-    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
-        """Return the finite score that predicts, given that of the weights that learn."""
-        return self.score_one(x)
-
-    def _raw_weight(self, name: Hashable) -> float:
-        return self._weights.get(name)
-
-    def _weight(self, name: Hashable) -> float:
-        """Return one weight as it predicts."""
-        return self._raw_weight(name)
-
-    def _bias(self) -> float:
-        """Return the intercept as it predicts."""
-        return self.intercept
-
+    @abc.abstractmethod
     def score_one(self, x: Mapping[Any, Any]) -> float:
-        """Return the score `w . x + b`: finite, its sign is the label.
+        """Return the finite score behind the predicted label."""
+
+    @abc.abstractmethod
+    def _check_label(self, y: Any) -> Any:
+        """Return what identifies the label, or raise `InvalidEvent`; nothing changes."""
+
+    @abc.abstractmethod
+    def check_weight(self, w: Any) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
+
+    @abc.abstractmethod
+    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
+        """Return value and weight by name, the intercept last."""
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one labelled event.
 
         Parameters
         ----------
         x
-            Feature names to finite real numbers; NaN and `None` count as absent.
+            Feature names to finite real numbers. An absent feature counts as 0. A
+            value of NaN or `None` is missing: the learner goes on as if the feature
+            were absent, in predictions too. Infinity is refused.
+        y
+            The label. Binary: true or false (or 1 or 0, or 1 or -1); what is predicted
+            is always true or false. Multiclass: any hashable value, all labels of one
+            type.
+        w
+            Sample weight, finite and at least 0. Weight 0 moves nothing.
 
         Raises
         ------
         InvalidEvent
-            Naming the feature that is neither missing nor a finite real number.
+            Naming the field; the learner has not changed.
 
         """
-        try:
-            score = self._served_score(x)
-        except TypeError:
-            score = math.nan
-        if isfinite(score):
-            return score
-        x = checked_features(x)
-        score = self._served_score(x)
-        if isfinite(score):
-            return score
-        return saturated(wide_dot(self._weight, x) + self._bias())
+        self._learn(x, y, w)
 
-    def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
-        """Return the label of `x`: true only if the score is above 0."""
-        try:
-            score = self._served_score(x)
-        except TypeError:
-            score = math.nan
-        if not isfinite(score):
-            score = self.score_one(x)
-        return score > 0.0 or (self.label_at_zero and score == 0.0)
+    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Outcome:
+        """Predict, score, then learn: one step of progressive validation.
 
-    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
-
-        A linear margin is no calibrated probability: p orders events and puts
-        0.5 at the boundary, nothing more. It is never NaN, 0 or 1.
-
-        """
-        return probabilities(self.score_one(x))
-
-    def explain_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Return what each feature adds to the score, the intercept under `INTERCEPT`.
-
-        The values sum to `score_one(x)` up to rounding. Time linear in `x`.
-        """
-        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), None).items()}
-
-    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
-        pairs: dict[Any, tuple[float, float]] = {n: (v, self._weight(n)) for n, v in x.items()}
-        return {**pairs, INTERCEPT: (1.0, self._bias())}
-
-    def predict_many(self, X: Any) -> Any:
-        """Return the labels of the rows of `X` as a series, index kept."""
-        return frames.booleans([self.predict_one(x) for x in frames.rows(X)], like=X)
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with the columns `False` and `True`, index kept."""
-        probas = [self.predict_proba_one(x) for x in frames.rows(X)]
-        return frames.frame({c: [p[c] for p in probas] for c in (False, True)}, like=X)
-
-    def _check_label(self, y: Any) -> float:
-        return binary_target(y)
-
-    def check_weight(self, w: Any) -> float:
-        """Return the sample weight as a float, or raise `InvalidEvent`."""
-        return checked_weight(w)
-
-    def _scalars(self) -> dict[str, Kind]:
-        return {"intercept": SIGNED, "clock": COUNT, **self._SCALARS}
-
-    def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands.
+        Same parameters, effect and errors as `learn_one`.
 
         Returns
         -------
-        `{"version", "type", "scalars": {name: number}, "vectors": {name:
-        WeightVector}}`. Scalars are copies, the vectors are the live ones. What
-        a rule derives from them (averages, penalties caught up) is never stored.
+        What was predicted before learning, and what learning did.
 
         """
-        account = {name: getattr(self.accounting, name) for name in ACCOUNT}
-        return {
-            "version": state.STATE_VERSION,
-            "type": type(self).__name__,
-            "scalars": {name: getattr(self, name) for name in self._scalars()} | account,
-            "vectors": {name: getattr(self, f"_{name}") for name in self._VECTORS},
-        }
+        return _outcome(Outcome, self._learn(x, y, w))
 
-    def set_state(self, saved: Mapping[str, Any]) -> None:
-        """Take over a state that `get_state` gave, here or in another process.
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a frame one after the other.
+
+        Equal, bit for bit, to calling `learn_one` on each row in order, with the
+        features in column order.
 
         Parameters
         ----------
-        saved
-            As `get_state` returns it. A `WeightVector` is copied; a plain
-            dictionary in its place, as read from a store, is taken over.
+        X
+            A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
+            a null or NaN is an absent feature.
+        y
+            A series of n labels (pandas, Polars, PyArrow, NumPy, a list), none of them
+            null. They are learned as plain Python values: categories as what they
+            stand for.
+        w
+            One sample weight for all rows, or a series of n, likewise.
 
         Raises
         ------
-        InvalidState
-            If it is of another version or learner, lacks a part, or holds
-            anything but finite numbers, or a negative count. The learner has not
-            changed.
+        InvalidEvent
+            Naming row and field, before any row has been learned.
 
         """
-        saved = state.checked_header(saved, type(self).__name__)
-        kinds = self._scalars()
-        given = state.part(saved, "scalars", {**kinds, **ACCOUNT})
-        scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
-        account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
-        vectors = {
-            name: state.vector(name, values, self._VECTORS[name])
-            for name, values in state.part(saved, "vectors", self._VECTORS).items()
-        }
-        self._check_state(scalars, vectors)
-        for name, value in scalars.items():
-            setattr(self, name, value)
-        for name, vector in vectors.items():
-            setattr(self, f"_{name}", vector)
-        self.accounting = Accounting(**account)
+        if "_learn_table" in vars(type(self)) and self._learn_table(X, y, w):
+            return
+        rows = frames.checked_rows(X, y, w, self._check_labels, self.check_weight)
+        for x, label, weight in rows:
+            self.learn_one(x, label, weight)
 
-    def _check_state(self, scalars: Mapping[str, Any], vectors: Mapping[str, WeightVector]) -> None:
-        """Raise `InvalidState` if parts that are right by themselves contradict each other."""
+    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+        """Learn the whole frame at once if the rule can, else change nothing and say so.
 
+        It is asked only of the very class that defines it: a subclass may have changed
+        the rule anywhere, so its rows are learned one by one unless it defines its own.
+        """
+        return False
 
-def refuse_fraction(w: float) -> float:
-    """Return a sample weight of a rule that knows only whole examples.
+    def _check_labels(self, labels: list[Any]) -> None:
+        frames.each_row(labels, self._check_label)
 
-    Raises
-    ------
-    InvalidEvent
-        Unless it is 0 or 1.
-
-    """
-    if w not in (0.0, 1.0):
-        raise InvalidEvent("w", f"must be 0 or 1 for this rule, not {w!r}")
-    return w
-
-
-def probabilities(score: float) -> dict[Any, float]:
-    """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
-
-    Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither
-    is 0 or 1 (see `inside`).
-
-    Examples
-    --------
-    >>> probabilities(-2.0)[True] == probabilities(2.0)[False]
-    True
-    >>> probabilities(1e308)
-    {False: 2.2250738585072014e-308, True: 0.9999999999999999}
-
-    """
-    odds = math.exp(-abs(score))
-    return of_both_labels(score > 0.0, inside(odds / (1.0 + odds)))
+    def debug_one(self, x: Mapping[Any, Any], **kwargs: Any) -> str:
+        """Return a text table of what each feature adds to the score, largest first."""
+        clean = checked_features(x)
+        rows = sorted(
+            self._contributions(clean, self.predict_one(clean)).items(),
+            key=lambda item: (-abs(item[1][0] * item[1][1]), str(item[0])),
+        )
+        table: list[tuple[str, ...]] = [("Name", "Value", "Weight", "Contribution")]
+        table += [
+            ("Intercept" if name is INTERCEPT else str(name), *map(_short, (v, w, v * w)))
+            for name, (v, w) in rows
+        ]
+        widths = [max(len(row[i]) for row in table) for i in range(4)]
+        lines = ["  ".join(c.rjust(n) for c, n in zip(row, widths, strict=True)) for row in table]
+        return "\n".join(lines)
 
 
-def of_both_labels(positive: bool, low: float) -> dict[Any, float]:
-    """Return the probabilities of false and true, given the predicted label and that of the other.
-
-    They sum to 1.0, or to the float below where the lower one is less than 2^-54.
-    """
-    high = inside(1.0 - low)
-    return {False: low, True: high} if positive else {False: high, True: low}
-
-
-def inside(p: float) -> float:
-    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
-    return max(sys.float_info.min, min(BELOW_1, p))
+def _short(value: float) -> str:
+    return f"{value:.5f}"

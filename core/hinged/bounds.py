@@ -39,10 +39,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hinged.averaged import AveragedPerceptron
-from hinged.base import BinaryLinearClassifier
+from hinged.base import INTERCEPT
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.linear import INTERCEPT
 from hinged.perceptron import Perceptron
 from hinged.pocket import PocketPerceptron
 

@@ -10,19 +10,19 @@ from hinged import frames, state
 from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
-from hinged.base import BELOW_1, BinaryLinearClassifier, of_both_labels
-from hinged.ensemble import (
+from hinged.base import LinearClassifier
+from hinged.binary import BELOW_1, BinaryLinearClassifier, of_both_labels
+from hinged.errors import InvalidParameter
+from hinged.events import binary_target, checked_features, checked_weight, finite_features
+from hinged.hinge_sgd import HingeSGD
+from hinged.linear_unit import LinearUnit
+from hinged.members import (
     checked_learner,
     flat_state,
     learn_member,
     restored_account,
     restored_members,
 )
-from hinged.errors import InvalidParameter
-from hinged.events import binary_target, checked_features, checked_weight, finite_features
-from hinged.hinge_sgd import HingeSGD
-from hinged.linear import LinearClassifier
-from hinged.linear_unit import LinearUnit
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron

@@ -6,16 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hinged.base import BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
-from hinged.parameters import (
-    LearningRate,
-    NonNegativeNumber,
-    checked_choice,
-    is_schedule,
-    rate_at,
-)
+from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, is_schedule, rate_at
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, Kind
 from hinged.vector import WeightVector, all_finite

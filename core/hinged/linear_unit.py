@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hinged.base import BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, checked_flag, rate_at
 
 __all__ = ["LinearUnit"]

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from hinged import frames, state
 from hinged.accounting import Accounting, Fields
-from hinged.base import ACCOUNT, inside
+from hinged.base import INTERCEPT, LinearClassifier
+from hinged.binary import ACCOUNT, inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import checked_features, checked_weight, plain
-from hinged.linear import INTERCEPT, LinearClassifier
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, Kind
 from hinged.vector import Features, WeightVector, room, saturated, wide_dot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hinged.base import refuse_fraction
+from hinged.binary import refuse_fraction
 from hinged.events import checked_weight
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_perceptron import TwoClassStep

@@ -8,16 +8,16 @@ from typing import Any
 
 from hinged import frames, state
 from hinged.accounting import Fields
-from hinged.base import BinaryLinearClassifier
-from hinged.ensemble import (
+from hinged.base import LinearClassifier
+from hinged.binary import BinaryLinearClassifier
+from hinged.events import checked_features, finite_features
+from hinged.members import (
     checked_learner,
     flat_state,
     learn_member,
     restored_account,
     restored_members,
 )
-from hinged.events import checked_features, finite_features
-from hinged.linear import LinearClassifier
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     admitted_class,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hinged.base import BinaryLinearClassifier, refuse_fraction
+from hinged.binary import BinaryLinearClassifier, refuse_fraction
 from hinged.events import checked_weight
 from hinged.parameters import PositiveNumber, checked_choice
 

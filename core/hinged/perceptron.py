@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from hinged import frames
-from hinged.base import BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import checked_numbers
 from hinged.parameters import (
@@ -133,7 +133,7 @@ class Perceptron(BinaryLinearClassifier):
         table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
         if table is None:
             return False
-        from hinged.dense import learn_table
+        from hinged.perceptron_batch import learn_table
 
         return learn_table(self, *table)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from hinged.base import BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, rate_at
 from hinged.state import COUNT, SIGNED, Kind
 from hinged.vector import WeightVector

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hinged import frames
+from hinged.base import LinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.linear import LinearClassifier
 from hinged.multiclass import checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 

@@ -14,27 +14,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 import hinged
-from hinged_service import custom, framing
-from hinged_service.errors import Malformed, ServiceError
-from hinged_service.feed import Feeds
-from hinged_service.host import Host
-from hinged_service.lingering import Lingering
-from hinged_service.memory import keep_freed
-from hinged_service.observing import requests, tracing
-from hinged_service.observing.observer import Observer
-from hinged_service.overview import Overview
-from hinged_service.rates import Rates
-from hinged_service.readiness import Readiness
-from hinged_service.room import HELD, Held, Room
-from hinged_service.routes import (
+from hinged_service.api import (
     bound,
     checkpoints,
     commands,
     explain,
-    heads,
+    head_requests,
     health,
-    hot,
-    inference,
     live,
     metrics,
     models,
@@ -45,12 +31,27 @@ from hinged_service.routes import (
     recent,
     streams,
 )
-from hinged_service.routes.hot import Call
-from hinged_service.scraping import Scraping
-from hinged_service.security import Keys
+from hinged_service.api import events as hot
+from hinged_service.api.api_keys import Keys
+from hinged_service.api.events import Call
+from hinged_service.api.open_inference import routes
+from hinged_service.api.rate_limits import Rates
+from hinged_service.api.readiness import Readiness
+from hinged_service.engine.registry import Host
+from hinged_service.errors import Malformed, ServiceError
+from hinged_service.ingest.inbox import Inboxes
+from hinged_service.insights.live_feed import Feeds
+from hinged_service.insights.model_metrics import Scraping
+from hinged_service.insights.overview import Overview
+from hinged_service.river_support import custom
+from hinged_service.server import framing
+from hinged_service.server.admission import HELD, Held, Room
+from hinged_service.server.lingering_close import Lingering
+from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
-from hinged_service.sources.inbox import Inboxes
-from hinged_service.store.opening import opened
+from hinged_service.store.open import opened
+from hinged_service.telemetry import request_context, tracing
+from hinged_service.telemetry.observer import Observer
 
 __all__ = ["create_app"]
 
@@ -83,7 +84,7 @@ class _Service(FastAPI):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        requests.current.set(scope)
+        request_context.current.set(scope)
         try:
             last = framing.check(scope, send)
         except Malformed as error:
@@ -166,7 +167,7 @@ class _Service(FastAPI):
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         if self.observer is not None:
-            route = requests.template(scope)
+            route = request_context.template(scope)
             self.observer.answered(scope["method"], route, status, seconds)
 
     async def _serve(
@@ -177,11 +178,11 @@ class _Service(FastAPI):
             if self.observer is not None:
                 self.observer.answered("POST", call.path, status, at_s - began_s)
             return
-        begun = requests.Beginning(send)
+        begun = request_context.Beginning(send)
         sending, routed = problems.guarded(begun), super().__call__
         try:
             if scope["method"] == "HEAD":
-                await heads.answer_as_get(routed, scope, sending)
+                await head_requests.answer_as_get(routed, scope, sending)
             else:
                 await routed(scope, receive, sending)
         except Exception:
@@ -258,7 +259,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
     # Routes of the app itself: those of an included router FastAPI would all make once more.
-    for part in (models, commands, checkpoints, explain, streams, inference, live, bound):
+    for part in (models, commands, checkpoints, explain, streams, routes, live, bound):
         app.router.routes += part.router(settings).routes
     app.router.routes += health.router.routes
     for other in (metrics, overview, recent, page):

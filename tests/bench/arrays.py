@@ -16,12 +16,12 @@ from typing import Any
 import orjson
 from starlette.types import Message
 
-import hinged_service.routes.hot
+import hinged_service.api.events
 from hinged_service.app import create_app
-from hinged_service.events import mark, parse_events
-from hinged_service.replica import Replica
+from hinged_service.engine.replica import Replica
 from hinged_service.settings import Settings
-from hinged_service.store import logs
+from hinged_service.store import log
+from hinged_service.wire.events import mark, parse_events
 from tests.bench.events import FEATURES, POOL, made_events
 from tests.bench.http_calls import MODEL, create_model
 from tests.bench.load import Caller
@@ -160,11 +160,11 @@ def _where(redis_url: str, with_ids: bool, calls: int) -> list[Row]:
 
 @contextlib.contextmanager
 def _clocked(spent: dict[str, list[float]]) -> Iterator[None]:
-    hot: Any = hinged_service.routes.hot
+    hot: Any = hinged_service.api.events
     places: list[tuple[Any, str, str]] = [
         (hot, "parse_events", "decode and validate"),
         (Replica, "fold_entry", "fold"),
-        (logs, "append", "append: pack, Redis, unpack"),
+        (log, "append", "append: pack, Redis, unpack"),
     ]
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     for owner, name, step in places:

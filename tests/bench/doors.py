@@ -25,14 +25,14 @@ from typing import Any
 
 import orjson
 
-from hinged_service.files import FileOptions
-from hinged_service.sources.entries import Reading
-from hinged_service.sources.feeder import Feeder
-from hinged_service.sources.file import bring_files
-from hinged_service.sources.progress import Reporter
-from hinged_service.sources.redis_stream import Rules, bring_stream
-from hinged_service.sources.runner import Bring, Target, run
-from hinged_service.store.foreign import ForeignStream
+from hinged_service.ingest.file import bring_files
+from hinged_service.ingest.files import FileOptions
+from hinged_service.ingest.progress import Reporter
+from hinged_service.ingest.redis_stream import Rules, bring_stream
+from hinged_service.ingest.redis_stream_client import ForeignStream
+from hinged_service.ingest.runner import Bring, Target, run
+from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.writer import Feeder
 from tests.bench.events import Event, made_events
 from tests.bench.http_calls import SPEC
 from tests.bench.load import Caller

@@ -46,7 +46,7 @@ class Server:
     def start(self) -> None:
         """Start it; it may take a while until it answers."""
         if self._target == SERVE:
-            command = ["hinged_service.cli", "serve"]
+            command = ["hinged_service.cli.main", "serve"]
             self._variables.setdefault("HINGED_LOG_LEVEL", "warning")
         else:
             factory = ["--factory"] if self._target == SERVICE else []

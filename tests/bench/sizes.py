@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import redis
 
-from hinged_service.keys import StreamKeys
+from hinged_service.store.keys import StreamKeys
 from tests.bench.events import Event, made_events
 from tests.bench.http_calls import LATE_SPEC, SPEC
 from tests.bench.load import Caller

@@ -22,7 +22,7 @@ import orjson
 from river import linear_model
 
 import hinged
-from hinged_service.files import FileOptions, open_source
+from hinged_service.ingest.files import FileOptions, open_source
 from tests.bench.doors import Made, files, ingest_s
 from tests.bench.events import POOL, Event, made_events
 from tests.bench.table import Row, ratios

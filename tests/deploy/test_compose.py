@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from compose_spec import PyOptions
 
-from hinged_service.cli import cli
+from hinged_service.cli.main import cli
 from hinged_service.settings import Settings
 from tests.deploy.files import ROOT, compose, every, pinned
 

@@ -132,7 +132,7 @@ def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> No
 def test_a_pod_has_time_to_stop() -> None:
     pod = manifest("Deployment")["spec"]["template"]["spec"]
     pause_s = containers()["hinged"]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    cli = (ROOT / "service" / "hinged_service" / "cli.py").read_text()
+    cli = (ROOT / "service" / "hinged_service" / "cli" / "main.py").read_text()
     assert "_SHUTDOWN_GRACE_S: Final = 10" in cli
     assert pod["terminationGracePeriodSeconds"] >= pause_s + 10 + 10
 

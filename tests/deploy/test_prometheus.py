@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
 from tests.deploy.files import DEPLOY, documents
 from tests.deploy.load import everything_happens
 from tests.deploy.queries import ALERTS, PANELS, drawn

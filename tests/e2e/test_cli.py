@@ -24,7 +24,7 @@ import hinged
 from tests.support.forked_command import ForkedCommand
 from tests.support.processes import embedded_servers, gone, wait_until, with_variable
 
-HINGED: Final = [sys.executable, "-m", "hinged_service.cli"]
+HINGED: Final = [sys.executable, "-m", "hinged_service.cli.main"]
 MARK: Final = "HINGED_TEST_MARK"
 PERCEPTRON: Final = {"learner": {"type": "perceptron"}}
 pytestmark = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hinged
-from hinged_service.appender import Appender
+from hinged_service.engine.live_model import Appender
 from tests.support.plain_fold import accounts, binary
 
 Entry = tuple[str, Mapping[str, str]]

@@ -25,9 +25,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hinged_service.appender import Appender
+from hinged_service.engine.live_model import Appender
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
-from hinged_service.events import Question
+from hinged_service.wire.events import Question
 from tests.fuzz.budget import tries
 from tests.fuzz.doubles import Double, Past, live
 from tests.support.engine import Event, Worker, leaked_keys, stream_from_tomorrow

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hinged_service.api.open_inference.tensors import Tensor, rows
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unprocessable
-from hinged_service.event_faults import MAX_DETAILS
-from hinged_service.events import (
+from hinged_service.wire.events import (
     Event,
     completed,
     is_label,
@@ -27,7 +27,7 @@ from hinged_service.events import (
     parse_questions,
     sent_features,
 )
-from hinged_service.routes.tensors import Tensor, rows
+from hinged_service.wire.faults import MAX_DETAILS
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import ODD, damaged_bytes, damaged_json, text_of
 

@@ -13,7 +13,7 @@ import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hinged_service.http_protocol import BoundedProtocol
+from hinged_service.server.protocol import BoundedProtocol
 from tests.fuzz.budget import ASKED
 from tests.fuzz.framing import Outcome, Recorder, cut, outcome, stream
 

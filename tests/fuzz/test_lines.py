@@ -23,9 +23,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from hinged_service.api.ndjson.reader import LineReader, event_parser
 from hinged_service.errors import Malformed, ServiceError
-from hinged_service.files import FileError, FileOptions, Record, open_source
-from hinged_service.routes.line_reading import LineReader, event_parser
+from hinged_service.ingest.files import FileError, FileOptions, Record, open_source
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import damaged_bytes
 

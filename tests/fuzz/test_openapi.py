@@ -20,7 +20,7 @@ from schemathesis.core.result import Ok
 from schemathesis.schemas import APIOperation, BaseSchema
 from schemathesis.specs.openapi import checks
 
-from hinged_service.routes.bodies import LINE_TYPES
+from hinged_service.api.bodies import LINE_TYPES
 from tests.fuzz.budget import ASKED, tries
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service

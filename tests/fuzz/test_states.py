@@ -13,8 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import hinged
-from hinged_service import portable
-from hinged_service.codec import (
+from hinged_service.engine import export
+from hinged_service.errors import Malformed, Unprocessable
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
+from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.index import Loaded
+from hinged_service.wire.codec import (
     DamagedState,
     Mark,
     OtherVersion,
@@ -29,12 +34,7 @@ from hinged_service.codec import (
     encode_state,
     place,
 )
-from hinged_service.errors import Malformed, Unprocessable
-from hinged_service.events import Event, MixedEvent
-from hinged_service.fold import Fold
-from hinged_service.spec import ModelSpec
-from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.models import Loaded
+from hinged_service.wire.events import Event, MixedEvent
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import PIECES, damaged_bytes, damaged_json, text_of
 
@@ -148,7 +148,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
         spec = ModelSpec.model_validate_json(json.dumps(SPECS[name]))
         checkpoint = Checkpoint(uid="u", model="m", spec=spec, created_ms=1, events=12, mistakes=3)
         loaded = Loaded(position=POSITION, state=state, vectors=vectors)
-        documents.append(json.loads(portable.exported(checkpoint, loaded)))
+        documents.append(json.loads(export.exported(checkpoint, loaded)))
 
     @given(document=damaged_json(documents), sealed=st.booleans())
     @tries(80)
@@ -159,7 +159,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
             text = json.dumps(document, sort_keys=True, separators=(",", ":"))
             document["digest"] = hashlib.sha256(text.encode()).hexdigest()
         try:
-            made = portable.imported(text_of(document))
+            made = export.imported(text_of(document))
         except (Malformed, Unprocessable):
             return
         assert sealed or whole, "damage was taken"
@@ -172,7 +172,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
 @tries(200)
 def test_no_bytes_are_an_exported_model(body: bytes) -> None:
     with pytest.raises((Malformed, Unprocessable)):
-        portable.imported(body)
+        export.imported(body)
 
 
 FIELDS = encode_state(POSITION, {"a": 1, "b": [0.1, None]}, {"weights": 2}, [Mark("1-1", 2, 3)])

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hinged_service.codec import Position
 from hinged_service.errors import Unavailable
+from hinged_service.wire.codec import Position
 from tests.support.engine import Script, connected, event, everything
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer

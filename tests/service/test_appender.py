@@ -11,7 +11,7 @@ import pytest
 import hinged
 from hinged import Outcome
 from hinged_service.errors import Busy, Unavailable
-from hinged_service.scripts import Script as LuaScript
+from hinged_service.store.scripts import Script as LuaScript
 from tests.support.engine import (
     Worker,
     event,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hinged_service.codec import (
+from hinged_service.wire.codec import (
     DamagedState,
     Mark,
     Position,

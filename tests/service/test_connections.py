@@ -8,9 +8,9 @@ import hashlib
 import pytest
 from redis import ResponseError
 
-from hinged_service.scripts import Script
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
+from hinged_service.store.scripts import Script
 from tests.support.redis_server import RedisServer
 
 

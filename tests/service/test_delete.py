@@ -9,10 +9,10 @@ import json
 import pytest
 
 import hinged
-from hinged_service.codec import DamagedState
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.spec import IndexEntry
-from hinged_service.store import models
+from hinged_service.model.spec import IndexEntry
+from hinged_service.store import index
+from hinged_service.wire.codec import DamagedState
 from tests.support.engine import (
     PERCEPTRON,
     Script,
@@ -62,8 +62,8 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 await late.learn("m", event(n))
             appender = await late.open("m")
             keys, replica = appender.keys, appender.replica
-            changes, base = replica.take_snapshot(models.Kept(None, 0), full=False), replica.base
-            whole = replica.take_snapshot(models.Kept(None, 0), full=True)
+            changes, base = replica.take_snapshot(index.Kept(None, 0), full=False), replica.base
+            whole = replica.take_snapshot(index.Kept(None, 0), full=True)
             await one.host.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
@@ -72,12 +72,12 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 end = replica.position
                 assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
                 assert (
-                    await models.save_changes(late.connection, keys, changes, base)
+                    await index.save_changes(late.connection, keys, changes, base)
                 ).became == "gone"
-                assert (await models.save_full(late.connection, keys, whole, 2)).became == "gone"
-                await models.set_aside(late.connection, keys.on, keys.uid)
+                assert (await index.save_full(late.connection, keys, whole, 2)).became == "gone"
+                await index.set_aside(late.connection, keys.on, keys.uid)
                 with pytest.raises(ModelGone):
-                    await models.load_snapshot(late.connection, keys, str(end), 10, 1000)
+                    await index.load_snapshot(late.connection, keys, str(end), 10, 1000)
                 await late.stop()
                 assert leaked_keys(client) == []
                 for key in client.scan_iter():
@@ -182,7 +182,7 @@ def test_many_creations_at_once_make_one_model(redis_url: str, shared_server: Re
 async def _half_created(one: Worker, step: str) -> IndexEntry:
     """Leave what a worker leaves that dies in the middle of creating a model."""
     entry = IndexEntry(uid="half", stream="m", spec=spec(stream="m"))
-    assert await models.enter(one.connection, "m", entry, 10)
+    assert await index.enter(one.connection, "m", entry, 10)
     if step == "registered":
         await Script(one.connection, "m", "half").register()
     return entry
@@ -225,12 +225,12 @@ def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
             with pytest.raises(DamagedState):
                 await one.create("a")
             await one.create("z")
-            entry = await models.find(one.connection, "z")
+            entry = await index.find(one.connection, "z")
             assert isinstance(entry, IndexEntry)
-            assert await models.swap(one.connection, "z", entry, entry.as_deleting())
+            assert await index.swap(one.connection, "z", entry, entry.as_deleting())
             await one.host._sweep()
-            assert await models.find(one.connection, "z") is None
-            assert await models.find(one.connection, "a") is not None
+            assert await index.find(one.connection, "z") is None
+            assert await index.find(one.connection, "a") is not None
 
     asyncio.run(run())
     assert [r.getMessage() for r in caplog.records if r.exc_info] == []
@@ -247,11 +247,11 @@ def test_a_half_finished_deletion_is_finished(
             await one.create("m")
             await one.learn("m", event(0))
             await one.save("m")
-            entry = await models.find(one.connection, "m")
+            entry = await index.find(one.connection, "m")
             assert isinstance(entry, IndexEntry)
-            assert await models.swap(one.connection, "m", entry, entry.as_deleting())
+            assert await index.swap(one.connection, "m", entry, entry.as_deleting())
             if step == "removed":
-                await models.delete(one.connection, (await one.host.open("m")).keys)
+                await index.delete(one.connection, (await one.host.open("m")).keys)
             async with worker(redis_url) as two:
                 with pytest.raises(NotFound):
                     await two.learn("m", event(1))

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hinged_service.appender import Fed
+from hinged_service.engine.live_model import Fed
 from hinged_service.errors import Unavailable
-from hinged_service.events import Event
-from hinged_service.store.logs import Span
+from hinged_service.store.log import Span
+from hinged_service.wire.events import Event
 from tests.support.engine import Worker, fold_of, stored_state, worker
 from tests.support.redis_server import RedisServer
 

@@ -6,8 +6,8 @@ import json
 import random
 
 import hinged
-from hinged_service.events import FEW_NAMES, Event, MeasuredEvent, parse_events
-from hinged_service.fold import Fold
+from hinged_service.model.state import Fold
+from hinged_service.wire.events import FEW_NAMES, Event, MeasuredEvent, parse_events
 from tests.support.engine import spec
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service.http_protocol import BoundedProtocol
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
+from hinged_service.server.protocol import BoundedProtocol
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service, read_answer

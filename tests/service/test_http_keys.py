@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from hinged_service.api.api_keys import Keys, Right, Scope, needed, new_key
 from hinged_service.errors import StartupError
-from hinged_service.security import Keys, Right, Scope, needed, new_key
 from hinged_service.settings import Settings
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service

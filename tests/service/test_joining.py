@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hinged_service.http_protocol import BoundedProtocol
+from hinged_service.server.protocol import BoundedProtocol
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 GET = b"GET / HTTP/1.1\r\nhost: t\r\n\r\n"

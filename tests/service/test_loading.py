@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service import codec
 from hinged_service.errors import SetAside, Unavailable
-from hinged_service.keys import StreamKeys
-from hinged_service.store import models
+from hinged_service.store import index
+from hinged_service.store.keys import StreamKeys
+from hinged_service.wire import codec
 from tests.support.engine import (
     Worker,
     event,
@@ -72,7 +72,7 @@ def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
-    hold = models._HOLD
+    hold = index._HOLD
 
     async def run() -> None:
         async with worker(redis_url) as one:
@@ -114,21 +114,21 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
             with shared_server.client() as client:
                 before = stored_state(client)
                 await one.connection.run(
-                    models._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
+                    index._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
                 )
-                changes = appender.replica.take_snapshot(models.Kept(None, 0), full=False)
+                changes = appender.replica.take_snapshot(index.Kept(None, 0), full=False)
                 base = appender.replica.base
                 assert (
-                    await models.save_changes(one.connection, keys, changes, base)
+                    await index.save_changes(one.connection, keys, changes, base)
                 ).became == "later"
-                whole = appender.replica.take_snapshot(models.Kept(None, 2**30), full=True)
-                assert (await models.save_full(one.connection, keys, whole, 5)).became == "later"
+                whole = appender.replica.take_snapshot(index.Kept(None, 2**30), full=True)
+                assert (await index.save_full(one.connection, keys, whole, 5)).became == "later"
                 assert stored_state(client) == before
                 # a hold set by a clock that has gone back since is none
                 far_ms = int(time.time() * 1000) + 10**7
                 hold = f"{stored_position(client)} {far_ms}"
                 client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
-                assert (await models.save_full(one.connection, keys, whole, 5)).became == "ok"
+                assert (await index.save_full(one.connection, keys, whole, 5)).became == "ok"
                 assert stored_state(client) == fold_of(client)
 
     asyncio.run(run())

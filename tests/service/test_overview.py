@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service import codec
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
+from hinged_service.wire import codec
 from tests.service.conftest import NewModel
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -8,8 +8,8 @@ import re
 import httpx
 import pytest
 
-from hinged_service.page import POLICY, assets
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
+from hinged_service.web import POLICY, assets
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import hinged
-from hinged_service.codec import Position
 from hinged_service.errors import Conflict, ServiceError, Unavailable
+from hinged_service.wire.codec import Position
 from tests.support.engine import (
     Script,
     connected,

@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 import hinged
-from hinged_service import host as host_module
-from hinged_service.host import Host
-from hinged_service.learners import PerceptronSpec
+from hinged_service.engine import registry as host_module
+from hinged_service.engine.registry import Host
+from hinged_service.model.learner_specs import PerceptronSpec
+from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
-from hinged_service.spec import ModelSpec
 from hinged_service.store.connection import Connection
 from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot

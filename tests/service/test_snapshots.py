@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hinged_service.codec import Position
 from hinged_service.errors import Unavailable
-from hinged_service.scripts import Script as LuaScript
-from hinged_service.scripts import load
-from hinged_service.store import models
+from hinged_service.store import index
 from hinged_service.store.connection import Connection
+from hinged_service.store.scripts import Script as LuaScript
+from hinged_service.store.scripts import load
+from hinged_service.wire.codec import Position
 from tests.support.engine import (
     Worker,
     event,
@@ -127,25 +127,25 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
             appender = await one.open("m")
             base, old = (
                 appender.replica.base,
-                appender.replica.take_snapshot(models.Kept(None, 0), full=True),
+                appender.replica.take_snapshot(index.Kept(None, 0), full=True),
             )
             keys, connection = appender.keys, one.connection
             await two.learn("m", event(1))
             await two.save("m")
-            lost = models.Snapshot(
+            lost = index.Snapshot(
                 Position(f"{old.position.order[0] + 10**7}-0", "0" * 40),
                 *(old.scalars, old.vectors, old.sizes, old.marks, old.wanted),
             )
             with shared_server.client() as client:
                 before = everything(client)
                 for snapshot, answer in ((old, "stored"), (lost, "lost")):
-                    saved = await models.save_changes(connection, keys, snapshot, base)
+                    saved = await index.save_changes(connection, keys, snapshot, base)
                     assert saved.became == answer
-                    assert (await models.save_full(connection, keys, snapshot, 1)).became == answer
+                    assert (await index.save_full(connection, keys, snapshot, 1)).became == answer
                     assert everything(client) == before
                 await two.host.delete("m")
-                assert (await models.save_changes(connection, keys, old, base)).became == "gone"
-                assert (await models.save_full(connection, keys, old, 1)).became == "gone"
+                assert (await index.save_changes(connection, keys, old, base)).became == "gone"
+                assert (await index.save_full(connection, keys, old, 1)).became == "gone"
                 assert leaked_keys(client) == []
 
     asyncio.run(run())
@@ -176,16 +176,16 @@ def test_a_full_snapshot_that_lost_a_chunk_is_refused(
             for n in range(10):
                 await one.learn("m", event(n))
             appender = await one.open("m")
-            snapshot = appender.replica.take_snapshot(models.Kept(None, 2**30), full=True)
+            snapshot = appender.replica.take_snapshot(index.Kept(None, 2**30), full=True)
             drop_one(one.connection, monkeypatch, "gather")
             with shared_server.client() as client:
                 before = everything(client)
-                saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
+                saved = await index.save_full(one.connection, appender.keys, snapshot, 3)
                 assert saved.became == "incomplete"
                 assert everything(client) == before
                 assert leaked_keys(client, "m") == []
                 monkeypatch.undo()
-                saved = await models.save_full(one.connection, appender.keys, snapshot, 3)
+                saved = await index.save_full(one.connection, appender.keys, snapshot, 3)
                 assert saved.became == "ok"
                 assert stored_state(client) == fold_of(client)
                 vector = appender.keys.vector("weights")
@@ -338,7 +338,7 @@ def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
             keys = (await one.open("m")).keys
             held = [keys.on.meta, keys.on.followers]
             await one.connection.run(load("hold"), held, keys.uid, 60_000)
-            monkeypatch.setattr("hinged_service.snapshots._NAMES_PER_SCRIPT", 0)
+            monkeypatch.setattr("hinged_service.engine.snapshots._NAMES_PER_SCRIPT", 0)
             await one.save("m")
             monkeypatch.undo()
             with shared_server.client() as client:

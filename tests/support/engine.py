@@ -14,16 +14,17 @@ from typing import Any
 import redis
 
 import hinged
-from hinged_service.appender import Appender, Learned
-from hinged_service.codec import Position
+from hinged_service.engine.live_model import Appender, Learned
+from hinged_service.engine.registry import Host
 from hinged_service.errors import ModelGone, ServiceError
-from hinged_service.events import parse_events
-from hinged_service.host import Host
-from hinged_service.keys import ModelKeys, StreamKeys
+from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
-from hinged_service.spec import ModelSpec
-from hinged_service.store import logs, models
+from hinged_service.store import index as models
+from hinged_service.store import log
 from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.wire.codec import Position
+from hinged_service.wire.events import parse_events
 from tests.support.patience import PATIENT
 from tests.support.plain_fold import accounts, fold_log, model_uid, read_snapshot
 
@@ -200,11 +201,11 @@ class Script:
         sequence: int,
         position: Position | None = None,
         reply_bytes: int = 2**22,
-    ) -> logs.Appended:
+    ) -> log.Appended:
         """Append one batch of arrays, one per caller."""
         payload = b"[" + b",".join(body(*events)[1:-1] for events in callers) + b"]"
-        batch = logs.Batch(producer, sequence, payload, [_caller(events) for events in callers])
-        reply = await logs.append(
+        batch = log.Batch(producer, sequence, payload, [_caller(events) for events in callers])
+        reply = await log.append(
             self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes, False
         )
         if reply.kind == "ok" and reply.position is not None:
@@ -216,8 +217,8 @@ def _sha1(value: object) -> str:
     return hashlib.sha1(repr(value).encode()).hexdigest()
 
 
-def _caller(events: Sequence[Event]) -> logs.Caller:
-    return logs.Caller(
+def _caller(events: Sequence[Event]) -> log.Caller:
+    return log.Caller(
         len(events),
         [
             (index, 0, str(one["id"]), _sha1(one["x"])[:14] + _sha1(one["y"])[:14])

@@ -22,7 +22,7 @@ __all__ = ["enter", "fresh", "processes", "run_forked"]
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
     [
-        *("hinged_service.app", "hinged_service.cli", "hinged_service.client"),
+        *("hinged_service.app", "hinged_service.cli.main", "hinged_service.client"),
         *("river.ensemble", "river.metrics", "river.naive_bayes", "river.preprocessing"),
         "tests.support.forked",
     ]
@@ -81,7 +81,7 @@ def enter(arguments: Sequence[str], environment: dict[str, str]) -> None:
     # As from a shell: a parent known to multiprocessing would make it a worker of that parent.
     multiprocessing.process._parent_process = None  # type: ignore[attr-defined]
     sys.modules["__main__"] = _main_module()
-    from hinged_service.cli import main
+    from hinged_service.cli.main import main
 
     main()
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from hinged_service.scripts import Script
-from hinged_service.store import logs, models
+from hinged_service.store import index, log
+from hinged_service.store.scripts import Script
 
 Place = tuple[Any, str]
 
-APPEND: Place = (logs, "_APPEND")
-CATCH_UP: Place = (logs, "_CATCH_UP")
-CHANGES: Place = (models, "_CHANGES")
-FULL: Place = (models, "_FULL")
-HOLD: Place = (models, "_HOLD")
+APPEND: Place = (log, "_APPEND")
+CATCH_UP: Place = (log, "_CATCH_UP")
+CHANGES: Place = (index, "_CHANGES")
+FULL: Place = (index, "_FULL")
+HOLD: Place = (index, "_HOLD")
 ALL_LOG = (APPEND, CATCH_UP, CHANGES, FULL)
 
 GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {

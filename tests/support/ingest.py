@@ -44,7 +44,7 @@ class Ingest:
         self.process: subprocess.Popen[str] | ForkedCommand
         if whole:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hinged_service.cli", *arguments],
+                [sys.executable, "-m", "hinged_service.cli.main", *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -15,13 +15,9 @@ from hinged_service.pipelines.imputing import StatImputerSpec
 from hinged_service.pipelines.kernel import RBFSamplerSpec
 from hinged_service.pipelines.normalizing import NormalizerSpec
 from hinged_service.pipelines.robust import RobustScalerSpec
-from hinged_service.pipelines.scaling import (
-    MaxAbsScalerSpec,
-    MinMaxScalerSpec,
-    StandardScalerSpec,
-)
+from hinged_service.pipelines.scaling import MaxAbsScalerSpec, MinMaxScalerSpec, StandardScalerSpec
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
-from hinged_service.strict import Strict
+from hinged_service.wire.strict import Strict
 
 __all__ = ["Step", "Steps", "UnionSpec"]
 

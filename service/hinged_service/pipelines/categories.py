@@ -12,7 +12,7 @@ from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
-from hinged_service.strict import Strict
+from hinged_service.wire.strict import Strict
 
 __all__ = ["OneHotEncoderSpec"]
 

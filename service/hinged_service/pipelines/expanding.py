@@ -13,7 +13,7 @@ import hinged
 from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
-from hinged_service.strict import Strict
+from hinged_service.wire.strict import Strict
 
 __all__ = ["PolynomialExtenderSpec"]
 

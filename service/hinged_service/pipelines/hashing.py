@@ -9,8 +9,8 @@ from pydantic import Field
 import hinged
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import Features, clipped, refuse_missing
-from hinged_service.river_on_demand import preprocessing
-from hinged_service.strict import Strict
+from hinged_service.river_support.lazy import preprocessing
+from hinged_service.wire.strict import Strict
 
 __all__ = ["FeatureHasherSpec"]
 

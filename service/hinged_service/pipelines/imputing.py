@@ -15,8 +15,8 @@ from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
-from hinged_service.river_on_demand import stats
-from hinged_service.strict import Strict
+from hinged_service.river_support.lazy import stats
+from hinged_service.wire.strict import Strict
 
 __all__ = ["StatImputerSpec"]
 

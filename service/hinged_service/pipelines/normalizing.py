@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.values import Features, floats
-from hinged_service.strict import Strict
+from hinged_service.wire.strict import Strict
 
 __all__ = ["NormalizerSpec"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import hinged
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE
-from hinged_service.river_on_demand import stats
+from hinged_service.river_support.lazy import stats
 
 __all__ = ["dump_iqr", "dump_quantile", "load_iqr", "load_quantile"]
 

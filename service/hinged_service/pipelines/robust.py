@@ -10,8 +10,8 @@ from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
-from hinged_service.river_on_demand import stats
-from hinged_service.strict import Strict
+from hinged_service.river_support.lazy import stats
+from hinged_service.wire.strict import Strict
 
 __all__ = ["RobustScalerSpec"]
 

@@ -11,7 +11,7 @@ import hinged
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
-from hinged_service.strict import Strict
+from hinged_service.wire.strict import Strict
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 

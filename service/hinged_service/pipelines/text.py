@@ -14,8 +14,8 @@ from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
-from hinged_service.river_on_demand import feature_extraction
-from hinged_service.strict import Strict
+from hinged_service.river_support.lazy import feature_extraction
+from hinged_service.wire.strict import Strict
 
 __all__ = ["BagOfWordsSpec", "TFIDFSpec"]
 

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hinged_service.keys import StreamKeys
-from hinged_service.scripts import load
 from hinged_service.store.connection import Connection
+from hinged_service.store.keys import StreamKeys
+from hinged_service.store.scripts import load
 
 __all__ = ["Promoted", "meant", "of_stream", "promote", "remove"]
 

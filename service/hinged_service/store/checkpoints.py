@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from hinged_service.codec import DamagedState, Position
 from hinged_service.errors import Conflict, ModelGone, NotFound, Unavailable
-from hinged_service.keys import StreamKeys
-from hinged_service.origin import Name
-from hinged_service.scripts import load
-from hinged_service.spec import ModelSpec
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.start import Name
 from hinged_service.store.connection import Connection
-from hinged_service.store.models import Loaded, Snapshot, gather, load_state, packed_state
-from hinged_service.strict import Strict
+from hinged_service.store.index import Loaded, Snapshot, gather, load_state, packed_state
+from hinged_service.store.keys import StreamKeys
+from hinged_service.store.scripts import load
+from hinged_service.wire.codec import DamagedState, Position
+from hinged_service.wire.strict import Strict
 
 __all__ = ["Checkpoint", "drop", "find", "keep", "listed", "read"]
 

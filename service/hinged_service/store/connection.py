@@ -9,20 +9,20 @@ from typing import Any
 
 from redis import exceptions
 
-from hinged_service.codec import DamagedState
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.keys import INDEX
-from hinged_service.observing.observer import Observer
-from hinged_service.scripts import Script, load
 from hinged_service.settings import Settings
-from hinged_service.store.address import Address, parse
-from hinged_service.store.answering import Answering
-from hinged_service.store.checking import check
-from hinged_service.store.cluster import Cluster
-from hinged_service.store.pool import Word
-from hinged_service.store.sentinels import Sentinels
-from hinged_service.store.shape import One, Shape
-from hinged_service.store.translating import translated
+from hinged_service.store.keys import INDEX
+from hinged_service.store.scripts import Script, load
+from hinged_service.store.transport.address import Address, parse
+from hinged_service.store.transport.availability import Answering
+from hinged_service.store.transport.cluster import Cluster
+from hinged_service.store.transport.errors import translated
+from hinged_service.store.transport.pool import Word
+from hinged_service.store.transport.sentinel import Sentinels
+from hinged_service.store.transport.server_check import check
+from hinged_service.store.transport.standalone import One, Shape
+from hinged_service.telemetry.observer import Observer
+from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Connection"]
 

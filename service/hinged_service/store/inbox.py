@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hinged_service.keys import StreamKeys
-from hinged_service.scripts import load
 from hinged_service.store.connection import Connection
-from hinged_service.store.logs import INBOX
+from hinged_service.store.keys import StreamKeys
+from hinged_service.store.log import INBOX
+from hinged_service.store.scripts import load
 
 __all__ = ["Inbox", "Item", "filled", "take"]
 

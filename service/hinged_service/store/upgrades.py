@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hinged_service import codec
-from hinged_service.codec import Position, StoredState, encode_state
-from hinged_service.keys import ModelKeys
-from hinged_service.scripts import load
 from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys
+from hinged_service.store.scripts import load
+from hinged_service.wire import codec
+from hinged_service.wire.codec import Position, StoredState, encode_state
 
 __all__ = ["Upgrade", "Upgraded", "seen", "upgrade"]
 

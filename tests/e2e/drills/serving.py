@@ -45,7 +45,7 @@ class Serving(Worker):
         environment = os.environ | self._environment | self._variables
         if self._variables:  # some of them tell the loader of programs something
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "hinged_service.cli", *arguments],
+                [sys.executable, "-m", "hinged_service.cli.main", *arguments],
                 env=environment,
                 stdout=subprocess.DEVNULL,
             )

@@ -22,7 +22,7 @@ def test_the_demo_opens_the_page_and_stays_up(visit: Open, tmp_path: Path) -> No
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     screen = {"DISPLAY": ":0", "BROWSER": str(browser), "TMPDIR": str(tmp_path), "TERM": "xterm"}
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "hinged_service.cli", "demo"]
+    command = [sys.executable, "-m", "hinged_service.cli.main", "demo"]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=kept | screen) as demo:
         os.close(theirs)
         threading.Thread(target=_drained, args=(ours,), daemon=True).start()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
 from tests.e2e.page.conftest import Open
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hinged_service.demo import _Signals
+from hinged_service.cli.demo import _Signals
 
 
 def step(signals: _Signals, numbers: list[int], sent: list[int]) -> None:

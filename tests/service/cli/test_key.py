@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hinged_service.cli import cli
-from hinged_service.security import Keys
+from hinged_service.api.api_keys import Keys
+from hinged_service.cli.main import cli
 
 
 def run(*arguments: str) -> tuple[int, str]:

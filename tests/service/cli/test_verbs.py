@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from hinged_service.cli import cli
+from hinged_service.cli.main import cli
 from tests.service.cli.conftest import Run
 
 NOT_OURS = {"serve", "demo", "ingest", "key"}

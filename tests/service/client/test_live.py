@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hinged_service.api.api_keys import new_key
 from hinged_service.client import (
     AsyncClient,
     BadAnswer,
@@ -32,7 +33,6 @@ from hinged_service.client import (
     Retries,
     Unreachable,
 )
-from hinged_service.security import new_key
 from tests.service.client.conftest import NewName
 from tests.support.forked_worker import ForkedWorker
 from tests.support.processes import wait_until

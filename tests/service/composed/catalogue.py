@@ -23,8 +23,8 @@ from river import (
 )
 
 import hinged
+from hinged_service.model.spec import Learner
 from hinged_service.pipelines import Step
-from hinged_service.spec import Learner
 from tests.service.composed.cases import CATEGORICAL, Select, messages, without_holes
 from tests.service.pipelines.streams import categories, holes, numbers
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import redis
 
+from hinged_service.engine.snapshots import load_replica
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
-from hinged_service.events import Event, MixedEvent, parse_events
-from hinged_service.fold import Fold
-from hinged_service.snapshots import load_replica
-from hinged_service.spec import ModelSpec
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
+from hinged_service.wire.events import Event, MixedEvent, parse_events
 from tests.support.engine import Worker, body, stored_position, until
 from tests.support.proxy import Proxy
 

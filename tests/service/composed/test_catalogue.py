@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hinged
-from hinged_service.fold import Fold
+from hinged_service.model.state import Fold
 from tests.service.composed import catalogue
 from tests.service.composed.fleet import Fleet, bodies, counted, logged
 from tests.support.engine import leaked_keys

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import redis
 
-from hinged_service.snapshots import load_replica
+from hinged_service.engine.snapshots import load_replica
 from tests.service.composed.fleet import Logged, counted, folded, logged, state_of
 from tests.service.composed.together import (
     MODELS,

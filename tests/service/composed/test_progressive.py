@@ -9,7 +9,7 @@ import httpx
 import pytest
 from river import evaluate, metrics, utils
 
-from hinged_service import metrics as progressive
+from hinged_service.evaluation import metrics as progressive
 from tests.service.composed.cases import CASES, Case
 from tests.service.composed.conftest import Start
 from tests.support.processes import wait_until

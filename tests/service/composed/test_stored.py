@@ -15,11 +15,12 @@ import pytest
 import redis
 
 import hinged
-from hinged_service import codec, portable
+from hinged_service.engine import export
 from hinged_service.errors import ServiceError, Unprocessable
-from hinged_service.fold import Fold
-from hinged_service.keys import StreamKeys
-from hinged_service.spec import ModelSpec
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
+from hinged_service.store.keys import StreamKeys
+from hinged_service.wire import codec
 from tests.service.composed.fleet import folded, learn, logged, state_of
 from tests.service.composed.together import MODELS, STREAM, Event, made_events
 from tests.support.engine import Worker, spec, worker
@@ -352,8 +353,8 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 await one.create(f"{name}-copy", **parts, start={"model": name})
                 source = await one.read(name)
                 made = await source.checkpoint(f"{name}-kept")
-                body = portable.exported(made, await source.read_checkpoint(made))
-                await far.host.create_imported(f"{name}-far", portable.imported(body))
+                body = export.exported(made, await source.read_checkpoint(made))
+                await far.host.create_imported(f"{name}-far", export.imported(body))
                 assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.replica.fold)
             await send(one, LATER)
             log = list(logged(client, STREAM))
@@ -436,7 +437,7 @@ def test_no_state_gets_into_a_model_of_another_pipeline(
             with pytest.raises(ServiceError) as refused:
                 await one.create("copy", **other, start={"model": "text"})
             assert refused.value.status in (409, 422)
-            document = json.loads(portable.exported(kept, await text.read_checkpoint(kept)))
+            document = json.loads(export.exported(kept, await text.read_checkpoint(kept)))
             for parts in (
                 MODELS["scaled"],
                 MODELS["categories"],
@@ -444,9 +445,9 @@ def test_no_state_gets_into_a_model_of_another_pipeline(
             ):
                 forged = document | {"spec": ModelSpec.model_dump(spec(**parts), mode="json")}
                 del forged["digest"]
-                forged["digest"] = portable._digest(forged)
+                forged["digest"] = export._digest(forged)
                 with pytest.raises(Unprocessable):
-                    portable.imported(json.dumps(forged).encode())
+                    export.imported(json.dumps(forged).encode())
 
     with shared_server.client() as client:
         asyncio.run(run(client))

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from river import compose, feature_extraction, preprocessing
 
-from hinged_service import custom
-from hinged_service.custom import mended
-from hinged_service.custom.registry import served
 from hinged_service.errors import StartupError
+from hinged_service.river_support import custom
+from hinged_service.river_support.custom import patches
+from hinged_service.river_support.custom.registry import served
 from tests.service.custom.pipelines import mails
 
 HEAD = """
@@ -188,7 +188,7 @@ def test_a_module_s_function_and_several_sources(write: Write) -> None:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_process_ends_and_says_why_without_a_traceback(write: Write, workers: str) -> None:
     file = write(one_model("preprocessing.MinMaxScaler() | LogisticRegression()"))
-    command = [sys.executable, "-m", "hinged_service.cli", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "hinged_service.cli.main", "serve", "--port", "0"]
     ended = subprocess.run(
         [*command, "--workers", workers, "--models", file],
         env=os.environ | {"HINGED_REDIS_URL": "redis://127.0.0.1:1"},
@@ -204,7 +204,7 @@ def test_the_process_ends_and_says_why_without_a_traceback(write: Write, workers
 
 def test_mended_transformers_answer_as_river_s_do(write: Write) -> None:
     """On events whose one selected feature leaves no order; with names never learned."""
-    river = mended._scaled
+    river = patches._scaled
     scalers: list[Any] = [
         preprocessing.StandardScaler(),
         preprocessing.StandardScaler(with_std=False),
@@ -216,7 +216,7 @@ def test_mended_transformers_answer_as_river_s_do(write: Write) -> None:
             numbers: dict[Any, Any] = {n: v for n, v in x.items() if n != "text"}
             asked = {**numbers, "new": 3.0}
             before = vars(copy.deepcopy(scaler))
-            assert mended._scale(scaler, asked) == river(copy.deepcopy(scaler), asked)
+            assert patches._scale(scaler, asked) == river(copy.deepcopy(scaler), asked)
             assert scaler.means.keys() == before["means"].keys()
             scaler.learn_one(numbers)
     code = (
@@ -229,7 +229,7 @@ def test_mended_transformers_answer_as_river_s_do(write: Write) -> None:
     theirs = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    mended.mend()
+    patches.mend()
     tfidf: Any = feature_extraction.TFIDF(on="text")
     for x, _ in mails(30):
         tfidf.learn_one(x)

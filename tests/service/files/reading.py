@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.files import FileError, FileOptions, Record, Source, open_source
+from hinged_service.ingest.files import FileError, FileOptions, Record, Source, open_source
 
 
 def source_of(path: Path, content: bytes | str, **options: Any) -> Source:

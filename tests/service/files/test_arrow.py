@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.files import FileError, FileOptions, Source, open_source
+from hinged_service.ingest.files import FileError, FileOptions, Source, open_source
 from tests.service.files.reading import check_places, events_of, source_of, until_fault
 
 
@@ -300,7 +300,7 @@ class Missing:
         if name.partition(".")[0] in ("pandas", "pytz"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
-from hinged_service.files import FileOptions, open_source
+from hinged_service.ingest.files import FileOptions, open_source
 types = {"day": "text", "time": "text", "at": "text", "zoned": "text"}
 for path in sys.argv[1:]:
     source = open_source(path, FileOptions(label="y", types=types))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hinged_service.files import FileError
-from hinged_service.files.record import Block
+from hinged_service.ingest.files import FileError
+from hinged_service.ingest.files.record import Block
 from tests.service.files.reading import events_of, source_of, until_fault
 
 LINES = [b'{"x":{"a":%d},"y":true}\n' % (i * 7919 % 10007) for i in range(5000)]

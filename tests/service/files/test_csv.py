@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.files import FileError, FileOptions, open_source
+from hinged_service.ingest.files import FileError, FileOptions, open_source
 from tests.conftest import data_file
 from tests.service.files.reading import check_places, events_of, faults_of, source_of
 

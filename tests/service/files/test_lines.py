@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hinged_service.files import FileError, lines
-from hinged_service.files.lines import Lines
+from hinged_service.ingest.files import FileError, lines
+from hinged_service.ingest.files.lines import Lines
 from tests.fuzz.budget import tries
 
 LONGEST, PIECE, PEEKED = 20, 16, 12

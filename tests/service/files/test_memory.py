@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.files import FileOptions, open_source
+from hinged_service.ingest.files import FileOptions, open_source
 
 MEGABYTES = 200
 BLOCK = 2**20

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.files.lines import Lines
-from hinged_service.files.streams import ByteStream
+from hinged_service.ingest.files.byte_stream import ByteStream
+from hinged_service.ingest.files.lines import Lines
 from tests.service.files.reading import check_places, events_of, faults_of, source_of
 
 LINE = '{"x":{"a":1},"y":true}'

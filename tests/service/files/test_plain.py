@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hinged_service.events import parse_log
-from hinged_service.files import FileOptions, Record, open_source
-from hinged_service.files.record import Block
+from hinged_service.ingest.files import FileOptions, Record, open_source
+from hinged_service.ingest.files.record import Block
+from hinged_service.wire.events import parse_log
 
 ODD = (
     *("0", "-0", "-0.0", "+1", "1_0", " 1", "1 ", ".5", "1.", "01", "-01", "0x10", "nan", "inf"),

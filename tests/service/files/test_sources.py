@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hinged_service.files import FileError, FileOptions, open_source
+from hinged_service.ingest.files import FileError, FileOptions, open_source
 from tests.service.files.reading import check_places, events_of, source_of
 
 CSV = 'a,t,y\n1,x,1\n\n2,"two\nlines",0\nbad,x,1\n3\n"op"en,x,1\n4,caf\u00e9,0\n5,x,1'

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.files import FileError, FileOptions, Source, open_sources
+from hinged_service.ingest.files import FileError, FileOptions, Source, open_sources
 from tests.service.files.reading import events_of, faults_of
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from hinged_service.appender import Fed
-from hinged_service.events import Event
-from hinged_service.keys import StreamKeys
+from hinged_service.engine.live_model import Fed
 from hinged_service.store.inbox import take
-from hinged_service.store.logs import Span
+from hinged_service.store.keys import StreamKeys
+from hinged_service.store.log import Span
+from hinged_service.wire.events import Event
 from tests.service.inbox.conftest import INBOX, Inbox, draw, make
 from tests.support.engine import worker
 from tests.support.forked_worker import ForkedWorker

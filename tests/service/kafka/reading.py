@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hinged_service.sources.feeder import Feeder, Tally
-from hinged_service.sources.kafka import bring_kafka
-from hinged_service.sources.kafka_options import KafkaOptions
-from hinged_service.sources.kafka_values import Shape
-from hinged_service.sources.progress import Reporter
-from hinged_service.sources.stopping import Stop
+from hinged_service.ingest.kafka.options import KafkaOptions
+from hinged_service.ingest.kafka.source import bring_kafka
+from hinged_service.ingest.kafka.values import Shape
+from hinged_service.ingest.progress import Reporter
+from hinged_service.ingest.signals import Stop
+from hinged_service.ingest.writer import Feeder, Tally
 from tests.service.kafka.broker import Broker
 from tests.support.engine import spec, worker
 

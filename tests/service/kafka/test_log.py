@@ -6,8 +6,8 @@ import time
 
 import confluent_kafka as ck
 
-from hinged_service.sources.kafka_log import KafkaLog, Part
-from hinged_service.sources.kafka_options import KafkaOptions
+from hinged_service.ingest.kafka.client import KafkaLog, Part
+from hinged_service.ingest.kafka.options import KafkaOptions
 from tests.service.kafka.broker import Broker
 from tests.service.kafka.reading import FAST
 

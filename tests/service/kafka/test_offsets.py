@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hinged_service.sources import kafka
-from hinged_service.sources.feeder import Tally
-from hinged_service.sources.kafka_log import KafkaLog, Part
-from hinged_service.sources.runner import Failed
-from hinged_service.sources.stopping import Stop
+from hinged_service.ingest.kafka import source
+from hinged_service.ingest.kafka.client import KafkaLog, Part
+from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.signals import Stop
+from hinged_service.ingest.writer import Tally
 from tests.service.kafka.broker import Broker
 from tests.service.kafka.reading import FAST, bring, until
 from tests.service.kafka.stored import letters, logged, taken
@@ -124,7 +124,7 @@ def test_a_topic_made_anew_is_another_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also if it has as many records as the old one had."""
-    monkeypatch.setattr(kafka, "_LOOK_EVERY_S", 1.0)
+    monkeypatch.setattr(source, "_LOOK_EVERY_S", 1.0)
     broker.create("t")
     broker.put("t", rows(0, 10))
 

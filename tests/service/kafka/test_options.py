@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hinged_service.cli import cli
-from hinged_service.sources.kafka_log import KafkaLog
-from hinged_service.sources.kafka_options import KafkaOptions, begin_of, client_config
-from hinged_service.sources.runner import Failed
+from hinged_service.cli.main import cli
+from hinged_service.ingest.kafka.client import KafkaLog
+from hinged_service.ingest.kafka.options import KafkaOptions, begin_of, client_config
+from hinged_service.ingest.runner import Failed
 
 
 def test_the_command_line_goes_before_the_environment_and_the_file(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_wrong_words_are_told(words: list[str], said: str) -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    for name in ("kafka", "kafka_log"):
-        monkeypatch.delitem(sys.modules, f"hinged_service.sources.{name}", raising=False)
+    for name in ("source", "client"):
+        monkeypatch.delitem(sys.modules, f"hinged_service.ingest.kafka.{name}", raising=False)
     words = ["--bootstrap", "127.0.0.1:1", "--topic", "t", "--model", "m"]
     answer = CliRunner().invoke(cli, ["ingest", "kafka", *words])
     assert answer.exit_code == 2

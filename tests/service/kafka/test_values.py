@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hinged_service.sources.kafka_values import Shape
-from hinged_service.sources.runner import Failed
+from hinged_service.ingest.kafka.values import Shape
+from hinged_service.ingest.runner import Failed
 from tests.service.kafka.broker import Broker
 from tests.service.kafka.reading import bring
 from tests.service.kafka.stored import letters, logged

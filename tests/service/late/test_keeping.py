@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hinged_service.errors import Unavailable
-from hinged_service.events import Question
-from hinged_service.store import late
+from hinged_service.store import pending_predictions
+from hinged_service.wire.events import Question
 from tests.support.engine import worker
 from tests.support.redis_server import RedisServer
 
@@ -44,13 +44,15 @@ def test_half_of_the_callers_go_at_a_time(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch, callers: int, half: int
 ) -> None:
     sizes: list[int] = []
-    send = late.Room._send
+    send = pending_predictions.Room._send
 
-    async def counted(self: late.Room, some: Sequence[Any], deadline_s: float) -> Sequence[Any]:
+    async def counted(
+        self: pending_predictions.Room, some: Sequence[Any], deadline_s: float
+    ) -> Sequence[Any]:
         sizes.append(len(some))
         return await send(self, some, deadline_s)
 
-    monkeypatch.setattr(late.Room, "_send", counted)
+    monkeypatch.setattr(pending_predictions.Room, "_send", counted)
 
     async def run() -> int | None:
         async with worker(server.url) as one:
@@ -64,7 +66,9 @@ def test_half_of_the_callers_go_at_a_time(
                     await appender.keep([question], ['{"a":1}'], [True])
 
             await asyncio.gather(*map(caller, range(callers)))
-            return (await late.counts(one.connection, appender.keys.on) or {}).get("waiting")
+            return (await pending_predictions.counts(one.connection, appender.keys.on) or {}).get(
+                "waiting"
+            )
 
     assert asyncio.run(run()) == callers * TIMES == sum(sizes)
     assert max(sizes) == half

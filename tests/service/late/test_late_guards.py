@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hinged_service.scripts import Script
-from hinged_service.store import late, logs
+from hinged_service.store import log, pending_predictions
+from hinged_service.store.scripts import Script
 from tests.service.late import test_answers, test_at_once
 from tests.service.late.conftest import NewFace
 from tests.support.redis_server import RedisServer
@@ -18,31 +18,36 @@ Scenario = Callable[[NewFace, RedisServer], None]
 
 CASES: list[tuple[Any, str, str, str, Scenario]] = [
     (
-        *(logs, "_APPEND", "redis.call('HINCRBY', meta, 'predicted', 0)", ""),
+        *(log, "_APPEND", "redis.call('HINCRBY', meta, 'predicted', 0)", ""),
         lambda new, _: test_answers.test_an_event_sent_whole_takes_the_place_of_its_early_label(
             new
         ),
     ),
     (
-        *(late, "_WAIT", "local joined = early[id] or mine_early[id]", "local joined"),
+        *(
+            pending_predictions,
+            "_WAIT",
+            "local joined = early[id] or mine_early[id]",
+            "local joined",
+        ),
         lambda new, _: (
             test_answers.test_one_array_predicts_an_early_labels_id_with_one_set_of_features(new)
         ),
     ),
     (
-        *(late, "_WAIT", "elseif seen[first + k] then", "elseif false then"),
+        *(pending_predictions, "_WAIT", "elseif seen[first + k] then", "elseif false then"),
         lambda new, _: test_answers.test_what_was_learned_whole_is_not_predicted_under_its_id(new),
     ),
     (
-        *(logs, "_APPEND", "if waiting[2] == oldest(ring) then return false, 2 end", ""),
+        *(log, "_APPEND", "if waiting[2] == oldest(ring) then return false, 2 end", ""),
         lambda new, _: test_answers.test_expired_is_told_from_unknown_and_labelled(new),
     ),
     (
-        *(logs, "_APPEND", "#early + #mine_early >= space", "false"),
+        *(log, "_APPEND", "#early + #mine_early >= space", "false"),
         test_answers.test_early_labels_are_bounded_and_forgotten,
     ),
     (
-        *(late, "_WAIT", "claim(meta, ring, value[2])", ""),
+        *(pending_predictions, "_WAIT", "claim(meta, ring, value[2])", ""),
         test_at_once.test_predictions_race_their_early_labels,
     ),
 ]

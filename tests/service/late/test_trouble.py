@@ -112,7 +112,7 @@ def test_due_while_redis_was_away_and_after_a_restart_in_mid_retirement(
         face.predict(*({"id": f"p{i}", "x": {"f": i / 7}} for i in range(4000)))
         own_server.stop()
         time.sleep(3)
-        monkeypatch.setattr("hinged_service.store.late._MOST_TURNS", 1)
+        monkeypatch.setattr("hinged_service.store.pending_predictions._MOST_TURNS", 1)
         for _ in range(4):
             own_server.start()
             time.sleep(0.15)

@@ -16,7 +16,7 @@ import redis
 from river import preprocessing
 
 import hinged
-from hinged_service.appender import Appender
+from hinged_service.engine.live_model import Appender
 from tests.support.engine import Event
 from tests.support.plain_fold import accounts
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service import portable
-from hinged_service.appender import Appender
+from hinged_service.engine import export
+from hinged_service.engine.live_model import Appender
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.keys import StreamKeys
 from hinged_service.store import checkpoints
+from hinged_service.store.keys import StreamKeys
 from tests.service.life.plain import SCALED, fold_log, live
 from tests.support.engine import Worker, event, leaked_keys, worker
 from tests.support.plain_fold import model_uid
@@ -240,9 +240,7 @@ def test_an_import_that_breaks_off_leaves_nothing(
             await one.learn("m", event(1), event(2))
             appender = await one.read("m")
             made = await appender.checkpoint(None)
-            document = portable.imported(
-                portable.exported(made, await appender.read_checkpoint(made))
-            )
+            document = export.imported(export.exported(made, await appender.read_checkpoint(made)))
             for place in ("before", "after"):
                 keep = checkpoints.keep
 

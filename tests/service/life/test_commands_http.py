@@ -8,7 +8,7 @@ import httpx
 import pytest
 import redis
 
-from hinged_service.keys import StreamKeys
+from hinged_service.store.keys import StreamKeys
 from tests.service.conftest import NewModel
 from tests.support.service import Service
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hinged_service import switching
+from hinged_service.engine import auto_promotion
 from hinged_service.errors import SetAside
-from hinged_service.keys import StreamKeys
+from hinged_service.store.keys import StreamKeys
 from tests.support.engine import Event, Worker, until, worker
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -118,7 +118,7 @@ def test_a_worker_that_dies_before_it_switches_is_stood_in_for(
                 await asyncio.Event().wait()
 
             with monkeypatch.context() as patch:
-                patch.setattr(switching.Switching, "_switch_once", dies)
+                patch.setattr(auto_promotion.Switching, "_switch_once", dies)
                 await _drift(one)
                 if saved:
                     await one.save("m")
@@ -211,7 +211,7 @@ def test_an_old_drift_switches_nothing(
     async def run() -> None:
         async with worker(redis_url) as one:
             await _stream(one, "b")
-            monkeypatch.setattr(switching, "NEW_S", 0.0)
+            monkeypatch.setattr(auto_promotion, "NEW_S", 0.0)
             await _drift(one)
             await one.host.replay(await one.read("m"), "again", None, None, None)
             assert (await one.read("again")).replica.fold.detected

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hinged_service import portable
-from hinged_service.origin import Exclude
+from hinged_service.engine import export
+from hinged_service.model.start import Exclude
 from tests.service.life.plain import SCALED, Plain, fold_log, live
 from tests.support.engine import Worker, event, worker
 from tests.support.plain_fold import model_uid
@@ -137,8 +137,8 @@ def test_an_imported_model_goes_on_as_the_exported_one(
             appender = await one.read("m")
             made = await appender.checkpoint("then")
             await _learn(one, *range(60, 70))
-            body = portable.exported(made, await appender.read_checkpoint(made))
-            await far.host.create_imported("m", portable.imported(body))
+            body = export.exported(made, await appender.read_checkpoint(made))
+            await far.host.create_imported("m", export.imported(body))
             plain = Plain()
             for n in range(60):
                 plain.learn(event(n))

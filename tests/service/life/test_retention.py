@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from hinged_service.errors import Conflict
-from hinged_service.keys import StreamKeys
+from hinged_service.store.keys import StreamKeys
 from tests.service.conftest import NewModel
 from tests.service.life.plain import SCALED, live
 from tests.support.engine import Worker, event, stored_position, worker

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS, BoundedProtocol
+from hinged_service.server.protocol import MAX_HEAD_BYTES, MAX_HEADERS, BoundedProtocol
 from tests.service.live.reading import Watcher
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -218,7 +218,7 @@ def test_hinged_serve_has_these_bounds_and_may_open_many_files(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     log = (tmp_path / "log").open("w")
     serving = subprocess.Popen(
-        [sys.executable, "-m", "hinged_service.cli", "serve", "--port", "0"],
+        [sys.executable, "-m", "hinged_service.cli.main", "serve", "--port", "0"],
         env=os.environ | {"HINGED_REDIS_URL": own_server.url},
         stdout=subprocess.PIPE,
         stderr=log,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from hinged_service.http_protocol import BoundedProtocol
+from hinged_service.server.protocol import BoundedProtocol
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service, post_bytes, read_answer, send_raw
 

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import uvicorn
 
-from hinged_service.http_protocol import MAX_HEADERS, BoundedProtocol
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
+from hinged_service.server.protocol import MAX_HEADERS, BoundedProtocol
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import RawAnswer, Service, post_bytes, read_answer

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service.appender import Appender
-from hinged_service.replica import Replica
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.replica import Replica
 from tests.service.conftest import NewModel
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from hinged_service.api.api_keys import Keys, Scope, new_key
 from hinged_service.errors import StartupError
-from hinged_service.security import Keys, Scope, new_key
 from tests.service.cli.conftest import run_hinged
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service.keys import StreamKeys
-from hinged_service.observing.changes import Changes
-from hinged_service.observing.logs import JsonLines, Rarely
-from hinged_service.observing.requests import current
+from hinged_service.store.keys import StreamKeys
+from hinged_service.telemetry.log_format import JsonLines, Rarely
+from hinged_service.telemetry.request_context import current
+from hinged_service.telemetry.state_log import Changes
 from tests.service.cli.conftest import run_hinged
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -122,7 +122,7 @@ def test_a_model_set_aside_is_one_line(own_server: RedisServer, lines: Lines) ->
     assert "loading the snapshot" in rebuilt["message"]
     assert len(rebuilt["position"].partition(".")[2]) == 40
     assert line["message"].startswith("model m is set aside: ")
-    assert (line["level"], line["logger"]) == ("error", "hinged_service.committing")
+    assert (line["level"], line["logger"]) == ("error", "hinged_service.engine.group_commit")
     assert line["model"] == "m"
     assert datetime.fromisoformat(line["time"]).tzinfo is not None
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
 from tests.service.observing.telling import scrape, until
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy

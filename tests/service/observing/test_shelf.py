@@ -10,12 +10,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.observing.exposition import exposed
-from hinged_service.observing.observer import Observer
-from hinged_service.observing.pages import Labels, Row
-from hinged_service.observing.sheet import Sheet, read_sheet
-from hinged_service.observing.shelf import Gathered
-from hinged_service.observing.together import shared_directory
+from hinged_service.telemetry.exposition import exposed
+from hinged_service.telemetry.mmap_counters import Sheet, read_sheet
+from hinged_service.telemetry.multiprocess import Gathered
+from hinged_service.telemetry.observer import Observer
+from hinged_service.telemetry.shared_directory import shared_directory
+from hinged_service.telemetry.worker_report import Labels, Row
 
 ROUTE = "/v1/models/{model}/learn"
 
@@ -179,7 +179,7 @@ def test_a_full_sheet_keeps_what_it_has() -> None:
 def test_a_worker_that_stands_still_at_the_metrics_holds_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hinged_service.observing.shelf._PATIENCE_S", 0.05)
+    monkeypatch.setattr("hinged_service.telemetry.multiprocess._PATIENCE_S", 0.05)
     one = Observer(tmp_path)
     one.answered("POST", ROUTE, 200, 0.001)
     with (tmp_path / "lock").open("w") as lock:

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hinged_service.observing.tracing import Tracing, configured
+from hinged_service.telemetry.tracing import Tracing, configured
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -135,7 +135,7 @@ def test_off_unless_asked_for() -> None:
     assert configured(endpoint | {"OTEL_SDK_DISABLED": "true"}) is None
     assert configured(endpoint | {"OTEL_TRACES_EXPORTER": "none"}) is None
     code = (
-        "import sys; from hinged_service.observing import tracing, observer\n"
+        "import sys; from hinged_service.telemetry import tracing, observer\n"
         "assert tracing.configured({}) is None\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )

@@ -122,7 +122,7 @@ def _workers(supervisor: int) -> list[int]:
 def test_hinged_serve_counts_its_workers_together(own_server: RedisServer) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     with subprocess.Popen(
-        [sys.executable, "-m", "hinged_service.cli", "serve", "--workers", "2", "--port", "0"],
+        [sys.executable, "-m", "hinged_service.cli.main", "serve", "--workers", "2", "--port", "0"],
         env=kept | {"HINGED_REDIS_URL": own_server.url, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

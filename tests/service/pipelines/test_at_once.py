@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hinged_service.events import Event, MixedEvent
-from hinged_service.fold import Fold
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
 from hinged_service.pipelines import Pipeline
-from hinged_service.spec import ModelSpec
+from hinged_service.wire.events import Event, MixedEvent
 
 NUMBERS = [0.0, 1.0, -1.0, 0.1, 7.5, 1e-320, 3e99, 1e100, -1e100]
 FILLED = {"type": "StatImputer", "imputers": [{"feature": "f1", "statistic": "Mean"}]}

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from river import datasets
 
-from hinged_service.river_learners import RiverLearner
+from hinged_service.river_support.learners import RiverLearner
 
 LOGISTIC = {"type": "LogisticRegression"}
 TREE = {"type": "HoeffdingTreeClassifier", "grace_period": 20}

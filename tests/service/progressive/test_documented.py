@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from hinged_service.learners import OwnLearner
-from hinged_service.river_learners import RiverLearner
+from hinged_service.model.learner_specs import OwnLearner
+from hinged_service.river_support.learners import RiverLearner
 
 Learned = list[tuple[dict[str, float], Any]]
 

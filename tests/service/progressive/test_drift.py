@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from river import drift as river_drift
 
 import hinged
-from hinged_service import river_state
-from hinged_service.drift import Drift, DriftSpec
+from hinged_service.evaluation.drift import Drift, DriftSpec
+from hinged_service.river_support import state as river_state
 
 drift: Any = river_drift  # not all of River is typed
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from river import linear_model, tree
 
 import hinged
-from hinged_service import river_state
+from hinged_service.river_support import state as river_state
 from tests.service.progressive.specs import ALL, BINARY, MULTICLASS, built, parsed, stream
 
 ROOT = Path(__file__).parents[3]

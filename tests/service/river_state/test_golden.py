@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.river_state import decode, encode
+from hinged_service.river_support.state import decode, encode
 from tests.service.river_state.cases import CASES
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from river import stats
 
-from hinged_service.codec import DamagedState
-from hinged_service.river_state import decode, encode
+from hinged_service.river_support.state import decode, encode
+from hinged_service.wire.codec import DamagedState
 from tests.service.river_state.cases import CASES
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from river import feature_extraction, linear_model, preprocessing, stats, tree
 
-from hinged_service.river_state import SCHEMA, Unencodable, decode, digest, encode
-from hinged_service.river_state.catalogue import classes
-from hinged_service.river_state.naming import stored_name
+from hinged_service.river_support.state import SCHEMA, Unencodable, decode, digest, encode
+from hinged_service.river_support.state.catalogue import classes
+from hinged_service.river_support.state.naming import stored_name
 from tests.service.river_state.cases import CASES
 
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from river import drift, stats
 
-from hinged_service.codec import DamagedState
-from hinged_service.river_state import Unencodable, decode, digest, encode
-from hinged_service.river_state.rust import RUST, rust_from, rust_state
+from hinged_service.river_support.state import Unencodable, decode, digest, encode
+from hinged_service.river_support.state.rust import RUST, rust_from, rust_state
+from hinged_service.wire.codec import DamagedState
 
 ADWIN: Any = drift.ADWIN
 MAKE: dict[str, Any] = {

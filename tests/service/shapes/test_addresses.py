@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.store.address import parse
+from hinged_service.store.transport.address import parse
 from tests.support.cluster import Cluster
 from tests.support.engine import connected
 from tests.support.redis_server import RedisServer, free_port, server_binaries

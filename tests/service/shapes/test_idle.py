@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.store.foreign import ForeignStream
+from hinged_service.ingest.redis_stream_client import ForeignStream
 from tests.support.cluster import Cluster
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer, server_binaries

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.scripts import load
+from hinged_service.store.scripts import load
 from tests.service.shapes.workload import QUICK, clear, work
 from tests.service.test_cluster import SCRIPTS
 from tests.support.cluster import Cluster, Node

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service.security import new_key
+from hinged_service.api.api_keys import new_key
 from tests.service.shapes.workload import QUICK, work
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -60,7 +60,7 @@ class Served:
         environment |= {"PYTHONASYNCIODEBUG": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hinged_service.cli", "serve", "--port", "0"],
+                [sys.executable, "-m", "hinged_service.cli.main", "serve", "--port", "0"],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env=environment,

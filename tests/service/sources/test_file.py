@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.sources.losses import Allowance
+from hinged_service.ingest.losses import Allowance
 from tests.conftest import data_file
 from tests.support.engine import fold_of
 from tests.support.ingest import Event, Ingest, events, kill_often, learned
@@ -369,7 +369,7 @@ def test_waiting_for_standard_input_it_can_be_stopped(
 ) -> None:
     words = ("file", "-", "--format", "ndjson", "--model", "m", "--learner", "perceptron")
     process = subprocess.Popen(
-        [sys.executable, "-m", "hinged_service.cli", "ingest", *words, "--json"],
+        [sys.executable, "-m", "hinged_service.cli.main", "ingest", *words, "--json"],
         env=os.environ | {"HINGED_REDIS_URL": redis_url},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

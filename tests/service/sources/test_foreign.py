@@ -6,7 +6,7 @@ import asyncio
 
 import redis
 
-from hinged_service.store.foreign import ForeignStream
+from hinged_service.ingest.redis_stream_client import ForeignStream
 from tests.support.redis_server import RedisServer
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hinged_service.errors import Unavailable
-from hinged_service.sources import redis_stream
-from hinged_service.sources.entries import Reading
-from hinged_service.sources.feeder import Feeder, Tally
-from hinged_service.sources.progress import Reporter
-from hinged_service.sources.redis_stream import Rules, bring_stream
-from hinged_service.sources.stopping import Stop
-from hinged_service.store.foreign import ForeignStream
+from hinged_service.ingest import redis_stream
+from hinged_service.ingest.progress import Reporter
+from hinged_service.ingest.redis_stream import Rules, bring_stream
+from hinged_service.ingest.redis_stream_client import ForeignStream
+from hinged_service.ingest.signals import Stop
+from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.writer import Feeder, Tally
 from tests.support.engine import Worker, event, fold_of, spec, worker
 from tests.support.redis_server import RedisServer
 

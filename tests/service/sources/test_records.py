@@ -8,17 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hinged_service.events import Event
-from hinged_service.fold import Fold
-from hinged_service.sources.records import (
-    MAX_RECORD_BYTES,
-    Fault,
-    Lot,
-    Raw,
-    gather,
-    read,
-)
-from hinged_service.spec import ModelSpec
+from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Lot, Raw, gather, read
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
+from hinged_service.wire.events import Event
 
 GOOD = b'{"x":{"a":1},"y":true}'
 

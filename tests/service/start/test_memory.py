@@ -12,7 +12,7 @@ import pytest
 RETURNED = """
 import resource
 from pathlib import Path
-from hinged_service.memory import keep_freed
+from hinged_service.server.malloc import keep_freed
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
@@ -27,7 +27,7 @@ print(before - resident_mb())
 
 PROGRAM = """
 import resource
-from hinged_service.memory import keep_freed
+from hinged_service.server.malloc import keep_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

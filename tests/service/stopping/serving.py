@@ -13,7 +13,7 @@ from tests.support.forked_command import ForkedCommand
 from tests.support.patience import PATIENT
 from tests.support.processes import gone, wait_until, with_variable
 
-_HINGED = "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli import main; main()"
+_HINGED = "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli.main import main; main()"
 
 
 class Serving:

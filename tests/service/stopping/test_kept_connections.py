@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from hinged_service.http_protocol import BoundedProtocol
+from hinged_service.server.protocol import BoundedProtocol
 from tests.service.stopping.serving import Serving
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -125,7 +125,7 @@ def test_ready_is_what_a_stopping_worker_is_not(redis_url: str) -> None:
 def test_stopping_has_an_end_though_redis_takes_no_snapshot(
     own_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hinged_service.host._SAVING_S", 0.2)
+    monkeypatch.setattr("hinged_service.engine.registry._SAVING_S", 0.2)
     with Service(own_server.url, redis_timeout_ms=60_000) as service, service.client() as client:
         for n in range(3):
             client.put(f"/v1/models/m{n}", json=SPEC).raise_for_status()

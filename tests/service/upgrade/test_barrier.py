@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from hinged_service.errors import Conflict, ServiceError, SetAside, Unavailable
-from hinged_service.keys import StreamKeys
 from hinged_service.store import upgrades
+from hinged_service.store.keys import StreamKeys
 from tests.service.upgrade.versions import NEW, OLD, Plain, Versioned
 from tests.support.engine import event, everything, stored_position, stored_state, until
 from tests.support.plain_fold import model_uid

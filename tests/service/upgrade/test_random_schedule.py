@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service import host
+from hinged_service.engine import registry
 from hinged_service.errors import ServiceError, SetAside
 from tests.service.upgrade.versions import NEW, OLD, Plain, Versioned
 from tests.support.engine import Event, event, stored_state, until
@@ -99,7 +99,7 @@ class Schedule:
 def test_whoever_folds_each_event_counts_once_and_all_agree(
     redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(host, "_ASIDE_S", 0.0)
+    monkeypatch.setattr(registry, "_ASIDE_S", 0.0)
     proxy = Proxy(shared_server.port)
     proxy.start()
 

@@ -19,9 +19,11 @@ import pytest
 import redis
 
 import hinged
-from hinged_service import codec, committing, fold
-from hinged_service.appender import Appender, Learned
-from hinged_service.upgrading import Handover
+from hinged_service.engine import group_commit
+from hinged_service.engine.live_model import Appender, Learned
+from hinged_service.engine.upgrade import Handover
+from hinged_service.model import state as fold
+from hinged_service.wire import codec
 from tests.support.engine import Event, State, Worker, exact, replica_state
 from tests.support.plain_fold import accounts
 
@@ -53,7 +55,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the fold and its tag be those of the context's version."""
     monkeypatch.setattr(codec, "fold_tag", _tag)
     same = SimpleNamespace(Context=contextvars.copy_context)  # its tasks leave the context else
-    monkeypatch.setattr(committing, "contextvars", same)
+    monkeypatch.setattr(group_commit, "contextvars", same)
     monkeypatch.setattr(fold.Fold, "learn_all", _learn_all_so)
 
 

@@ -1,0 +1,142 @@
+"""What learners made of binary learners share: their state, flattened by prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hinged import state
+from hinged.accounting import Accounting
+from hinged.binary import ACCOUNT, BinaryLinearClassifier
+from hinged.errors import InvalidParameter, InvalidState, shown
+from hinged.state import Kind
+
+__all__ = [
+    "checked_learner",
+    "flat_state",
+    "learn_member",
+    "restored_account",
+    "restored_members",
+]
+
+
+def checked_learner(model: object) -> BinaryLinearClassifier:
+    """Return a binary learner of this package.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is anything else.
+
+    """
+    if isinstance(model, BinaryLinearClassifier):
+        return model
+    raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
+
+
+def learn_member(
+    member: BinaryLinearClassifier, x: Mapping[Any, Any], y: Any, w: float, account: Accounting
+) -> bool:
+    """Let a member learn; count in `account` what it left out; return whether it moved."""
+    own = member.accounting
+    overflows, ignored = own.overflows, own.ignored
+    updated = member.predict_learn_one(x, y, w).updated
+    account.overflows += own.overflows - overflows
+    account.ignored += own.ignored - ignored
+    return updated
+
+
+def flat_state(
+    kind: str,
+    scalars: Mapping[str, Any],
+    account: Accounting,
+    members: Sequence[BinaryLinearClassifier],
+) -> dict[str, Any]:
+    """Return one state for a learner and its members, those of member i named `"i/..."`."""
+    flat = {**scalars, **{name: getattr(account, name) for name in ACCOUNT}}
+    vectors: dict[str, Any] = {}
+    types = []
+    for number, member in enumerate(members):
+        one = member.get_state()
+        types.append(one["type"])
+        flat |= {f"{number}/{name}": value for name, value in one["scalars"].items()}
+        vectors |= {f"{number}/{name}": value for name, value in one["vectors"].items()}
+    return {
+        "version": state.STATE_VERSION,
+        "type": kind,
+        "members": types,
+        "scalars": flat,
+        "vectors": vectors,
+    }
+
+
+def restored_members(
+    saved: Mapping[str, Any], fresh: Sequence[BinaryLinearClassifier]
+) -> list[BinaryLinearClassifier]:
+    """Return the members `fresh`, each with its part of a flat state.
+
+    Raises
+    ------
+    InvalidState
+        If a part is missing or damaged; the members given are not to be used then.
+
+    """
+    types = saved.get("members")
+    if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
+        raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
+    _refuse_strangers(saved, len(fresh))
+    scalars, vectors = _by_member(saved.get("scalars")), _by_member(saved.get("vectors"))
+    for number, member in enumerate(fresh):
+        member.set_state(
+            {
+                "version": state.STATE_VERSION,
+                "type": types[number],
+                "scalars": scalars.get(str(number), {}),
+                "vectors": vectors.get(str(number), {}),
+            }
+        )
+    return list(fresh)
+
+
+def restored_account(
+    saved: Mapping[str, Any], kinds: Mapping[str, Kind]
+) -> tuple[dict[str, Any], Accounting]:
+    """Return the learner's own scalars of a flat state, and its accounting.
+
+    Raises
+    ------
+    InvalidState
+        If one is missing, unknown or damaged.
+
+    """
+    given = saved.get("scalars")
+    own = (
+        {name: value for name, value in given.items() if "/" not in str(name)}
+        if isinstance(given, Mapping)
+        else given
+    )
+    given = state.part({"scalars": own}, "scalars", {**kinds, **ACCOUNT})
+    scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
+    account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
+    return scalars, Accounting(**account)
+
+
+def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
+    prefixes = {str(number) for number in range(members)}
+    for part in ("scalars", "vectors"):
+        for name in saved.get(part) or ():
+            prefix, slash, _ = str(name).partition("/")
+            if prefix not in prefixes and (slash or part == "vectors"):
+                raise InvalidState(f"the {part} have {shown(name)}, which belongs to no member")
+
+
+def _by_member(part: Any) -> dict[str, dict[str, Any]]:
+    """Return what a part of a flat state holds for each member, by the text of its number."""
+    if not isinstance(part, Mapping):
+        raise InvalidState(f"must be a mapping, not {type(part).__name__}")
+    members: dict[str, dict[str, Any]] = {}
+    for name, value in part.items():
+        number, slash, own = str(name).partition("/")
+        if slash:
+            members.setdefault(number, {})[own] = value
+    return members

@@ -1,0 +1,171 @@
+"""Checkpoints, and models as portable documents."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
+
+from hinged_service.api.bodies import read_json_body
+from hinged_service.api.dependencies import (
+    Name,
+    body_of,
+    document,
+    fresh,
+    host_of,
+    may_use,
+    problems_for,
+)
+from hinged_service.api.models import ModelListed
+from hinged_service.engine import export as portable
+from hinged_service.errors import Conflict
+from hinged_service.model.spec import Learner
+from hinged_service.model.start import NAME_PATTERN, Exclude
+from hinged_service.model.start import Name as PlainName
+from hinged_service.settings import Settings
+from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.wire.strict import Strict
+
+__all__ = ["bodies", "router"]
+
+
+class NewCheckpoint(Strict):
+    """What to call the checkpoint."""
+
+    name: PlainName | None = Field(None, description="Unique on the stream; none if left out.")
+
+
+class Replay(Strict):
+    """How to rebuild a model beside the old one."""
+
+    name: PlainName = Field(description="The new model's name.")
+    checkpoint: str | None = Field(
+        None,
+        max_length=128,
+        description="Start from this checkpoint; from the oldest event that the stream still has "
+        "if left out.",
+    )
+    exclude: Exclude | None = Field(None, description="Events to leave out.")
+    learner: Learner | None = Field(None, description="Another learner or other parameters.")
+
+
+bodies = (NewCheckpoint, Replay)
+CheckpointName = Annotated[str, Path(max_length=128, description="Its name or uid.")]
+
+
+def router(settings: Settings) -> APIRouter:
+    """Return the routes."""
+    importing = asyncio.Lock()
+    routes = APIRouter(
+        prefix="/v1/models/{model}",
+        tags=["checkpoints"],
+        responses=problems_for(
+            {404: "There is no such thing.", 503: "Redis does not answer; send the same again."}
+        ),
+    )
+    wrong = problems_for(
+        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
+    )
+
+    @routes.post(
+        "/checkpoints",
+        status_code=201,
+        summary="Make a checkpoint",
+        responses=wrong,
+        openapi_extra=document(NewCheckpoint),
+    )
+    async def make_checkpoint(request: Request, model: Name) -> Checkpoint:
+        """Keep the model's present state, for good."""
+        wanted = await body_of(request, NewCheckpoint, settings.max_body_bytes)
+        appender = await fresh(request, model)
+        await appender.read()
+        return await appender.checkpoint(wanted.name)
+
+    @routes.get("/checkpoints", summary="List the checkpoints")
+    async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
+        """Return the checkpoints of the model's stream, oldest first."""
+        return await (await fresh(request, model)).checkpoints()
+
+    @routes.delete(
+        "/checkpoints/{checkpoint}",
+        status_code=204,
+        response_class=Response,
+        summary="Delete a checkpoint",
+        responses=problems_for({409: "A model still needs it."}),
+    )
+    async def delete_checkpoint(request: Request, model: Name, checkpoint: CheckpointName) -> None:
+        """Delete it, unless a model starts with it or is about to restore it."""
+        appender = await fresh(request, model)
+        user = await appender.drop_checkpoint(checkpoint)
+        if user is not None:
+            names = {e.uid: name for name, e in (await host_of(request).entries()).items()}
+            raise Conflict(
+                f"The model {names.get(user, user)!r} needs it: it starts with it, or its snapshot "
+                "is not past the command that restores it."
+            )
+
+    @routes.get(
+        "/checkpoints/{checkpoint}/export",
+        summary="Export a checkpoint",
+        response_class=Response,
+        responses={
+            200: {
+                "content": {"application/json": {"schema": {"type": "object"}}},
+                "description": "The document.",
+            }
+        },
+    )
+    async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
+        """Return spec and state as one JSON document, for another server to import."""
+        appender = await fresh(request, model)
+        found = await appender.find_checkpoint(checkpoint)
+        loaded = await appender.read_checkpoint(found)
+        body = await asyncio.to_thread(portable.exported, found, loaded)
+        return Response(body, media_type="application/json")
+
+    @routes.post(
+        "/import",
+        status_code=201,
+        summary="Import a model",
+        responses=wrong,
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            }
+        },
+    )
+    async def import_model(
+        request: Request, model: Annotated[str, Path(pattern=NAME_PATTERN)]
+    ) -> ModelListed:
+        """Make a model of an exported document; it goes on from the next event of its stream."""
+        scope, receive, most = request.scope, request.receive, settings.max_import_bytes
+        async with importing:  # no two of these big bodies at once
+            body = await read_json_body(scope, receive, most, counted=False)
+            document = await asyncio.to_thread(portable.imported, body)
+        entry = await host_of(request).create_imported(model, document)
+        return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
+
+    @routes.post(
+        "/replay",
+        status_code=201,
+        summary="Rebuild a model beside the old one",
+        responses=wrong,
+        openapi_extra=document(Replay),
+    )
+    async def replay(request: Request, model: Name) -> ModelListed:
+        """Make a new model that learns the stream's past again: without some events, or otherwise.
+
+        It catches up in the background and answers 503 with its progress until then.
+        """
+        wanted = await body_of(request, Replay, settings.max_body_bytes)
+        may_use(request, wanted.name)
+        appender = await fresh(request, model)
+        entry, _ = await host_of(request).replay(
+            appender, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
+        )
+        return ModelListed(name=wanted.name, spec=entry.spec, base=entry.base or "")
+
+    return routes

@@ -1,0 +1,145 @@
+"""Commands: they stand in the log like events, so every worker obeys at the same place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, ValidationError
+
+from hinged_service.api.dependencies import Name, body_of, document, fresh, host_of, problems_for
+from hinged_service.errors import Detail, Unprocessable
+from hinged_service.model.spec import CONFIGURABLE
+from hinged_service.settings import Settings
+from hinged_service.wire.strict import Strict
+
+__all__ = ["Configure", "Obeyed", "Restore", "bodies", "router"]
+
+
+class Obeyed(BaseModel):
+    """A command was carried out."""
+
+    position: str = Field(description="Its place in the log; events after it are learned so.")
+
+
+class Upgraded(BaseModel):
+    """The version of the service that folds the model now."""
+
+    position: str = Field(
+        description="Where in the log this version goes on; events after it are learned so."
+    )
+    fold: str = Field(description="What decides the arithmetic from there on.")
+    before: str = Field(
+        description="What decided it before; the same if this version folded it already."
+    )
+
+
+class Configure(Strict):
+    """Parameters to change from now on."""
+
+    set: dict[str, Any] = Field(
+        min_length=1,
+        description="Of learning_rate, C, r, margin and share those that the learner has.",
+        examples=[{"learning_rate": 0.1}],
+        json_schema_extra={"propertyNames": {"enum": list(CONFIGURABLE)}},
+    )
+
+
+class Restore(Strict):
+    """Which state to go back to."""
+
+    checkpoint: str = Field(max_length=128, description="Name or uid of a checkpoint.")
+
+
+bodies = (Configure, Restore)
+
+
+def router(settings: Settings) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(
+        prefix="/v1/models/{model}",
+        tags=["commands"],
+        responses=problems_for(
+            {404: "There is no such model.", 503: "Redis does not answer; send the same again."}
+        ),
+    )
+    wrong = problems_for({400: "The body is not JSON.", 422: "It says what cannot be done."})
+
+    @routes.post(
+        "/configure",
+        summary="Change parameters of the learner",
+        responses=wrong,
+        openapi_extra=document(Configure),
+    )
+    async def configure(request: Request, model: Name) -> Obeyed:
+        """Change learning rate, aggressiveness and the like; what was learned stays."""
+        wanted = await body_of(request, Configure, settings.max_body_bytes)
+        appender = await fresh(request, model)
+        fold = appender.replica.fold
+        try:
+            appender.entry.spec.configured({**fold.configured, **wanted.set})
+        except ValueError as error:
+            raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
+        return Obeyed(position=str(await appender.command({"do": "configure", "set": wanted.set})))
+
+    @routes.post("/freeze", summary="Stop learning")
+    async def freeze(request: Request, model: Name) -> Obeyed:
+        """Only predict from here on; labelled events are still scored in the metrics."""
+        return await _do(request, model, "freeze")
+
+    @routes.post("/unfreeze", summary="Go on learning")
+    async def unfreeze(request: Request, model: Name) -> Obeyed:
+        """Learn again from here on."""
+        return await _do(request, model, "unfreeze")
+
+    @routes.post("/reset", summary="Forget what was learned")
+    async def reset(request: Request, model: Name) -> Obeyed:
+        """Start learner and pipeline anew; the counters and metrics go on."""
+        return await _do(request, model, "reset")
+
+    @routes.post(
+        "/restore",
+        summary="Go back to a checkpoint",
+        responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
+        openapi_extra=document(Restore),
+    )
+    async def restore(request: Request, model: Name) -> Obeyed:
+        """Take the state of a checkpoint, counters and metrics included; the log goes on."""
+        wanted = await body_of(request, Restore, settings.max_body_bytes)
+        appender = await fresh(request, model)
+        checkpoint = await appender.find_checkpoint(wanted.checkpoint)
+        if not appender.replica.fits(checkpoint.spec):
+            raise Unprocessable(
+                "Nothing was changed: see errors.",
+                [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
+            )
+        return Obeyed(position=str(await appender.restore(checkpoint)))
+
+    @routes.post(
+        "/upgrade",
+        summary="Let this version of the service go on with the model",
+        responses=problems_for({409: "This version cannot; nothing was changed."}),
+    )
+    async def upgrade(request: Request, model: Name) -> Upgraded:
+        """Go on from the stored snapshot; workers of the version before then answer 503.
+
+        Versions whose arithmetic may differ do not fold the same model. The same again changes
+        nothing.
+        """
+        done = await host_of(request).upgrade(model)
+        return Upgraded(position=str(done.position), fold=done.fold, before=done.before)
+
+    return routes
+
+
+def _wrong(error: ValueError) -> Detail:
+    """Return which parameter is wrong, and why."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return Detail(".".join(["set", *map(str, first["loc"])])[:200], first["msg"][:200])
+    return Detail("set", str(error)[:200])
+
+
+async def _do(request: Request, model: str, what: str) -> Obeyed:
+    appender = await fresh(request, model)
+    return Obeyed(position=str(await appender.command({"do": what})))

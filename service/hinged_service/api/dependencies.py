@@ -1,0 +1,103 @@
+"""What several routes need: the host, an up-to-date model, and problems for the OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel, ValidationError
+
+from hinged_service.api.api_keys import Key
+from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
+from hinged_service.api.problems import Problem, refused
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.registry import Host
+from hinged_service.errors import Forbidden, ModelGone, NotFound
+
+__all__ = ["AtLeast", "Name", "body_of", "document", "fresh", "host_of", "may_use", "problems_for"]
+
+Name = Annotated[str, Path(description="The name of a model or alias.", examples=["spam"])]
+AtLeast = Annotated[
+    str | None,
+    Query(
+        description="Wait until the model is at this position or later.",
+        json_schema_extra={"pattern": POSITION_PATTERN},
+    ),
+]
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def host_of(request: Request) -> Host:
+    """Return the worker's models."""
+    host: Host = request.app.state.host
+    return host
+
+
+def may_use(request: Request, *names: str | None) -> None:
+    """Check that the request's API key, if the service has keys, is for these models and streams.
+
+    Raises
+    ------
+    Forbidden
+        It is not for one of them.
+
+    """
+    key: Key | None = request.scope.get("hinged.key")
+    for name in names:
+        if key is not None and name is not None and not key.may_use(name):
+            raise Forbidden(f"The API key {key.name!r} is not for {name!r}.")
+
+
+async def fresh(request: Request, model: str, at_least: str | None = None) -> Appender:
+    """Return a model that has read its log.
+
+    Raises
+    ------
+    NotFound
+        There is no such model.
+    Unprocessable, Conflict, Unavailable
+        About `at_least`, or as the model is opened.
+
+    """
+    host = host_of(request)
+    position = None if at_least is None else parse_position(at_least)
+    for _ in range(2):
+        appender = await host.open(model)
+        try:
+            await appender.freshen()
+            if position is not None:
+                await appender.reach(position)
+        except ModelGone:
+            host.forget(model, appender)
+            continue
+        return appender
+    raise NotFound(f"There is no model {model!r}.")
+
+
+async def body_of(request: Request, kind: type[Body], max_bytes: int) -> Body:
+    """Read a JSON body, strictly.
+
+    Raises
+    ------
+    Malformed, Unprocessable, TooLarge, WrongMediaType
+        Naming what is wrong.
+
+    """
+    body = await read_json_body(request.scope, request.receive, max_bytes)
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise refused(error, body) from None
+
+
+def document(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return what tells the OpenAPI of a body that a route reads itself."""
+    schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def problems_for(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of some error answers."""
+    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}

@@ -1,0 +1,94 @@
+"""Why a model answers what it answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+import hinged
+from hinged_service.api.bodies import read_json_body
+from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for
+from hinged_service.errors import Conflict, Detail, NotFound, Unprocessable
+from hinged_service.settings import Settings
+from hinged_service.wire.events import parse_questions
+
+__all__ = ["router"]
+
+
+class Explanation(BaseModel):
+    """What each feature adds to a score."""
+
+    y: bool | int | str | None = Field(description="The label whose score is explained.")
+    score: float = Field(description="The score; the sum of all contributions and the intercept.")
+    intercept: float
+    contributions: dict[str, float] = Field(
+        description="By the features that the learner sees, largest magnitude first; of a hedge by "
+        "its experts."
+    )
+    features: dict[str, float] = Field(
+        description="The same by the features of the event; what comes from several is shared "
+        "equally, and what comes from none (a bias) has its own name."
+    )
+    position: str = Field(description="The place in the log up to which the model had learned.")
+
+
+def router(settings: Settings) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/v1/models/{model}", tags=["models"])
+
+    @routes.post(
+        "/explain",
+        summary="Explain a prediction",
+        responses=problems_for(
+            {
+                400: "The body is not JSON.",
+                404: "There is no such model or class.",
+                409: "The score of this learner is no sum over features.",
+                422: "The event is wrong; errors names the field.",
+                503: "Redis does not answer.",
+            }
+        ),
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {"schema": {"$ref": "#/components/schemas/Question"}}
+                },
+            }
+        },
+    )
+    async def explain(
+        request: Request,
+        model: Name,
+        label: Annotated[
+            str | None, Query(alias="class", description="Multiclass: the class to explain.")
+        ] = None,
+        at_least: AtLeast = None,
+    ) -> Explanation:
+        """Return what each feature of an event adds to the model's score."""
+        body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
+        appender = await fresh(request, model, at_least)
+        fold = appender.replica.fold
+        questions, _, many = parse_questions(body, 1, fold.takes_mixed)
+        if many:
+            raise Unprocessable(
+                "Explain one event at a time.", [Detail("body", "must be an object, not an array")]
+            )
+        try:
+            found = fold.explain(questions[0].x, label)
+        except KeyError:
+            raise NotFound(f"The model {model!r} knows no class {label!r}.") from None
+        except hinged.InvalidEvent as error:
+            raise Unprocessable(
+                "Nothing was explained: see errors.", [Detail(error.field, error.reason)]
+            ) from None
+        if found is None:
+            raise Conflict("The score of this learner is no sum over features.")
+        for part in ("contributions", "features"):
+            pairs = sorted(found[part].items(), key=lambda item: (-abs(item[1]), str(item[0])))
+            found[part] = {str(name): value for name, value in pairs}
+        return Explanation(**found, position=str(appender.replica.position))
+
+    return routes

@@ -1,0 +1,1 @@
+"""Learning and predicting line by line: bodies of newline-delimited JSON."""

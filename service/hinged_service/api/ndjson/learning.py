@@ -1,0 +1,228 @@
+"""Learning line by line: each line by itself, the body as a source if it has a name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from hinged_service.api.ndjson.answers import (
+    DuplicateLine,
+    EarlyLine,
+    LearnedLine,
+    LineAnswer,
+    RejectedLine,
+    WeightlessLine,
+)
+from hinged_service.api.ndjson.reader import Batch
+from hinged_service.api.ndjson.session import Course, in_order, rejected
+from hinged_service.api.prechecks import faults_of, note_refused
+from hinged_service.engine.live_model import Appender, Fed
+from hinged_service.errors import Conflict, Unavailable
+from hinged_service.model.state import Refused
+from hinged_service.store.log import Span
+from hinged_service.wire.events import Event
+
+__all__ = ["Learning"]
+
+_DIGITS = 20
+
+
+class _Source:
+    """Where the body as a source stands, and a digest that tells whether it is the same body.
+
+    Its offset is the number of lines taken, and the digest of all of them.
+    """
+
+    def __init__(self, name: str, offset: str) -> None:
+        self.name = f"ndjson:{name}"
+        self._digest = hashlib.sha1(usedforsecurity=False)
+        self.stand_at(offset)
+
+    def digest(self) -> Any:
+        """Return the digest up to here, to go back to."""
+        return self._digest.copy()
+
+    def stand_at(self, offset: str, digest: Any = None) -> None:
+        """Take over what the store says; go back to an earlier digest if one is given."""
+        if digest is not None:
+            self._digest = digest
+        self.offset = offset
+        self.lines = int(offset.partition(".")[0] or 0)
+
+    def pass_by(self, batch: Batch[Event]) -> str:
+        """Take note of lines and return the offset after them."""
+        for line in batch.lines:
+            self._digest.update((line or b"") + b"\n")
+        return f"{batch.end}.{self._digest.hexdigest()[:_DIGITS]}"
+
+
+class Learning(Course[Event]):
+    """Learning, each line by itself.
+
+    Without a source a line is known by its event's id only. With one, lines count up to
+    where the source stands and are not learned again.
+    """
+
+    _source: _Source | None = None
+    _known_at = ""
+
+    async def begin(self, source: str) -> None:
+        """Take the body as the source of that name.
+
+        Raises
+        ------
+        Conflict
+            It is a new one, and the stream has as many as it may.
+
+        """
+        offset = await self.patiently(lambda a: a.offset(f"ndjson:{source}"), again=True)
+        most = self._settings.max_sources
+        if not offset and await self.patiently(lambda a: a.sources(), again=True) >= most:
+            raise Conflict(
+                f"The stream has {most} sources, as many as max_sources allows; nothing was "
+                "taken. Send the lines without ?source= and with an id each, or as a source that "
+                "it has."
+            )
+        await self._stand_at(_Source(source, offset))
+
+    async def _stand_at(self, source: _Source) -> None:
+        self._source = source
+        if source.lines:
+            await self.patiently(lambda appender: appender.read(), again=True)
+            self._known_at = str((await self.appender()).replica.position)
+
+    def note(self, answers: Sequence[LineAnswer]) -> None:
+        """Count the lines that were refused."""
+        for answer in answers:
+            if type(answer) is RejectedLine and not answer.logged:
+                note_refused(self._first, answer.status)
+
+    async def end(self, lines: int) -> None:
+        """Check that the source did not bring more lines before."""
+        if self._source is not None and self._source.lines > lines:
+            raise _another_body(self._source)
+
+    async def run(self, batch: Batch[Event]) -> list[LineAnswer]:
+        """Learn the lines that the source has not brought before; answer all of them."""
+        source = self._source
+        if source is None:
+            return await self._learned(batch, None)
+        answers: list[LineAnswer] = []
+        while batch.end > batch.start:
+            if source.lines > batch.start:
+                known, batch = batch.split(source.lines)
+                passed = source.pass_by(known)
+                if known.end == source.lines and passed != source.offset:
+                    raise _another_body(source)
+                answers += await self._learned(known, None, known=True)
+                continue
+            digest = source.digest()
+            span = Span(source.name, source.offset, source.pass_by(batch))
+            try:
+                answers += await self._learned(batch, span)
+            except _Moved as moved:
+                source.stand_at(moved.offset, digest)
+                await self._stand_at(source)
+                if source.lines <= batch.start:
+                    raise Unavailable(
+                        "Redis was set back. Send the whole body again.", retry_after_s=1
+                    ) from None
+                continue
+            source.stand_at(span.end)
+            break
+        return answers
+
+    async def _learned(
+        self, batch: Batch[Event], span: Span | None, known: bool = False
+    ) -> list[LineAnswer]:
+        appender = await self.patiently(_itself, again=True)
+        refused = self._refuse(batch, appender)
+        answers: list[LineAnswer]
+        if known:
+            answers = [DuplicateLine(number, self._known_at) for number in batch.numbers]
+        elif batch.items or span is not None:
+            answers = await self._fed(batch, span)
+        else:
+            answers = []
+        return in_order(answers + refused, batch)
+
+    def _refuse(self, batch: Batch[Event], appender: Appender) -> list[LineAnswer]:
+        """Take out of the batch what the model can refuse before it is logged."""
+        fold, closely = appender.replica.fold, appender.entry.spec.may_refuse
+        found = faults_of(batch.items, fold, closely)
+        if not found:
+            return []
+        faults: dict[int, list[Refused]] = {}
+        for i, fault in found:
+            faults.setdefault(i, []).append(fault)
+        answers: list[LineAnswer] = [
+            rejected(batch.numbers[i], *mine, logged=False) for i, mine in faults.items()
+        ]
+        good = [i for i in range(len(batch.items)) if i not in faults]
+        batch.numbers = [batch.numbers[i] for i in good]
+        batch.texts = [batch.texts[i] for i in good]
+        batch.items = [batch.items[i] for i in good]
+        return answers
+
+    async def _fed(self, batch: Batch[Event], span: Span | None) -> list[LineAnswer]:
+        payload, again = b",".join(batch.texts), True
+        if span is None:
+            again = all(event.id is not None for event in batch.items)
+
+        async def feed(appender: Appender) -> tuple[Appender, Fed]:
+            if span is None:
+                return appender, await appender.learn_each(batch.items, payload)
+            return appender, await appender.feed(batch.items, payload, span)
+
+        try:
+            appender, fed = await self.patiently(feed, again)
+        except Unavailable as error:
+            if not again:
+                error.detail += (
+                    f" Lines {batch.numbers[0]} to {batch.numbers[-1]} may have counted: without "
+                    "ids and without ?source= nobody can tell."
+                )
+            raise
+        if fed.learned is None:
+            raise _Moved(fed.offset)
+        return _answered(batch, appender, fed)
+
+
+class _Moved(Exception):
+    """The source stands elsewhere: another call brings it, or an answer got lost."""
+
+    def __init__(self, offset: str) -> None:
+        self.offset = offset
+
+
+async def _itself(appender: Appender) -> Appender:
+    return appender
+
+
+def _answered(batch: Batch[Event], appender: Appender, fed: Fed) -> list[LineAnswer]:
+    assert fed.learned is not None  # noqa: S101 - checked by the only caller
+    at, label = str(fed.learned.position), appender.replica.fold.answers.label
+    outcomes: Any = fed.learned.outcomes
+    answers: list[LineAnswer] = [
+        DuplicateLine(number, at)
+        if o is None
+        else rejected(number, o, logged=True)
+        if type(o) is Refused
+        else (LearnedLine if event.w > 0.0 else WeightlessLine)(
+            number, label(o[0]), o[1], o[2], o[3], o[4], at
+        )
+        for number, o, event in zip(batch.numbers, outcomes, batch.items, strict=True)
+    ]
+    for i in fed.learned.early:
+        answers[i] = EarlyLine(batch.numbers[i], at)
+    for i, error in fed.errors.items():
+        answers[i] = RejectedLine.of(batch.numbers[i], error)
+    return answers
+
+
+def _another_body(source: _Source) -> Conflict:
+    return Conflict(
+        f"This is not the body that the source brought {source.lines} lines of. "
+        "Send that one, or name another source."
+    )

@@ -1,0 +1,181 @@
+"""Learn and predict line by line (NDJSON): bodies of any length in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
+
+import hinged
+from hinged_service.api.bodies import at_least
+from hinged_service.api.ndjson.answers import (
+    Answer,
+    LearnedLines,
+    LineAnswer,
+    PredictedLine,
+    PredictedLines,
+    RejectedLine,
+)
+from hinged_service.api.ndjson.learning import Learning
+from hinged_service.api.ndjson.reader import (
+    Batch,
+    LineReader,
+    Parser,
+    T,
+    event_parser,
+    question_parser,
+)
+from hinged_service.api.ndjson.session import Course, in_order, rejected
+from hinged_service.api.problems import internal_error
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.registry import Host
+from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
+from hinged_service.model.state import Refused
+from hinged_service.settings import Settings
+from hinged_service.telemetry.request_context import template
+from hinged_service.wire.events import Event, Question, sent_features
+from hinged_service.wire.faults import MAX_NAME
+
+__all__ = ["check_query", "learn_lines", "predict_lines"]
+
+
+class _Asked(NamedTuple):
+    results: Literal["each", "summary"]
+    source: str | None
+
+
+def _asked(scope: Scope) -> _Asked:
+    """Return what the query asks for."""
+    found = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    results, source = found.get("results", ["each"])[-1], found.get("source", [None])[-1]
+    faults = []
+    if results not in ("each", "summary"):
+        faults.append(Detail("results", "must be each or summary"))
+    if source is not None and not 1 <= len(source) <= MAX_NAME:
+        faults.append(Detail("source", f"must be text of 1 to {MAX_NAME} characters"))
+    if faults:
+        raise Unprocessable("Nothing was taken: see errors.", faults)
+    return _Asked("summary" if results == "summary" else "each", source)
+
+
+def check_query(scope: Scope) -> None:
+    """Check what only bodies of lines heed, for a call whose body is no lines.
+
+    Raises
+    ------
+    Unprocessable
+        Naming the parameter.
+
+    """
+    _asked(scope)
+
+
+class _Predicting(Course[Question]):
+    async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
+        async def predicted(appender: Appender) -> list[LineAnswer]:
+            await appender.freshen()
+            replica = appender.replica
+            predict = replica.fold.predict
+            at, stale_s = str(replica.position), appender.staleness_s()
+            answers: list[LineAnswer] = []
+            for number, question in zip(batch.numbers, batch.items, strict=True):
+                try:
+                    p = predict(question.x)
+                    answers.append(PredictedLine(number, p.y, p.score, p.proba, at, stale_s))
+                except hinged.InvalidEvent as error:
+                    fault = Refused(error.field, error.reason)
+                    answers.append(rejected(number, fault, logged=False))
+            kept = [i for i, question in enumerate(batch.items) if question.id is not None]
+            if kept:
+                await _keep(appender, batch, answers, kept)
+            return answers
+
+        return in_order(await self.patiently(predicted, again=True), batch)
+
+
+async def _keep(
+    appender: Appender, batch: Batch[Question], answers: list[Any], kept: list[int]
+) -> None:
+    """Keep predictions until their labels come; refuse those that cannot be."""
+    kept = [i for i in kept if type(answers[i]) is PredictedLine]
+    try:
+        sent = [sent_features(batch.texts[i], many=False)[0] for i in kept]
+        labels = [answers[i].y for i in kept]
+        await appender.keep([batch.items[i] for i in kept], sent, labels)
+    except (Conflict, Expired) as refused:
+        if len(kept) == 1:
+            answers[kept[0]] = RejectedLine.of(batch.numbers[kept[0]], refused)
+            return
+        for i in kept:
+            await _keep(appender, batch, answers, [i])
+
+
+async def learn_lines(
+    host: Host, settings: Settings, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer `POST /v1/models/{model}/learn` with a body of lines."""
+
+    async def begin(asked: _Asked, appender: Appender) -> tuple[Learning, Parser[Event]]:
+        course = Learning(host, settings, appender)
+        if asked.source is not None:
+            await course.begin(asked.source)
+        mixed = appender.entry.spec.takes_mixed
+        return course, event_parser(mixed, lambda: appender.replica.fold.few_names)
+
+    await _stream(host, settings, (scope, receive, send), begin, LearnedLines())
+
+
+async def predict_lines(
+    host: Host, settings: Settings, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer `POST /v1/models/{model}/predict` with a body of lines."""
+
+    async def begin(_: _Asked, appender: Appender) -> tuple[_Predicting, Parser[Question]]:
+        position = at_least(scope)
+        if position is not None:
+            await appender.reach(position)
+        course = _Predicting(host, settings, appender)
+        return course, question_parser(appender.entry.spec.takes_mixed)
+
+    await _stream(host, settings, (scope, receive, send), begin, PredictedLines())
+
+
+async def _stream(
+    host: Host,
+    settings: Settings,
+    request: tuple[Scope, Receive, Send],
+    begin: Callable[[_Asked, Appender], Awaitable[tuple[Course[T], Parser[T]]]],
+    summary: LearnedLines | PredictedLines,
+) -> None:
+    """Read, run and answer batch after batch."""
+    scope, receive, send = request
+    answer, reader, line = Answer(send, "each", summary), None, None
+    failed: ServiceError | None = None
+    try:
+        asked = _asked(scope)
+        answer = Answer(send, asked.results, summary)
+        name = scope["path_params"]["model"]
+        course, parser = await begin(asked, host.live(name) or await host.open(name))
+        reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
+        with host.stopping.ending(reader.stop):
+            while (batch := await reader.next()) is not None:
+                answers = await course.run(batch)
+                course.note(answers)
+                await answer.add(answers)
+                line = batch.end + 1
+        await reader.end()
+        if reader.hung_up:
+            return
+        await course.end(line - 1)
+        await answer.finish()
+    except ServiceError as error:
+        failed = error
+    except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
+        failed = internal_error(template(scope))
+    finally:
+        if reader is not None:
+            reader.close()
+    if failed is not None:
+        await answer.give_up(failed, line)

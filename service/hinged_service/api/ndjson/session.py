@@ -1,0 +1,109 @@
+"""A request with a body of lines, batch after batch: always the same model, patient with Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
+from hinged_service.api.ndjson.reader import Batch, T
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.registry import Host
+from hinged_service.errors import Busy, Detail, ModelGone, SetAside, Unavailable, Unprocessable
+from hinged_service.model.state import Refused
+from hinged_service.settings import Settings
+
+__all__ = ["Course", "in_order", "rejected"]
+
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+R = TypeVar("R")
+
+
+class Course(Generic[T]):
+    """One request: the model that it is for, met again for each batch.
+
+    Parameters
+    ----------
+    host, settings
+        The worker's.
+    first
+        The model as found at the beginning; the request stays with it.
+
+    """
+
+    def __init__(self, host: Host, settings: Settings, first: Appender) -> None:
+        self._host = host
+        self._settings = settings
+        self._first = first
+        self._patience_s = settings.lines_patience_ms / 1000
+
+    async def run(self, batch: Batch[T]) -> list[LineAnswer]:
+        """Do what the lines ask for and return their answers, in order."""
+        raise NotImplementedError
+
+    def note(self, answers: Sequence[LineAnswer]) -> None:
+        """Count what the answers for some lines tell."""
+
+    async def end(self, lines: int) -> None:
+        """Check that a body of so many lines may end here."""
+
+    async def patiently(self, call: Callable[[Appender], Awaitable[R]], again: bool) -> R:
+        """Call with the model; wait and try again for as long as a request may wait.
+
+        Parameters
+        ----------
+        call
+            What to do.
+        again
+            Whether it may be done twice.
+
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s, pause_s, reopened = loop.time() + self._patience_s, _PAUSE_S, False
+        while True:
+            appender, called = None, False
+            try:
+                appender = await self.appender()
+                await appender.ensure_caught_up()
+                called = True
+                return await call(appender)
+            except ModelGone:
+                if appender is None or reopened:
+                    raise
+                reopened = True
+                self._host.forget(appender.name, appender)
+                continue
+            except SetAside:
+                raise
+            except (Busy, Unavailable) as error:
+                unsure = called and not again and isinstance(error, Unavailable)
+                if unsure or loop.time() + pause_s > deadline_s:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def appender(self) -> Appender:
+        """Return the model as it lives in this worker now; `ModelGone` if it is another one."""
+        name, uid = self._first.name, self._first.entry.uid
+        appender = self._host.live(name) or await self._host.open(name)
+        if appender.entry.uid != uid:
+            raise ModelGone("The model was deleted and made anew.")
+        return appender
+
+
+def in_order(answers: list[LineAnswer], batch: Batch[Any]) -> list[LineAnswer]:
+    """Return the answers with those for bad lines, by line."""
+    if batch.faults:
+        answers += [RejectedLine.of(number, error) for number, error in batch.faults.items()]
+    if len(answers) > len(batch.items):
+        answers.sort(key=lambda answer: answer.line)
+    return answers
+
+
+def rejected(line: int, *faults: Refused, logged: bool) -> RejectedLine:
+    """Return the answer for a line that the model refuses."""
+    what = "The log has it, the model could not take it" if logged else "Nothing was taken"
+    details = [Detail(fault.field, fault.reason) for fault in faults]
+    return RejectedLine.of(line, Unprocessable(f"{what}: see errors.", details, logged=logged))

@@ -1,0 +1,212 @@
+"""The OpenAPI document: FastAPI's own, and the hot calls that FastAPI does not see."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from hinged_service.api import checkpoints, commands, streams
+from hinged_service.api.api_keys import needed
+from hinged_service.api.bodies import POSITION_PATTERN
+from hinged_service.api.event_openapi import event_schemas
+from hinged_service.api.ndjson.openapi import line_bodies, line_parameters, line_results
+from hinged_service.api.open_inference import routes
+from hinged_service.model.spec import ModelSpec
+
+__all__ = ["install"]
+
+_TEMPLATE = "#/components/schemas/{}"
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
+_INFERENCE_ERROR = {"application/json": {"schema": {"$ref": _TEMPLATE.format("InferenceError")}}}
+_EVERYWHERE = {
+    "401": "The service has API keys, and the request carries none that is known.",
+    "403": "The API key is not for that.",
+}
+_TOO_MANY = "The worker has no room, or the API key's rate is used up. Nothing was taken."
+_OF_BODIES = {
+    "400": "The body is not JSON.",
+    "408": "The body did not come in time. Nothing was taken.",
+    "413": "The body is too large.",
+    "415": "The body is not application/json.",
+    "422": "The body is wrong; errors names the field.",
+}
+_REASONS = {
+    "400": "The body is not JSON.",
+    "404": "There is no such model, or no prediction that waits for that label.",
+    "408": "The body did not come in time. Nothing was taken.",
+    "410": "The prediction was given up before its label came.",
+    "409": "An event id was used for another event, or the log contradicts at_least.",
+    "413": "The body is too large.",
+    "415": "The body is neither application/json nor lines of it.",
+    "422": "An event is wrong; errors names the field. Nothing was taken.",
+    "429": "The queue or the worker has no room, or the API key's rate is used up. Nothing was "
+    "taken.",
+    "503": "Redis does not answer; sending the same ids again is safe.",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Make the app describe all of its calls."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    known = document.setdefault("components", {}).setdefault("schemas", {})
+    known |= event_schemas(_TEMPLATE.format("{name}"))
+    for body in (
+        ModelSpec,
+        *commands.bodies,
+        *checkpoints.bodies,
+        *streams.bodies,
+        *routes.bodies,
+    ):
+        schema = body.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
+        known |= schema.pop("$defs", {}) | {body.__name__: schema}
+    document["paths"] |= {
+        "/v1/models/{model}/predict": _hot_path(
+            "Predict",
+            "Question",
+            ["Predicted"],
+            {"x": {"clicks": 3, "age": 0.4}},
+            {"y": True, "score": 1.2, "proba": {"false": 0.23, "true": 0.77}, "position": "1-0"},
+        ),
+        "/v1/models/{model}/learn": _hot_path(
+            "Learn",
+            "Event",
+            ["Learned", "Duplicate", "Early"],
+            {"id": "e1", "x": {"clicks": 3, "age": 0.4}, "y": True},
+            {
+                "y_pred": False,
+                "score": -0.2,
+                "mistake": True,
+                "updated": True,
+                "hinge_loss": 1.2,
+                "position": "1-0",
+                "duplicate": False,
+            },
+        ),
+    }
+    _readable(document)
+    _errors_as_they_are(document)
+    return document
+
+
+def _errors_as_they_are(document: dict[str, Any]) -> None:
+    """Describe every error in the form it has; FastAPI knows only its own.
+
+    What comes before the routes, keys and bodies, is the same for all of them.
+    """
+    for path, calls in document["paths"].items():
+        form = _INFERENCE_ERROR if path.startswith("/v2") else _PROBLEM
+        for method, call in calls.items():
+            answers = call["responses"]
+            if "requestBody" in call:
+                for code, text in _OF_BODIES.items():
+                    answers.setdefault(code, {"description": text})
+            for code, answer in answers.items():
+                if code >= "400":
+                    answer["content"] = form
+            if needed(method.upper(), path) is not None:
+                for code, text in _EVERYWHERE.items():
+                    answers[code] = {"description": text, "content": _PROBLEM}
+                answers.setdefault("429", {"description": _TOO_MANY, "content": _PROBLEM})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
+
+
+def _readable(node: Any) -> None:
+    """Say in other words what generated clients misread.
+
+    A constant among other forms is an enumeration of one. A default that is an object
+    stands in the description: such a field was left out, with all that has it.
+    """
+    if isinstance(node, list):
+        for part in node:
+            _readable(part)
+    elif isinstance(node, dict):
+        forms = node.get("anyOf", node.get("oneOf"))
+        if isinstance(forms, list):
+            for form in forms:
+                if "const" in form:
+                    form["enum"] = [form.pop("const")]
+            if isinstance(node.get("default"), dict):
+                shown = json.dumps(node.pop("default"))
+                node["description"] = f"{node.get('description', '')} If left out: {shown}.".strip()
+        for part in node.values():
+            _readable(part)
+
+
+def _hot_path(
+    verb: str, body: str, answers: list[str], example: Any, answered: Any
+) -> dict[str, Any]:
+    one, answer = _ref(body), _ref(answers[0])
+    one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
+    parameters: list[dict[str, Any]] = [
+        {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
+    ]
+    if verb == "Predict":
+        position = {"type": "string", "pattern": POSITION_PATTERN}
+        parameters.append({"name": "at_least", "in": "query", "schema": position})
+    parameters += line_parameters(verb)
+    return {
+        "post": {
+            "tags": ["events"],
+            "summary": f"{verb} one event or an array of them",
+            "operationId": verb.lower(),
+            "parameters": parameters,
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {
+                        "schema": {"anyOf": one_or_many},
+                        "examples": {
+                            "one": {"value": example},
+                            "array": {"value": [example]},
+                        },
+                    },
+                    **line_bodies(one, example),
+                },
+            },
+            "responses": {
+                "200": {
+                    "description": "The answer, or an array of them in the order of the events.",
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "anyOf": [
+                                    _ref(f"{answers[0]}Lines"),
+                                    answer,
+                                    {"type": "array", "items": answer},
+                                ]
+                            },
+                            "examples": {
+                                "one": {"value": answered},
+                                "array": {"value": [answered]},
+                            },
+                        },
+                        **line_results(answers),
+                    },
+                },
+                **{
+                    code: {"description": text, "content": _PROBLEM}
+                    for code, text in _REASONS.items()
+                },
+            },
+        }
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": _TEMPLATE.format(name)}

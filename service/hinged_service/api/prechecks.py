@@ -1,0 +1,51 @@
+"""What a model can refuse of well-formed events before anything is logged, and its count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hinged_service.engine.live_model import Appender
+from hinged_service.model.state import Fold, Refused
+from hinged_service.wire.events import Event
+
+__all__ = ["faults_of", "note_refused"]
+
+_REASONS = {
+    400: "invalid",
+    404: "unknown",
+    409: "conflict",
+    410: "expired",
+    413: "invalid",
+    422: "invalid",
+    429: "full",
+}
+
+
+def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[int, Refused]]:
+    """Return what is wrong with labels, weights and features, by the index of the event.
+
+    Parameters
+    ----------
+    events
+        Well-formed events.
+    fold
+        The model's present state.
+    closely
+        Whether features may be refused too, as `ModelSpec.may_refuse` tells.
+
+    """
+    faults = []
+    target, expected = fold.answers.target, fold.answers.expected
+    for i, event in enumerate(events):
+        if target(event.y) is None:
+            faults.append((i, Refused("y", expected())))
+        if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
+            faults.append((i, fault))
+    return faults
+
+
+def note_refused(appender: Appender, status: int) -> None:
+    """Count a call or line that a model refused, by the status that tells why."""
+    reason = _REASONS.get(status)
+    if reason is not None:
+        appender.observer.of_model(appender.name, reason)

@@ -1,0 +1,241 @@
+"""Problem documents (RFC 9457): the one form of every error answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Message, Send
+
+from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
+from hinged_service.telemetry import request_context
+from hinged_service.telemetry.request_context import template
+from hinged_service.telemetry.state_log import Changes
+from hinged_service.wire.codec import DamagedState
+from hinged_service.wire.faults import MAX_DETAILS, shown
+
+__all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
+
+logger = logging.getLogger(__name__)
+
+_NO_BODY = object()
+MEDIA_TYPE = "application/problem+json"
+GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+"""Headers of every answer: it is what its type says, and no cache may keep it."""
+_DETAIL_CHARS = 1_000
+_TELL_S = 60.0
+_PART_CHARS = 40
+
+
+_faults = Changes()
+
+
+class Fault(BaseModel):
+    """One fault of a request."""
+
+    field: str = Field(description="Where, as in `[3].x['age']`.")
+    reason: str = Field(description="What must hold there.")
+
+
+class Problem(BaseModel):
+    """What went wrong and what to do next."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    logged: bool = Field(
+        False, description="Whether the events are in the log all the same, their ids used up."
+    )
+    errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
+    request_id: str | None = Field(
+        None, description="That of x-request-id, or one made: the service's log has it too."
+    )
+
+
+class _Internal(ServiceError):
+    pass
+
+
+def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, headers and body of the answer for an error."""
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": error.title,
+        "status": error.status,
+        "detail": _shortened(error.detail, _DETAIL_CHARS),
+    }
+    if error.errors:
+        document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
+    if error.logged:
+        document["logged"] = True
+    headers = [(b"content-type", MEDIA_TYPE.encode())]
+    scope = request_context.current.get()
+    if scope is not None:
+        document["request_id"] = request_context.request_id(scope)
+        headers.append((b"x-request-id", document["request_id"].encode()))
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % error.retry_after_s))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    return error.status, [*headers, *GUARDS], msgspec.json.encode(document)
+
+
+async def send_problem(error: ServiceError, send: Send) -> None:
+    """Answer a request with an error."""
+    status, headers, body = problem(error)
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def guarded(send: Send) -> Send:
+    """Return a `send` that adds the headers that every answer carries."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            known = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in GUARDS if pair[0] not in known]
+            scope = request_context.current.get()
+            if scope is not None and b"x-request-id" not in known:
+                more.append((b"x-request-id", request_context.request_id(scope).encode()))
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending
+
+
+def internal_error(route: str) -> ServiceError:
+    """Log the exception being handled and return what the client may know of it.
+
+    Parameters
+    ----------
+    route
+        What was called, without what its caller can make up.
+
+    """
+    error = sys.exception()
+    _faults.bad(
+        (route, type(error)),
+        logger,
+        "unexpected error at %s: %s",
+        route,
+        type(error).__name__,
+        level=logging.ERROR,
+        exc_info=True,
+        every_s=_TELL_S,
+    )
+    return _Internal("The service failed; its log says why.")
+
+
+def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:
+    """Return pydantic's findings as an error of ours, values shortened.
+
+    Parameters
+    ----------
+    error
+        What pydantic found.
+    body
+        The JSON that it read, to name fields as they stand there.
+
+    """
+    found = error.errors()
+    if any(e["type"] in ("json_invalid", "json_type") for e in found):
+        return Malformed("The body is not valid JSON.")
+    value = json.loads(body) if body else _NO_BODY
+    reasons: dict[str, list[str]] = {}
+    for e in found:
+        reasons.setdefault(_field(e, value), []).append(_reason(e))
+    details = [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
+    some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
+    return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def _field(found: Any, value: Any) -> str:
+    """Return where a fault is, without pydantic's names for the variants it tried."""
+    parts: list[str] = []
+    for part in found["loc"]:
+        known = range(len(value)) if isinstance(value, list) else value
+        if isinstance(known, (dict, range)) and part in known:
+            value = value[part]
+        elif value is not _NO_BODY and not (
+            found["type"] == "missing" and part == found["loc"][-1]
+        ):
+            continue
+        parts.append(_shortened(str(part), _PART_CHARS))
+    if found["type"].startswith("union_tag"):
+        parts.append("type")
+    return ".".join(parts) or "body"
+
+
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 3] + "..."
+
+
+def _reason(found: Any) -> str:
+    value = found.get("input")
+    what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
+    return f"{found['msg']}{what}"
+
+
+def _response(error: ServiceError) -> Response:
+    status, headers, body = problem(error)
+    response = Response(body, status)
+    response.raw_headers = [(b"content-length", b"%d" % len(body)), *headers]
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that some route takes at the request's path."""
+    routes = request.app.routes
+    methods = [
+        method
+        for method in ("DELETE", "GET", "POST", "PUT")
+        if any(r.matches({**request.scope, "method": method})[0] is Match.FULL for r in routes)
+    ]
+    return [*methods, "HEAD"] if "GET" in methods else methods
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of the app a problem document."""
+
+    async def on_service_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ServiceError)  # noqa: S101 - what the handler is registered for
+        return _response(error)
+
+    async def on_damage(_: Request, error: Exception) -> Response:
+        return _response(SetAside(f"What Redis holds is damaged: {error}.", retry_after_s=60))
+
+    async def on_invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
+        return _response(refused(error))
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101
+        made = ServiceError(str(error.detail))
+        made.__dict__.update(status=error.status_code, title=str(error.detail))
+        response = _response(made)
+        for name, value in (error.headers or {}).items():
+            response.headers[name] = value
+        if error.status_code == 405:
+            response.headers["allow"] = ", ".join(_methods(request))
+        return response
+
+    async def on_anything(request: Request, _: Exception) -> Response:
+        return _response(internal_error(template(request.scope)))
+
+    app.add_exception_handler(ServiceError, on_service_error)
+    app.add_exception_handler(DamagedState, on_damage)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(ValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(Exception, on_anything)

@@ -1,0 +1,111 @@
+"""Whether this worker can serve: its Redis, the models it was told to load first, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from hinged_service.engine.registry import Host
+from hinged_service.errors import Detail, NotFound, ServiceError, SetAside, Unavailable
+from hinged_service.settings import Settings
+
+__all__ = ["Readiness"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSE_S = 0.1
+
+
+class Readiness:
+    """What a worker needs before it may be sent requests.
+
+    Parameters
+    ----------
+    host, settings
+        The worker's.
+    is_stopping
+        Tells whether the worker was told to stop.
+
+    """
+
+    def __init__(self, host: Host, settings: Settings, is_stopping: Callable[[], bool]) -> None:
+        self._host = host
+        self._is_stopping = is_stopping
+        self._timeout_s = settings.redis_timeout_ms / 1000
+        names = (name.strip() for name in (settings.preload or "").split(","))
+        self._missing = {name for name in names if name}
+        self._loading: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[list[Detail]] | None = None
+
+    def start(self) -> None:
+        """Begin to load the models that are to be there first."""
+        if self._missing:
+            self._loading = asyncio.create_task(self._load())
+
+    async def aclose(self) -> None:
+        """Stop loading and asking."""
+        tasks = {task for task in (self._loading, self._asking) if task is not None}
+        while tasks:  # an answer that comes in the same moment may swallow a cancel
+            for task in tasks:
+                task.cancel()
+            _, tasks = await asyncio.wait(tasks, timeout=0.1)
+
+    async def check(self) -> None:
+        """Return if the worker can serve.
+
+        Raises
+        ------
+        Unavailable
+            It cannot; its errors say for each of `worker`, `redis` and `models` why.
+
+        """
+        faults = []
+        if self._is_stopping():
+            faults.append(Detail("worker", "is stopping"))
+        if self._missing:
+            names = ", ".join(sorted(self._missing))
+            faults.append(Detail("models", f"are still loaded: {names}"))
+        faults += await self._ask_redis()
+        if faults:
+            raise Unavailable("The worker is not ready: see errors.", faults, retry_after_s=1)
+
+    async def _ask_redis(self) -> list[Detail]:
+        """Return what is wrong with Redis; who asks meanwhile gets the same answer."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._redis_faults())
+            self._asking.add_done_callback(self._asked)
+        return await asyncio.shield(self._asking)
+
+    def _asked(self, _: asyncio.Task[list[Detail]]) -> None:
+        self._asking = None
+
+    async def _redis_faults(self) -> list[Detail]:
+        connection = self._host.connection
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await connection.ensure_checked()
+                await connection.check_writable()
+        except TimeoutError:
+            return [Detail("redis", "does not answer")]
+        except ServiceError as error:
+            return [Detail("redis", error.detail)]
+        return []
+
+    async def _load(self) -> None:
+        """Load what is to be there first; what cannot be loaded is not waited for."""
+        while self._missing:
+            for name in sorted(self._missing):
+                try:
+                    appender = await self._host.open(name)
+                except (NotFound, SetAside) as error:
+                    logger.warning("model %s is not loaded at the start: %s", name, error.detail)
+                    self._missing.discard(name)
+                except Unavailable:
+                    continue
+                else:
+                    if appender.caught_up:
+                        self._missing.discard(name)
+                    else:
+                        appender.go_on()
+            await asyncio.sleep(_PAUSE_S)

@@ -1,0 +1,209 @@
+"""Streams with the models that follow them side by side, and aliases."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import BaseModel, Field
+
+from hinged_service.api.dependencies import body_of, document, host_of, problems_for
+from hinged_service.engine.registry import Host
+from hinged_service.errors import NotFound, ServiceError
+from hinged_service.model.start import NAME_PATTERN, Name
+from hinged_service.settings import Settings
+from hinged_service.wire.strict import Strict
+
+__all__ = ["Promotion", "StreamInfo", "bodies", "router"]
+
+AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", examples=["live"])]
+
+
+class Follower(BaseModel):
+    """A model of a stream, as it compares to the others."""
+
+    name: str
+    aliases: list[str] = Field(description="Aliases that mean it.")
+    learner: str = Field(description="The type of its learner.")
+    position: str | None = Field(None, description="The place in the log up to which it learned.")
+    events: int | None = Field(None, description="Events that counted since the model began.")
+    judged: int | None = Field(
+        None, description="Those of weight above 0 for which there was a prediction."
+    )
+    mistakes: int | None = Field(None, description="Mistakes among the judged.")
+    accuracy: float | None = Field(None, description="1 - mistakes / judged.")
+    metrics: dict[str, Any] = Field(default_factory=dict, description="Progressive metrics.")
+    drifts: int | None = Field(None, description="Drifts detected.")
+    problem: str | None = Field(None, description="Why it cannot be served here and now.")
+
+
+class StreamInfo(BaseModel):
+    """A stream and its models, the most accurate first."""
+
+    stream: str
+    aliases: dict[str, str | None] = Field(description="The model that each alias means.")
+    models: list[Follower]
+
+
+class StreamListed(BaseModel):
+    """A stream as the list shows it."""
+
+    stream: str
+    models: list[str]
+    aliases: list[str]
+
+
+class AliasInfo(BaseModel):
+    """An alias and the model that it means."""
+
+    alias: str
+    stream: str
+    model: str | None = Field(description="Null if that model was lost.")
+
+
+class AliasSpec(Strict):
+    """What an alias is to mean."""
+
+    model: Name
+
+
+class Promotion(Strict):
+    """A decision to let an alias mean another model."""
+
+    of: Name = Field(alias="from", description="The model that it means now.")
+    to: Name = Field(description="The model that it is to mean.")
+    decision: str | None = Field(
+        None,
+        min_length=1,
+        max_length=256,
+        description="Names the decision: it is carried out once, however often it is sent.",
+    )
+
+
+class Promoted(BaseModel):
+    """What became of a promotion."""
+
+    became: Literal["ok", "moved", "made"] = Field(
+        description="ok: done. moved: the alias meant another model than you thought. made: that "
+        "decision was carried out before."
+    )
+    model: str | None = Field(description="The model that the alias means now.")
+
+
+bodies = (AliasSpec, Promotion)
+
+
+def router(settings: Settings) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(
+        prefix="/v1",
+        tags=["streams"],
+        responses=problems_for({503: "Redis does not answer; send the same again."}),
+    )
+    wrong = problems_for(
+        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
+    )
+
+    @routes.get("/streams", summary="List the streams")
+    async def list_streams(request: Request) -> list[StreamListed]:
+        """Return every stream with its models and aliases."""
+        models, aliases = await host_of(request).overview()
+        return [
+            StreamListed(
+                stream=stream,
+                models=[name for name, entry in models.items() if entry.stream == stream],
+                aliases=[alias for alias, (on, _) in aliases.items() if on == stream],
+            )
+            for stream in sorted({entry.stream for entry in models.values()})
+        ]
+
+    @routes.get(
+        "/streams/{stream}",
+        summary="Compare the models of a stream",
+        responses=problems_for({404: "There is no such stream."}),
+    )
+    async def get_stream(request: Request, stream: str) -> StreamInfo:
+        """Return the stream's models side by side; all of them learn from every event."""
+        host = host_of(request)
+        models, aliases = await host.overview()
+        named = {name: entry for name, entry in models.items() if entry.stream == stream}
+        if not named:
+            raise NotFound(f"There is no stream {stream!r}.")
+        meaning = {alias: model for alias, (on, model) in aliases.items() if on == stream}
+        found = await asyncio.gather(*(_follower(host, name, meaning) for name in named))
+        found = sorted(found, key=lambda f: (-(f.accuracy or 0.0), f.name))
+        return StreamInfo(stream=stream, aliases=meaning, models=found)
+
+    @routes.get("/aliases", summary="List the aliases")
+    async def list_aliases(request: Request) -> list[AliasInfo]:
+        """Return every alias with the model that it means."""
+        _, aliases = await host_of(request).overview()
+        return [AliasInfo(alias=a, stream=s, model=m) for a, (s, m) in aliases.items()]
+
+    @routes.put(
+        "/aliases/{alias}",
+        summary="Make an alias",
+        response_model=AliasInfo,
+        responses={
+            201: {"model": AliasInfo, "description": "It was made."},
+            **wrong,
+            **problems_for({404: "There is no such model."}),
+        },
+        openapi_extra=document(AliasSpec),
+    )
+    async def put_alias(request: Request, response: Response, alias: AliasName) -> AliasInfo:
+        """Make an alias: it works wherever the name of a model does."""
+        wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
+        stream, new = await host_of(request).aliases.set(alias, wanted.model)
+        response.status_code = 201 if new else 200
+        return AliasInfo(alias=alias, stream=stream, model=wanted.model)
+
+    @routes.post(
+        "/aliases/{alias}/promote",
+        summary="Let an alias mean another model",
+        responses={**wrong, **problems_for({404: "There is no such alias or model."})},
+        openapi_extra=document(Promotion),
+    )
+    async def promote(request: Request, alias: AliasName) -> Promoted:
+        """Move the alias, if it still means the one model and the decision is new."""
+        wanted = await body_of(request, Promotion, settings.max_body_bytes)
+        host = host_of(request)
+        made = await host.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
+        _, aliases = await host.overview()
+        return Promoted(became=made.kind, model=aliases.get(alias, ("", None))[1])
+
+    @routes.delete(
+        "/aliases/{alias}",
+        status_code=204,
+        response_class=Response,
+        summary="Delete an alias",
+        responses=problems_for({404: "There is no such alias."}),
+    )
+    async def delete_alias(request: Request, alias: AliasName) -> None:
+        """Forget the alias; the model stays."""
+        await host_of(request).aliases.delete(alias)
+
+    return routes
+
+
+async def _follower(host: Host, name: str, meaning: dict[str, str | None]) -> Follower:
+    aliases = [alias for alias, model in meaning.items() if model == name]
+    try:
+        appender = await host.open(name)
+        await appender.freshen()
+    except ServiceError as error:
+        return Follower(name=name, aliases=aliases, learner="", problem=error.detail)
+    fold = appender.replica.fold
+    return Follower(
+        name=name,
+        aliases=aliases,
+        learner=appender.entry.spec.learner.type,
+        position=str(appender.replica.position),
+        events=fold.events,
+        judged=fold.judged,
+        mistakes=fold.mistakes,
+        accuracy=fold.whole_accuracy(),
+        metrics=fold.metrics.report() if fold.metrics is not None else {},
+        drifts=fold.detected,
+    )

@@ -1,0 +1,117 @@
+"""Arguments that several verbs take; names are completed from the service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from hinged_service.cli.command import DEFAULT_URL
+from hinged_service.client import Client, HingedError, Retries
+
+__all__ = [
+    "AliasName",
+    "AtLeast",
+    "CheckpointName",
+    "ClassName",
+    "LearnerType",
+    "Name",
+    "NameOrAll",
+    "Settings",
+    "StreamName",
+]
+
+_COMPLETION_S = 1.0
+
+
+def _completed(find: Callable[[Client, dict[str, Any]], list[str]]) -> Callable[..., list[str]]:
+    """Return a completion: what `find` gets from the service, nothing if that is away."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        url = context.params.get("url") or os.environ.get("HINGED_URL") or DEFAULT_URL
+        key = context.params.get("api_key") or os.environ.get("HINGED_API_KEY")
+        once = Retries(deadline_s=0)
+        try:
+            with Client(url, api_key=key, timeout_s=_COMPLETION_S, retries=once) as client:
+                names = find(client, context.params)
+        except (HingedError, ValueError, TypeError):
+            return []
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def _models(client: Client, _: dict[str, Any]) -> list[str]:
+    return [m.name for m in client.models()] + [a.alias for a in client.aliases()]
+
+
+def _aliases(client: Client, _: dict[str, Any]) -> list[str]:
+    return [a.alias for a in client.aliases()]
+
+
+def _checkpoints(client: Client, given: dict[str, Any]) -> list[str]:
+    return [c.name or c.uid for c in client.checkpoints(given["name"])]
+
+
+def _streams(client: Client, _: dict[str, Any]) -> list[str]:
+    return [s.stream for s in client.streams()]
+
+
+def _learners(incomplete: str) -> list[str]:
+    from hinged_service.model.spec import ModelSpec  # takes a while, and no verb needs it
+
+    found = ModelSpec.model_json_schema()["properties"]["learner"]["discriminator"]["mapping"]
+    return [name for name in found if name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The model, or an alias.", autocompletion=_completed(_models)
+    ),
+]
+NameOrAll = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="The model, or an alias.", autocompletion=_completed(_models)
+    ),
+]
+AliasName = Annotated[str, typer.Argument(help="The alias.", autocompletion=_completed(_aliases))]
+StreamName = Annotated[
+    str | None,
+    typer.Argument(help="Compare the models of this one.", autocompletion=_completed(_streams)),
+]
+CheckpointName = Annotated[
+    str,
+    typer.Argument(help="The checkpoint's name or uid.", autocompletion=_completed(_checkpoints)),
+]
+LearnerType = Annotated[
+    str | None,
+    typer.Option(
+        "--learner",
+        metavar="TYPE",
+        help="The update rule: perceptron, arow, multiclass_perceptron and so on; the service's "
+        "/docs list them.",
+        autocompletion=_learners,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PARAMETER=VALUE",
+        help="A parameter of the learner, as learning_rate=0.5; may be given several times.",
+    ),
+]
+ClassName = Annotated[
+    str | None, typer.Option("--class", metavar="LABEL", help="Multiclass: of this class only.")
+]
+AtLeast = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POSITION",
+        help="Wait until the model has learned as much as a position of an earlier answer says.",
+    ),
+]

@@ -1,0 +1,206 @@
+"""Verbs about checkpoints and documents: keep, go back, carry elsewhere, rebuild."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from hinged_service.cli.arguments import CheckpointName, LearnerType, Name, Settings
+from hinged_service.cli.command import Session, verb
+from hinged_service.cli.inputs import read_bytes
+from hinged_service.cli.models import learner_spec
+from hinged_service.cli.output import moment, print_line, print_table
+from hinged_service.client import Checkpoint, Client
+
+__all__ = ["add"]
+
+_PANEL: Final = "Checkpoints"
+_POLL_S: Final = 0.1
+
+
+def add(cli: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for name, function in (
+        ("checkpoint", checkpoint),
+        ("checkpoints", checkpoints),
+        ("restore", restore),
+        ("discard", discard),
+        ("export", export),
+        ("import", import_),
+        ("replay", replay),
+    ):
+        verb(cli, name, _PANEL)(function)
+
+
+def checkpoint(
+    session: Session,
+    name: Name,
+    as_: Annotated[
+        str | None, typer.Option("--name", help="What to call it; it has a uid in any case.")
+    ] = None,
+) -> None:
+    """Keep a model's present state, for good.
+
+    hinged checkpoint mail --name before-the-campaign
+    """
+    made = session.client.make_checkpoint(name, as_)
+    session.show(
+        made,
+        lambda: print_line(
+            f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events."
+        ),
+    )
+
+
+def checkpoints(session: Session, name: Name) -> None:
+    """List the checkpoints of a model's stream, oldest first.
+
+    hinged checkpoints mail
+    """
+    found = session.client.checkpoints(name)
+    session.show(
+        found,
+        lambda: print_table(
+            ("checkpoint", "model", "made", "events", "accuracy", "uid"),
+            [
+                (c.name or "", c.model, moment(c.created_ms), c.events, _rate(c), c.uid)
+                for c in found
+            ],
+            f"There are no checkpoints. Make one: hinged checkpoint {name}",
+        ),
+    )
+
+
+def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
+    """Go back to a checkpoint; the log goes on, and later events are learned from there.
+
+    hinged restore mail before-the-campaign
+    """
+    position = session.client.restore(name, checkpoint)
+    session.show(
+        {"model": name, "position": position},
+        lambda: print_line(f"The model {name} is back at {checkpoint}."),
+    )
+
+
+def discard(session: Session, name: Name, checkpoint: CheckpointName) -> None:
+    """Delete a checkpoint, unless a model still needs it.
+
+    hinged discard mail before-the-campaign
+    """
+    session.client.delete_checkpoint(name, checkpoint)
+    session.show(
+        {"discarded": checkpoint}, lambda: print_line(f"The checkpoint {checkpoint} is deleted.")
+    )
+
+
+def export(
+    session: Session,
+    name: Name,
+    file: Annotated[str, typer.Argument(help="Where to write; - is standard output.")],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="Name or uid of a checkpoint; the present state if left out."),
+    ] = None,
+) -> None:
+    """Write a model with its state as one JSON document, for another server to import.
+
+    hinged export mail mail.json
+    """
+    client = session.client
+    with _kept(client, name, checkpoint) as kept:
+        document = client.export_checkpoint(name, kept)
+    if file == "-":
+        sys.stdout.buffer.write(document + b"\n")
+        return
+    try:
+        Path(file).write_bytes(document)
+    except OSError as error:
+        typer.echo(f"Cannot write {file}: {error.strerror}.", err=True)
+        raise typer.Exit(1) from None
+    session.show(
+        {"model": name, "file": file, "bytes": len(document)},
+        lambda: print_line(f"{name} is in {file}, {len(document):,} bytes."),
+    )
+
+
+def import_(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new model's name.")],
+    file: Annotated[str, typer.Argument(help="An exported document; - is standard input.")],
+) -> None:
+    """Make a model of an exported document; it goes on from there.
+
+    hinged import mail mail.json
+    """
+    made = session.client.import_model(name, read_bytes(file))
+    session.show(made, lambda: print_line(f"The model {made.name} is there, with its state."))
+
+
+def replay(
+    session: Session,
+    name: Name,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new model's name.")],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="Start there; at the oldest event that the stream has if left out."),
+    ] = None,
+    without_ids: Annotated[
+        list[str] | None,
+        typer.Option("--without-id", help="Leave out the event of this id."),
+    ] = None,
+    without_entries: Annotated[
+        list[str] | None,
+        typer.Option("--without-entry", help="Leave out the events of this position or entry."),
+    ] = None,
+    learner: LearnerType = None,
+    parameters: Settings = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has caught up.")] = False,
+) -> None:
+    """Make a new model that learns a stream's past again: without some events, or otherwise.
+
+    hinged replay mail mail2 --without-id m17 --wait
+    """
+    if parameters and learner is None:
+        raise typer.BadParameter("goes with --learner.", param_hint="--set")
+    exclude: dict[str, Any] = {}
+    if without_ids:
+        exclude["ids"] = without_ids
+    if without_entries:
+        exclude["entries"] = without_entries
+    made = session.client.replay(
+        name,
+        new,
+        checkpoint=checkpoint,
+        exclude=exclude or None,
+        learner=None if learner is None else learner_spec(learner, parameters),
+    )
+    if wait:
+        while session.client.model(new).progress < 1:
+            time.sleep(_POLL_S)
+    state = "has caught up" if wait else f"is catching up; `hinged show {new}` tells how far"
+    session.show(made, lambda: print_line(f"The model {new} is there and {state}."))
+
+
+@contextmanager
+def _kept(client: Client, name: str, checkpoint: str | None) -> Iterator[str]:
+    """Yield the checkpoint, or a new one of the present state that goes again."""
+    if checkpoint is not None:
+        yield checkpoint
+        return
+    made = client.make_checkpoint(name)
+    try:
+        yield made.uid
+    finally:
+        client.delete_checkpoint(name, made.uid)
+
+
+def _rate(checkpoint: Checkpoint) -> str:
+    judged = checkpoint.events if checkpoint.judged is None else checkpoint.judged
+    return f"{1 - checkpoint.mistakes / judged:.2%}" if judged else "-"

@@ -1,0 +1,410 @@
+"""The demonstration: a service of its own, a stream of real events, and what it learned."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from importlib import resources
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn, Self
+
+import httpx
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from hinged_service.errors import StartupError
+from hinged_service.store.embedded import EmbeddedServer
+
+__all__ = ["run_demo"]
+
+_MODEL: Final = "phishing"
+_CHALLENGER: Final = "phishing-averaged"
+_WATCHABLE_S: Final = 0.02
+"""Between two events when somebody watches them on the page."""
+_START_TIMEOUT_S: Final = 150.0
+_STOP_TIMEOUT_S: Final = 90.0
+_POLL_S: Final = 0.05
+_PATIENCE_S: Final = 20.0
+_PLAIN_LINE_EVERY: Final = 250
+_BAR_CELLS: Final = 16
+
+
+class _ServiceFailed(Exception):
+    """The service did not start or ended; the message holds the end of its log."""
+
+
+class _Tally:
+    """What has been learned so far, from the answers of the service."""
+
+    def __init__(self) -> None:
+        self.sent = self.learned = self.mistakes = self.updates = self.duplicates = 0
+        self.hinge_loss = 0.0
+
+    def add(self, outcome: dict[str, Any]) -> None:
+        self.sent += 1
+        if outcome["duplicate"]:
+            self.duplicates += 1
+            return
+        self.learned += 1
+        self.mistakes += outcome["mistake"]
+        self.updates += outcome["updated"]
+        self.hinge_loss += outcome["hinge_loss"]
+
+    def row(self) -> dict[str, str]:
+        learned = self.learned or 1
+        row = {
+            "events": f"{self.learned:,}",
+            "accuracy": f"{1 - self.mistakes / learned:.1%}" if self.learned else "-",
+            "mistakes": f"{self.mistakes:,}",
+            "updates": f"{self.updates:,}",
+            "mean hinge loss": f"{self.hinge_loss / learned:.3f}" if self.learned else "-",
+        }
+        if self.duplicates:
+            row["known already"] = f"{self.duplicates:,}"
+        return row
+
+
+def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = False) -> int:
+    """Run the demonstration on a service of its own, which ends with it.
+
+    Parameters
+    ----------
+    data_dir
+        Where the embedded Valkey keeps its data; a temporary directory if `None`.
+    keep
+        Whether the service stays up until Ctrl-C when the stream has been learned.
+    port
+        The port of the service; 0 takes a free one.
+    browser
+        Whether to open the page in a browser if somebody sits at a screen here. Events
+        then come at a pace that one can watch, and the service stays up until Ctrl-C.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done, 1 the service failed, 130 interrupted.
+
+    """
+    console = Console(highlight=False)
+    browser = browser and console.is_terminal and _has_screen()
+    with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(_Signals())
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hinged-demo-"))
+            log = Path(folder) / "service.log"
+            console.print("Starting a service with an embedded Valkey.")
+            process, url = stack.enter_context(
+                _service(log, data_dir or Path(folder) / "data", port)
+            )
+            console.print(f"It listens on [bold]{url}[/] and keeps every event in a durable log.\n")
+            _await_ready(process, url, log, signals)
+            with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+                _create(console, client, signals)
+                _print(console, f"Watch it learn: {url}/#/m/{_MODEL}\n")
+                if browser:
+                    webbrowser.open(f"{url}/#/m/{_MODEL}")
+                pause_s = _WATCHABLE_S if browser else 0.0
+                _stream(console, client, _phishing(), pause_s, signals)
+                with signals.step():
+                    _show_model(console, client)
+            if not (keep or browser):
+                _print(console, _next_steps("http://127.0.0.1:8000", running=False))
+                return 0
+            return _wait(console, url, process, log)
+        except KeyboardInterrupt:
+            console.print("Interrupted; stopping the service.")
+            return 130
+        except (httpx.HTTPError, _ServiceFailed) as error:
+            detail = _read_tail(log) if isinstance(error, httpx.HTTPError) else ""
+            Console(stderr=True, highlight=False).print(
+                f"The demonstration failed: {error}\n{detail}".rstrip(), markup=False
+            )
+            return 1
+
+
+def _phishing() -> list[tuple[dict[str, float], bool]]:
+    """Return River's data set `Phishing`, read without River, which takes a second to import."""
+    packed = (resources.files("river") / "datasets" / "phishing.csv.gz").read_bytes()
+    rows = list(csv.DictReader(gzip.decompress(packed).decode().splitlines()))
+    labels = [row.pop("is_phishing") == "1" for row in rows]
+    events = [{name: float(value) for name, value in row.items()} for row in rows]
+    return list(zip(events, labels, strict=True))
+
+
+class _Signals:
+    """Turns signals into exceptions, except in the middle of a step.
+
+    Raised inside of an HTTP call or of what draws, they may leave a lock taken for
+    which the clean-up then waits for ever. A second signal does not wait for the
+    step's end.
+    """
+
+    def __init__(self) -> None:
+        self._in_step = False
+        self._pending: int | None = None
+
+    def __enter__(self) -> Self:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        numbers += [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+        self._before = {number: signal.signal(number, self._handle) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Put signals off until the end of the block."""
+        self._in_step = True
+        try:
+            yield
+        finally:
+            self._in_step = False
+            number, self._pending = self._pending, None
+            if number is not None:
+                self._leave(number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._in_step and self._pending is None:
+            self._pending = number
+            return
+        self._pending = None
+        self._leave(number)
+
+    def _leave(self, number: int) -> NoReturn:
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "hinged_service.cli.main", "serve", "--port", str(port)]
+    command += ["--data-dir", str(data_dir), "--stop-with-stdin"]
+    environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(  # noqa: S603 - our own module and arguments, no shell
+            command,
+            stdin=subprocess.PIPE,  # its end tells the service when we are gone, even killed
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us; we stop the service in order
+        ) as process,
+    ):
+        try:
+            address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+            if address is None:
+                process.wait(_STOP_TIMEOUT_S)
+                raise _ServiceFailed(f"the service did not start.\n{_read_tail(log)}")
+            yield process, address[0]
+        finally:
+            _stop(process)
+            if process.returncode != 0 and data_dir.exists():
+                # It did not end in order, so its Valkey may have been left to us.
+                server = EmbeddedServer(data_dir)
+                with contextlib.suppress(StartupError):
+                    server.acquire()
+                server.release()
+
+
+_NOT_INHERITED: Final = {"HINGED_REDIS_URL", "HINGED_DATA_DIR"}
+
+
+def _await_ready(process: subprocess.Popen[str], url: str, log: Path, signals: _Signals) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    with httpx.Client(base_url=url, timeout=5, trust_env=False) as client:
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise _ServiceFailed(f"the service ended at once.\n{_read_tail(log)}")
+            with signals.step(), contextlib.suppress(httpx.TransportError):
+                if client.get("/readyz").is_success:
+                    return
+            time.sleep(_POLL_S)
+    raise _ServiceFailed(f"not ready after {_START_TIMEOUT_S:g} s.\n{_read_tail(log)}")
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    # Impatience must not orphan the service: it ends in order, within a second as a rule.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _wait(console: Console, url: str, process: subprocess.Popen[str], log: Path) -> int:
+    try:
+        _print(console, _next_steps(url, running=True))  # which tells of Ctrl-C: it holds from here
+        process.wait()
+    except KeyboardInterrupt:
+        return 0
+    raise _ServiceFailed(f"the service ended by itself.\n{_read_tail(log)}")
+
+
+def _read_tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+
+
+def _has_screen() -> bool:
+    """Tell whether a browser that is opened here can be seen."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _create(console: Console, client: httpx.Client, signals: _Signals) -> None:
+    challenger = {"learner": {"type": "averaged_perceptron"}, "stream": _MODEL}
+    for name, spec in ((_MODEL, {"learner": {"type": "perceptron"}}), (_CHALLENGER, challenger)):
+        _asked(client, signals, "PUT", f"/v1/models/{name}", spec)
+        _print(console, f"PUT /v1/models/{name}  {json.dumps(spec)}")
+
+
+def _stream(
+    console: Console,
+    client: httpx.Client,
+    data: list[tuple[dict[str, float], bool]],
+    pause_s: float,
+    signals: _Signals,
+) -> None:
+    _print(
+        console,
+        f"POST /v1/models/{_MODEL}/learn, one web page at a time: predicted, scored, then learned.",
+    )
+    tally = _Tally()
+    with _progress(console, len(data)) as advance:
+        for number, (x, y) in enumerate(data):
+            event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
+            tally.add(_asked(client, signals, "POST", f"/v1/models/{_MODEL}/learn", event))
+            with signals.step():
+                advance(tally)
+            time.sleep(pause_s)
+    if tally.duplicates:
+        console.print(
+            f"{tally.duplicates:,} events were in the log already: each counts once.",
+            style="yellow",
+        )
+    console.print()
+
+
+@contextlib.contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[_Tally], None]]:
+    if not console.is_terminal:
+
+        def print_line(tally: _Tally) -> None:
+            if tally.sent % _PLAIN_LINE_EVERY == 0 or tally.sent == total:
+                figures = "   ".join(f"{name} {value}" for name, value in tally.row().items())
+                console.print(f"{tally.sent:>5,}/{total:,}   {figures}", soft_wrap=True)
+
+        yield print_line
+        return
+    progress = Progress(
+        TextColumn("learning"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )
+    task = progress.add_task("", total=total)
+
+    def picture(tally: _Tally) -> RenderableType:
+        table = Table(box=None, pad_edge=False)
+        row = tally.row()
+        for name in row:
+            table.add_column(name, justify="right", min_width=10)
+        table.add_row(*row.values(), style="bold")
+        return Group(progress, table)
+
+    with Live(picture(_Tally()), console=console, refresh_per_second=12) as live:
+
+        def advance(tally: _Tally) -> None:
+            progress.update(task, completed=tally.sent)
+            live.update(picture(tally))
+
+        yield advance
+
+
+def _show_model(console: Console, client: httpx.Client) -> None:
+    answer = _checked(client.get(f"/v1/models/{_MODEL}/weights", params={"top": 10}))
+    weights: dict[str, float] = answer["weights"]
+    largest = max((abs(weight) for weight in weights.values()), default=0.0) or 1.0
+    block = "█" if console.encoding.lower().startswith("utf") else "#"
+    table = Table(title="The largest weights", title_justify="left", box=None, pad_edge=False)
+    table.add_column("feature")
+    table.add_column("weight", justify="right")
+    table.add_column("says honest", justify="right", width=_BAR_CELLS)
+    table.add_column("says phishing", width=_BAR_CELLS)
+    for name, weight in weights.items():
+        bar = block * round(abs(weight) / largest * _BAR_CELLS)
+        left, right = (bar, "") if weight < 0 else ("", bar)
+        table.add_row(Text(name), f"{weight:g}", Text(left, "green"), Text(right, "red"))
+    table.add_row("(intercept)", f"{answer['intercept']:g}", style="dim")
+    console.print(table)
+
+    model = _checked(client.get(f"/v1/models/{_MODEL}"))
+    console.print("\nThe model as the service tells it:")
+    for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
+        console.print(f"  {name:<11}{model[name]}")
+    console.print()
+
+
+def _next_steps(url: str, *, running: bool) -> str:
+    model = f"{url}/v1/models/mine"
+    lines = [
+        "Next:",
+        *([] if running else ["  hinged serve"]),
+        f'  curl -X PUT --json \'{{"learner": {{"type": "perceptron"}}}}\' {model}',
+        f'  curl --json \'{{"x": {{"heat": 1.5}}, "y": true, "id": "1"}}\' {model}/learn',
+        f'  curl --json \'{{"x": {{"heat": 2.0}}}}\' {model}/predict',
+        f"  see it: {url}/",
+        f"  the whole interface: {url}/docs",
+    ]
+    if running:
+        lines += ["", "The service stays up. Ctrl-C stops it."]
+    return "\n".join(lines)
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _asked(client: httpx.Client, signals: _Signals, method: str, path: str, body: Any) -> Any:
+    """Return an answer; ask the same again for a while if Redis did not answer in time.
+
+    A machine that is busy for a second is enough for that, and none of these calls counts twice.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        with signals.step():
+            response = client.request(method, path, json=body)
+        if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+            return _checked(response)
+        time.sleep(_POLL_S)
+
+
+def _checked(response: httpx.Response) -> Any:
+    if response.is_error:
+        raise httpx.HTTPStatusError(
+            f"{response.request.method} {response.request.url} answered {response.text}",
+            request=response.request,
+            response=response,
+        )
+    return response.json()

@@ -1,0 +1,215 @@
+"""Verbs about events: predict, learn, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from hinged_service.cli.arguments import AtLeast, ClassName, Name
+from hinged_service.cli.command import Session, verb
+from hinged_service.cli.inputs import label_of, read_events
+from hinged_service.cli.output import print_facts, print_line, print_table
+from hinged_service.client import (
+    Duplicate,
+    Event,
+    Explanation,
+    HingedError,
+    Learned,
+    Outcome,
+    Prediction,
+)
+
+__all__ = ["add"]
+
+_PANEL: Final = "Events"
+
+Features = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FEATURE=VALUE",
+        help='The features. Values are read as JSON if they are: 3, true, null, "3"; else they '
+        "are text.",
+    ),
+]
+EventJson = Annotated[
+    str | None,
+    typer.Option(
+        "--event",
+        metavar="JSON",
+        help='The event as JSON: {"x": {"free": 1}} or the features alone, or an array of events. '
+        "Without it and without features, events are read from standard input: the same, or one "
+        "a line.",
+    ),
+]
+
+
+def add(cli: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for name, function in (("predict", predict), ("learn", learn), ("explain", explain)):
+        verb(cli, name, _PANEL)(function)
+
+
+def predict(
+    session: Session,
+    name: Name,
+    features: Features = None,
+    event: EventJson = None,
+    at_least: AtLeast = None,
+) -> None:
+    """Predict the label of an event, or of many; that changes nothing.
+
+    hinged predict mail free=1 money=1
+
+    hinged predict mail < events.ndjson
+    """
+    events, many = read_events(features, event)
+    xs = [event["x"] for event in events]
+    client = session.client
+    if many:
+        found = list(client.predict_many(name, xs, at_least=at_least))
+        session.show(found, lambda: _draw_predictions(found))
+    else:
+        one = client.predict(name, xs[0], at_least=at_least)
+        session.show(one, lambda: _draw_prediction(one))
+
+
+def learn(
+    session: Session,
+    name: Name,
+    features: Features = None,
+    event: EventJson = None,
+    label: Annotated[
+        str | None, typer.Option(help="The label, unless the event's JSON holds it as y.")
+    ] = None,
+    event_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Names the event: it counts once, however often it is sent."),
+    ] = None,
+    weight: Annotated[
+        float | None, typer.Option(min=0.0, help="How much the event counts; 1 if left out.")
+    ] = None,
+) -> None:
+    """Learn a labelled event, or many; each is predicted and scored before.
+
+    hinged learn mail free=1 money=1 --label spam --id m1
+
+    hinged learn mail < labelled.ndjson
+    """
+    events, many = read_events(features, event)
+    if many and event_id is not None:
+        raise typer.BadParameter("names one event; here are several.", param_hint="--id")
+    given: dict[str, Any] = {}
+    if event_id is not None:
+        given["id"] = event_id
+    if weight is not None:
+        given["w"] = weight
+    if label is None and any("y" not in event for event in events):
+        raise typer.BadParameter("An event has no label: give --label, or y beside x.")
+    if label is not None:
+        given["y"] = label_of(label, session.client.model(name).spec)
+    labelled = [Event(**{**event, **given}) for event in events]
+    if many:
+        _learn_many(session, name, labelled)
+    else:
+        outcome = session.client.learn(name, *labelled[0])
+        session.show(outcome, lambda: _draw_outcome(outcome, labelled[0]))
+
+
+def explain(
+    session: Session,
+    name: Name,
+    features: Features = None,
+    event: EventJson = None,
+    label: ClassName = None,
+    at_least: AtLeast = None,
+) -> None:
+    """Explain a prediction: what each feature adds to the score.
+
+    hinged explain mail free=1 money=1
+    """
+    events, _ = read_events(features, event)
+    if len(events) != 1:
+        raise typer.BadParameter("Explain one event at a time.")
+    found = session.client.explain(name, events[0]["x"], label=label, at_least=at_least)
+    session.show(found, lambda: _draw_explanation(found))
+
+
+def _learn_many(session: Session, name: str, events: list[Event]) -> None:
+    outcomes: list[Outcome] = []
+    try:
+        outcomes.extend(session.client.learn_many(name, events))
+    except HingedError:
+        typer.echo(
+            f"{len(outcomes)} of {len(events)} events were learned. Those with ids can be sent "
+            "again: they count once.",
+            err=True,
+        )
+        raise
+    session.show(outcomes, lambda: _draw_outcomes(outcomes, events))
+
+
+def _draw_prediction(found: Prediction) -> None:
+    print_facts(
+        {
+            "label": _text(found.y),
+            "score": found.score,
+            **{f"P({label})": p for label, p in found.proba.items()},
+            "stale": None if found.stale_s is None else f"{found.stale_s:.1f} s, Redis is away",
+        }
+    )
+
+
+def _draw_predictions(found: Sequence[Prediction]) -> None:
+    print_table(
+        ("event", "label", "score", "probability"),
+        [(i, _text(p.y), p.score, p.proba.get(_text(p.y))) for i, p in enumerate(found, start=1)],
+        "There are no events.",
+    )
+
+
+def _draw_outcome(outcome: Outcome, event: Event) -> None:
+    if isinstance(outcome, Duplicate):
+        print_line("This id had counted before; nothing was learned again.")
+        return
+    verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
+    moved = "The weights moved." if outcome.updated else "The weights stay."
+    print_line(f"Predicted {_text(outcome.y_pred)}, was {_text(event.y)}: {verdict}. {moved}")
+    print_facts({"score": outcome.score, "hinge loss": outcome.hinge_loss})
+
+
+def _judged(outcome: Learned, event: Event) -> bool:
+    """Tell whether an event counts in accuracy."""
+    return outcome.y_pred is not None and event.w > 0
+
+
+def _draw_outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> None:
+    learned = [outcome for outcome in outcomes if isinstance(outcome, Learned)]
+    mistakes = sum(outcome.mistake for outcome in learned)
+    judged = sum(
+        isinstance(outcome, Learned) and _judged(outcome, event)
+        for outcome, event in zip(outcomes, events, strict=True)
+    )
+    print_facts(
+        {
+            "events": len(outcomes),
+            "learned": len(learned),
+            "counted before": len(outcomes) - len(learned) or None,
+            "accuracy": f"{1 - mistakes / judged:.2%}" if judged else None,
+            "mistakes": mistakes,
+            "updates": sum(outcome.updated for outcome in learned),
+        }
+    )
+
+
+def _draw_explanation(found: Explanation) -> None:
+    rows = [*found.features.items(), ("(intercept)", found.intercept), ("(score)", found.score)]
+    print_line(f"What speaks for {_text(found.y)} is what its score is made of:")
+    print_table(("feature", "adds"), rows, "")
+
+
+def _text(label: object) -> str:
+    if label is None:
+        return "(no class is known yet)"
+    return str(label).lower() if isinstance(label, bool) else str(label)

@@ -1,0 +1,349 @@
+"""The commands `hinged ingest …`: options and help; what they do is imported when they run."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from hinged_service.ingest.runner import Target
+
+__all__ = ["ABOUT_CODES", "ingest", "sendable", "target_of"]
+
+ABOUT_CODES = (
+    "Exit codes: 0 every record was taken, or as many were bad as `--max-bad` allows, or a reader "
+    "without `--drain` was stopped; 1 failed, or more were bad; 2 wrong usage; 130 and 143 stopped "
+    "by a signal before the end."
+)
+
+ingest = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Bring events from files and streams into a model, each exactly once.\n\n"
+    "An ingest is a worker of its own: it needs no running `hinged serve`, and disturbs none. "
+    "How far it came is kept with the model, in the same step as the events: stop it, kill it, "
+    "start it again, and it goes on where it was. Records that are no events do not stop it; "
+    "they go to the stream `hinged:{S}:dead` with their place and the reason, and the exit code "
+    "is 1 unless `--max-bad` allows them.",
+    epilog=ABOUT_CODES,
+)
+
+
+def sendable(given: str | list[str] | None) -> str | list[str] | None:
+    """Return what was given; an address or a name goes over a wire.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not valid Unicode.
+
+    """
+    try:
+        for text in [given] if isinstance(given, str) else given or ():
+            text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
+    return given
+
+
+Model = Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")]
+RedisUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HINGED_REDIS_URL",
+        show_envvar=True,
+        callback=sendable,
+        help="The Redis of the models, as of `serve`.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="HINGED_DATA_DIR",
+        show_envvar=True,
+        file_okay=False,
+        help="Without a Redis: directory of the embedded Valkey, shared with a running `serve`.",
+    ),
+]
+Create = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),
+]
+Learner = Annotated[
+    str | None,
+    typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
+]
+MaxBad = Annotated[
+    str,
+    typer.Option(
+        "--max-bad",
+        metavar="N or N%",
+        help="Bad records to allow, as a number or a share of all. Good ones are learned in any "
+        "case; if more are bad the exit code is 1.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+
+
+class Begin(StrEnum):
+    """Where the first reading of a stream begins."""
+
+    group = "group"
+    start = "start"
+    now = "now"
+
+
+@ingest.command("file", epilog=ABOUT_CODES)
+def file(
+    paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
+    model: Model,
+    label: Annotated[str | None, typer.Option(help="Column of the label; tables need it.")] = None,
+    id: Annotated[  # noqa: A002 - as the option is called
+        str | None,
+        typer.Option(
+            help="Column that names each event, so that it counts once: by text, or by whole "
+            "numbers, 123 and 123.0 alike (in CSV and TSV with --type COLUMN=number)."
+        ),
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of the sample weight.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=number|text|bool|ignore",
+            help="How to read a column, where a guess by the first rows will not do.",
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="TEXT=LABEL",
+            help="What a label in the file means, as JSON or text: `--map UP=true`. Once one is "
+            "given, other labels are bad records.",
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - as the option is called
+        str,
+        typer.Option(
+            help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` goes by the suffix."
+        ),
+    ] = "auto",
+    compression: Annotated[
+        str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
+    ] = "auto",
+    delimiter: Annotated[str | None, typer.Option(help="What separates the cells.")] = None,
+    quote: Annotated[
+        str,
+        typer.Option(
+            help="What quotes a cell of CSV or TSV: one character, or `none`. `auto` is a double "
+            "quote in CSV and none in TSV, where a quotation mark is text like any other."
+        ),
+    ] = "auto",
+    encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
+    missing: Annotated[
+        list[str] | None, typer.Option(help="A cell that stands for a missing value, as `NA`.")
+    ] = None,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart",
+            help="Begin again with files that were learned before, as if they were new. Events "
+            "with ids still count once.",
+        ),
+    ] = False,
+    create: Create = None,
+    learner: Learner = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    max_bad: MaxBad = "0",
+    as_json: AsJson = False,
+) -> None:
+    r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; packed or not.
+
+    A file is known by its content, not its name: the same command again goes on where it was
+    interrupted, and has nothing to do once it is done. A file that has grown is another file:
+    give events an `--id` if files grow. A pipe cannot be resumed.
+
+        hinged ingest file elec.csv --model elec --label class --learner perceptron
+
+        zcat day.ndjson.gz | hinged ingest file - --format ndjson --model mail
+    """
+    from hinged_service.ingest.file import bring_files
+    from hinged_service.ingest.files import FileError, FileOptions
+
+    given: dict[str, Any] = {
+        "format": format,
+        "compression": compression,
+        "types": dict(_pair(text, "--type") for text in column or ()),
+        "labels": {text: _scalar(y) for text, y in (_pair(t, "--map") for t in labels or ())},
+    }
+    try:
+        options = FileOptions(
+            label=label,
+            id=id,
+            weight=weight,
+            delimiter=delimiter,
+            quote=None if quote == "none" else quote,
+            encoding=encoding,
+            missing=("", *(missing or ())),
+            **given,
+        )
+    except FileError as error:
+        raise typer.BadParameter(str(error)) from None
+    _run(
+        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
+        lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
+        "Stopped. Give the same command again (without --restart) to go on from here.",
+    )
+
+
+@ingest.command("redis-stream", epilog=ABOUT_CODES)
+def redis_stream(
+    url: Annotated[
+        str,
+        typer.Option(
+            callback=sendable, help="The Redis of the stream; it may be another than the models'."
+        ),
+    ],
+    stream: Annotated[str, typer.Option(callback=sendable, help="Key of the stream.")],
+    model: Model,
+    group: Annotated[
+        str, typer.Option(callback=sendable, help="Consumer group; made if there is none.")
+    ] = "hinged",
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            callback=sendable,
+            help="This reader's name in the group, one each; the machine's if left out.",
+        ),
+    ] = None,
+    event: Annotated[
+        str, typer.Option(help='Field that holds the event as JSON: `{"x": {...}, "y": ...}`.')
+    ] = "event",
+    id: Annotated[  # noqa: A002 - as the option is called
+        str, typer.Option(help="Field that holds the event's id, where there is one.")
+    ] = "id",
+    flat: Annotated[
+        bool, typer.Option("--flat", help="The fields themselves are the features, as numbers.")
+    ] = False,
+    label: Annotated[str | None, typer.Option(help="With --flat: field of the label.")] = None,
+    weight: Annotated[str | None, typer.Option(help="With --flat: field of the weight.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="With --flat: a field that is text, not a number.")
+    ] = None,
+    begin: Annotated[
+        Begin,
+        typer.Option(
+            "--from",
+            help="Where to begin the first time: where the group stands (a new one at the start), "
+            "at the start, or with what comes from now on.",
+        ),
+    ] = Begin.group,
+    claim_after_s: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds after which a reader that does not move is replaced."),
+    ] = 5.0,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            callback=sendable,
+            help="Name under which the offset is kept. By default address and key: keep the old "
+            "name if the address changes.",
+        ),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="End at the end of the stream instead of waiting.")
+    ] = False,
+    create: Create = None,
+    learner: Learner = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    max_bad: MaxBad = "0",
+    as_json: AsJson = False,
+) -> None:
+    r"""Learn a Redis stream of your own, in the order of its entries, each once.
+
+    Start as many readers as you like: one holds the stream, another takes over when it stops.
+    The offset is kept with the model, so it does not matter what a crash leaves in the group.
+    Do not trim the stream behind the group's back: what is gone before it was read is told, not
+    learned.
+
+        hinged ingest redis-stream --url redis://queue:6379/0 --stream labels --model mail
+    """
+    import socket
+    from urllib.parse import urlsplit
+
+    from hinged_service.ingest.redis_stream import Rules, bring_stream
+    from hinged_service.ingest.redis_stream_client import ForeignStream
+    from hinged_service.ingest.stream_entries import Reading
+    from hinged_service.store.log import INBOX
+
+    if flat and label is None:
+        raise typer.BadParameter("which field is the label?", param_hint="--label")
+    if source == INBOX:
+        raise typer.BadParameter("that is the name of the inbox", param_hint="--source")
+    at = urlsplit(url)
+    name = source or f"redis-stream:{at.hostname or ''}:{at.port or 6379}{at.path}:{stream}"
+    reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
+    rules = Rules(name, reading, begin.value, claim_after_s, drain)
+
+    async def bring(feeder: Any, reporter: Any) -> dict[str, Any]:
+        reader = ForeignStream(url, stream, group, consumer or socket.gethostname())
+        return await bring_stream(reader, rules, feeder, reporter)
+
+    _run(
+        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
+        bring,
+        "Stopped. The same command goes on from here.",
+        endless=not drain,
+    )
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.rpartition("=")
+    if not sign:
+        raise typer.BadParameter(f"{text!r} has no '='", param_hint=option)
+    return name, value
+
+
+def _scalar(text: str) -> bool | int | str:
+    """Return a label as JSON has it, if it is one there, else as text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, str)) else text
+
+
+def target_of(
+    model: str,
+    redis_url: str | None,
+    data_dir: Path | None,
+    create: Path | None,
+    learner: str | None,
+    as_json: bool,
+    max_bad: str,
+) -> Target:
+    """Return where the events go, as the options say it."""
+    from hinged_service.ingest.losses import Allowance
+    from hinged_service.ingest.runner import Target
+
+    try:
+        allowed = Allowance.of(max_bad)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
+            param_hint="--max-bad",
+        ) from None
+    return Target(model, redis_url, data_dir, create, learner, as_json, allowed)
+
+
+def _run(target: Target, bring: Any, go_on: str, endless: bool = False) -> None:
+    from hinged_service.ingest.runner import run
+
+    raise typer.Exit(run(target, bring, go_on, endless))

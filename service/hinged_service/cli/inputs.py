@@ -1,0 +1,198 @@
+"""What stands on the command line or comes through a pipe, as events, values and documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from hinged_service.client import Event, Label
+from hinged_service.wire.encodings import other_encoding, without_marks
+
+__all__ = ["label_of", "pairs", "read_bytes", "read_documents", "read_events", "value_of"]
+
+
+_NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def value_of(text: str) -> Any:
+    """Return the value of a text: a number, true, false, null or quoted text as in JSON, or text.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is an array or an object.
+
+    """
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return text
+    if isinstance(value, (list, dict)):
+        raise typer.BadParameter(f"{text!r} is no single value.")
+    return value
+
+
+def pairs(texts: Sequence[str], hint: str) -> dict[str, Any]:
+    """Return names and values of texts like `name=value`.
+
+    Parameters
+    ----------
+    texts
+        What was given; a value may hold further equals signs.
+    hint
+        What an error calls them.
+
+    Raises
+    ------
+    typer.BadParameter
+        Naming the text that is no such pair, or the name that stands there twice.
+
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"{text!r} is not like name=value.", param_hint=hint)
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice.", param_hint=hint)
+        found[name] = value_of(value)
+    return found
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the contents of a file, or of standard input for `-`.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it cannot be read.
+
+    """
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"Cannot read {path}: {error.strerror}.") from None
+
+
+def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
+    """Return the JSON documents of a text: one, an array of them, or one a line.
+
+    Returns
+    -------
+    The documents; whether there may be several.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is no JSON, or not in UTF-8.
+
+    """
+    if (encoding := other_encoding(text)) is not None:
+        raise typer.BadParameter(f"{what} is {encoding}: give it in UTF-8.")
+    text = without_marks(text)
+    try:
+        found = msgspec.json.decode(text)
+    except _NO_JSON as error:
+        first = error
+    else:
+        return (found, True) if isinstance(found, list) else ([found], False)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise typer.BadParameter(f"{what} is no JSON: {first}.")
+    documents = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            documents.append(msgspec.json.decode(without_marks(line)))
+        except _NO_JSON as error:
+            raise typer.BadParameter(f"Line {number} of {what} is no JSON: {error}.") from None
+    return documents, True
+
+
+def read_events(features: list[str] | None, event: str | None) -> tuple[list[dict[str, Any]], bool]:
+    """Return the events that a verb was given: arguments, `--event`, or standard input.
+
+    Returns
+    -------
+    Objects with `"x"` and whatever stood beside it; whether there may be several.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there are none, or more than one way was taken.
+
+    """
+    if features and event is not None:
+        raise typer.BadParameter("Give feature=value or --event, not both.")
+    if features:
+        return [{"x": pairs(features, "feature=value")}], False
+    if event is None and sys.stdin.isatty():
+        raise typer.BadParameter("Give feature=value, --event JSON, or events on standard input.")
+    try:
+        text = sys.stdin.buffer.read() if event is None else os.fsencode(event)
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter(f"--event is no JSON: {error}.") from None
+    if not without_marks(text).strip():
+        raise typer.BadParameter(
+            "There is no event: give feature=value, --event JSON, or events on standard input."
+        )
+    documents, many = read_documents(text, "standard input" if event is None else "--event")
+    return [_event(document) for document in documents], many
+
+
+def label_of(text: str, spec: dict[str, Any]) -> Label:
+    """Return the label of a model that a text stands for.
+
+    Parameters
+    ----------
+    text
+        As it was given.
+    spec
+        The model's.
+
+    Raises
+    ------
+    typer.BadParameter
+        If the model has no such label, naming those that it has.
+
+    """
+    labels = spec.get("labels")
+    multiclass = "max_classes" in spec["learner"]
+    if labels is None and multiclass:
+        return text
+    if labels == "integers":
+        try:
+            return int(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is no integer.", param_hint="--label") from None
+    known = {_text(label): label for label in labels or (False, True)}
+    if labels is None:
+        known |= {"0": 0, "1": 1}
+    if text not in known:
+        raise typer.BadParameter(
+            f"{text!r} is no label of this model; it has {', '.join(known)}.",
+            param_hint="--label",
+        )
+    return known[text]
+
+
+def _event(document: Any) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise typer.BadParameter('An event is an object: {"x": {...}}, or the features alone.')
+    if not isinstance(document.get("x"), dict):
+        return {"x": document}  # no feature's value is an object, so these are the features
+    for field in document:
+        if field not in Event._fields:
+            known = ", ".join(Event._fields)
+            raise typer.BadParameter(f"{field!r} is no field of an event; {known} are.")
+    return document
+
+
+def _text(label: Label) -> str:
+    return label if isinstance(label, str) else json.dumps(label)

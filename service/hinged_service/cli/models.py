@@ -1,0 +1,296 @@
+"""Verbs about models: list, create, look at, change, delete."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+
+from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, Settings
+from hinged_service.cli.command import Session, verb
+from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
+from hinged_service.cli.output import print_facts, print_line, print_table
+from hinged_service.client import LinearWeights, ModelInfo, Weights
+
+__all__ = ["add", "learner_spec"]
+
+_PANEL: Final = "Models"
+
+
+def add(cli: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for name, function in (
+        ("models", models),
+        ("create", create),
+        ("show", show),
+        ("weights", weights),
+        ("configure", configure),
+        ("freeze", freeze),
+        ("unfreeze", unfreeze),
+        ("reset", reset),
+        ("delete", delete),
+    ):
+        verb(cli, name, _PANEL)(function)
+
+
+def models(session: Session) -> None:
+    """List the models.
+
+    hinged models
+    """
+    found = session.client.models()
+    session.show(
+        found,
+        lambda: print_table(
+            ("model", "learner", "stream", "labels"),
+            [(m.name, m.spec["learner"]["type"], m.spec["stream"], _labels(m.spec)) for m in found],
+            "There are no models. Make one: hinged create NAME --learner perceptron",
+        ),
+    )
+
+
+def create(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new model's name.")],
+    learner: LearnerType = None,
+    parameters: Settings = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            help="A label; binary: two, the negative one first. Without it true and false, or "
+            "for a multiclass learner any text.",
+        ),
+    ] = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--step",
+            metavar="TRANSFORMER",
+            help="A step of the pipeline, as StandardScaler; in their order.",
+        ),
+    ] = None,
+    stream: Annotated[
+        str | None, typer.Option(help="The stream to follow; one of its own if left out.")
+    ] = None,
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", help="The whole spec as JSON, from a file or standard input."
+        ),
+    ] = None,
+) -> None:
+    """Create a model; the same again changes nothing.
+
+    hinged create mail --learner perceptron --label ham --label spam
+
+    echo '{"learner": {"type": "arow"}}' | hinged create mail --spec -
+    """
+    parts = (learner, parameters, labels, steps, stream)
+    if (spec is None) is (learner is None) or (spec is not None and any(parts)):
+        raise typer.BadParameter("Give either --learner and what goes with it, or --spec alone.")
+    if spec is not None:
+        wanted = _read_spec(spec)
+    else:
+        given: dict[str, Any] = {
+            "learner": learner_spec(learner, parameters),
+            "pipeline": [{"type": step} for step in steps or ()],
+            "labels": _typed(labels or []),
+            "stream": stream,
+        }
+        wanted = {key: value for key, value in given.items() if value}
+    made = session.client.create_model(name, wanted)
+    session.show(
+        made,
+        lambda: print_line(
+            f"The model {made.name} is there: {made.spec['learner']['type']} on the stream "
+            f"{made.spec['stream']}."
+        ),
+    )
+
+
+def show(session: Session, name: Name, at_least: AtLeast = None) -> None:
+    """Show a model: its spec, how much it has learned and how well.
+
+    hinged show mail
+    """
+    found = session.client.model(name, at_least=at_least)
+    session.show(found, lambda: print_facts(_facts(found)))
+
+
+def weights(
+    session: Session,
+    name: Name,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Only the largest so many of each class.")
+    ] = None,
+    label: ClassName = None,
+    at_least: AtLeast = None,
+) -> None:
+    """Show the weights that predict, largest magnitude first.
+
+    hinged weights mail --top 10
+    """
+    found = session.client.weights(name, top=top, label=label, at_least=at_least)
+    session.show(found, lambda: _draw_weights(found))
+
+
+def configure(
+    session: Session,
+    name: Name,
+    parameters: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PARAMETER=VALUE",
+            help="Of learning_rate, C, r, margin and share those that the learner has.",
+        ),
+    ],
+) -> None:
+    """Change parameters of the learner from now on; what was learned stays.
+
+    hinged configure mail learning_rate=0.1
+    """
+    wanted = pairs(parameters, "PARAMETER=VALUE")
+    _obeyed(session, name, session.client.configure(name, wanted), "learns with these from now on")
+
+
+def freeze(session: Session, name: Name) -> None:
+    """Stop learning: the model only predicts, events are still scored.
+
+    hinged freeze mail
+    """
+    _obeyed(session, name, session.client.freeze(name), "only predicts from now on")
+
+
+def unfreeze(session: Session, name: Name) -> None:
+    """Go on learning.
+
+    hinged unfreeze mail
+    """
+    _obeyed(session, name, session.client.unfreeze(name), "learns again")
+
+
+def reset(session: Session, name: Name) -> None:
+    """Forget what was learned; the counters go on. A checkpoint before makes it undoable.
+
+    hinged reset mail
+    """
+    _obeyed(session, name, session.client.reset(name), "starts anew")
+
+
+def delete(
+    session: Session,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a model; the last one on a stream takes the stream with it.
+
+    hinged delete mail --yes
+    """
+    if not yes and not _agreed(f"Delete the model {name} and what it learned?"):
+        typer.echo("Nothing was deleted. To delete without being asked, give --yes.", err=True)
+        raise typer.Exit(1)
+    session.client.delete_model(name)
+    session.show({"deleted": name}, lambda: print_line(f"The model {name} is deleted."))
+
+
+def learner_spec(kind: str | None, parameters: list[str] | None) -> dict[str, Any]:
+    """Return a learner's spec from `--learner` and `--set`.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a parameter is not like `name=value`.
+
+    """
+    return {"type": kind, **pairs(parameters or [], "--set")}
+
+
+def _agreed(question: str) -> bool:
+    typer.echo(f"{question} [y/N] ", err=True, nl=False)  # typer's own prompt writes to stdout
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _read_spec(path: str) -> dict[str, Any]:
+    documents, _ = read_documents(read_bytes(path), "The spec")
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise typer.BadParameter("The spec must be one JSON object.", param_hint="--spec")
+    return documents[0]
+
+
+def _typed(labels: list[str]) -> list[Any]:
+    """Return labels as integers or booleans if all are, else as text."""
+    values = [value_of(label) for label in labels]
+    kinds = {type(value) for value in values}
+    return values if kinds in ({int}, {bool}) else labels
+
+
+def _labels(spec: dict[str, Any]) -> str:
+    labels = spec.get("labels")
+    if isinstance(labels, list):
+        return ", ".join(str(label) for label in labels)
+    return labels or ("any text" if "max_classes" in spec["learner"] else "false, true")
+
+
+def _facts(info: ModelInfo) -> dict[str, object]:
+    spec = info.spec
+    parameters = {k: v for k, v in spec["learner"].items() if k != "type"}
+    return {
+        "model": info.name,
+        "learner": spec["learner"]["type"],
+        "parameters": {**parameters, **info.configured} or None,
+        "pipeline": ", ".join(step["type"] for step in spec.get("pipeline", ())) or None,
+        "stream": spec["stream"],
+        "classes": ", ".join(str(label) for label in info.classes),
+        "events": info.events,
+        "accuracy": None if info.accuracy is None else f"{info.accuracy:.2%}",
+        "not judged": info.events - info.judged or None,
+        "mistakes": info.mistakes,
+        "updates": info.updates,
+        "hinge loss": info.hinge_loss,
+        "features": info.features,
+        **{n: value for n, value in info.metrics.items() if n != "accuracy"},
+        "drifts": info.drifts or None,
+        "rejected": info.rejected or None,
+        "excluded": info.excluded or None,
+        "overflows": info.overflows or None,
+        "ignored features": info.ignored_features or None,
+        "frozen": info.frozen or None,
+        "catching up": f"{info.progress:.0%}" if info.progress < 1 else None,
+        "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
+        "position": info.position,
+    }
+
+
+def _draw_weights(found: Weights) -> None:
+    if found.classes is not None:
+        print_table(
+            ("class", "feature", "weight"),
+            [(label, *row) for label, part in found.classes.items() for row in _rows(part)],
+            "The model knows no class yet.",
+        )
+    elif found.experts is not None:
+        print_table(
+            ("expert", "trust", "feature", "weight"),
+            [
+                (str(i), expert.trust, *row)
+                for i, expert in enumerate(found.experts)
+                for row in _rows(expert)
+            ],
+            "There are no experts.",
+        )
+    else:
+        part = LinearWeights(found.weights or {}, found.intercept or 0.0)
+        print_table(("feature", "weight"), _rows(part), "")
+
+
+def _rows(part: LinearWeights) -> list[tuple[str, float]]:
+    return [*part.weights.items(), ("(intercept)", part.intercept)]
+
+
+def _obeyed(session: Session, name: str, position: str, what: str) -> None:
+    session.show(
+        {"model": name, "position": position},
+        lambda: print_line(f"The model {name} {what}."),
+    )

@@ -1,0 +1,149 @@
+"""Verbs about streams, the models that follow them side by side, and aliases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from hinged_service.cli.arguments import AliasName, Name, StreamName
+from hinged_service.cli.command import Session, verb
+from hinged_service.cli.errors import CONFLICT
+from hinged_service.cli.output import print_line, print_table
+from hinged_service.client import NotFound, StreamInfo
+
+__all__ = ["add"]
+
+_PANEL: Final = "Streams and aliases"
+
+
+def add(cli: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for name, function in (
+        ("streams", streams),
+        ("aliases", aliases),
+        ("alias", alias),
+        ("promote", promote),
+        ("unalias", unalias),
+    ):
+        verb(cli, name, _PANEL)(function)
+
+
+def streams(session: Session, name: StreamName = None) -> None:
+    """List the streams, or compare the models of one: all of them learn from every event.
+
+    hinged streams
+
+    hinged streams mail
+    """
+    if name is not None:
+        compared = session.client.stream(name)
+        session.show(compared, lambda: _draw_stream(compared))
+        return
+    found = session.client.streams()
+    session.show(
+        found,
+        lambda: print_table(
+            ("stream", "models", "aliases"),
+            [(s.stream, ", ".join(s.models), ", ".join(s.aliases)) for s in found],
+            "There are no streams; the first model makes one.",
+        ),
+    )
+
+
+def aliases(session: Session) -> None:
+    """List the aliases with the models that they mean.
+
+    hinged aliases
+    """
+    found = session.client.aliases()
+    session.show(
+        found,
+        lambda: print_table(
+            ("alias", "model", "stream"),
+            [(a.alias, a.model or "(lost)", a.stream) for a in found],
+            "There are no aliases. Make one: hinged alias ALIAS MODEL",
+        ),
+    )
+
+
+def alias(
+    session: Session,
+    alias: Annotated[str, typer.Argument(help="The new alias.")],
+    model: Name,
+) -> None:
+    """Make an alias: it works wherever the name of a model does.
+
+    hinged alias live mail
+    """
+    made = session.client.set_alias(alias, model)
+    session.show(made, lambda: print_line(f"{made.alias} means {made.model} now."))
+
+
+def promote(
+    session: Session,
+    alias: AliasName,
+    model: Annotated[str, typer.Argument(help="The model that it is to mean.")],
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Only if it means this one still; what it means now if left out.",
+        ),
+    ] = None,
+    decision: Annotated[
+        str | None,
+        typer.Option(help="Names the decision: it is carried out once, however often it is sent."),
+    ] = None,
+) -> None:
+    """Let an alias mean another model of its stream; exit code 4 if it had moved meanwhile.
+
+    hinged promote live mail2 --from mail
+    """
+    before = from_ or _meaning(session, alias)
+    found = session.client.promote(alias, before, model, decision)
+    texts = {
+        "ok": f"{alias} means {model} now.",
+        "made": f"That decision was carried out before; {alias} means {found.model}.",
+        "moved": f"Nothing was done: {alias} does not mean {before}, but {found.model}.",
+    }
+    session.show(found, lambda: print_line(texts[found.became]))
+    if found.became == "moved":
+        raise typer.Exit(CONFLICT)
+
+
+def unalias(session: Session, alias: AliasName) -> None:
+    """Forget an alias; the model that it means stays.
+
+    hinged unalias live
+    """
+    session.client.delete_alias(alias)
+    session.show({"deleted": alias}, lambda: print_line(f"The alias {alias} is forgotten."))
+
+
+def _meaning(session: Session, alias: str) -> str:
+    for found in session.client.aliases():
+        if found.alias == alias and found.model is not None:
+            return found.model
+    raise NotFound(f"There is no alias {alias!r} that means a model.")
+
+
+def _draw_stream(found: StreamInfo) -> None:
+    print_table(
+        ("model", "aliases", "learner", "events", "mistakes", "accuracy", "drifts", "problem"),
+        [
+            (
+                m.name,
+                ", ".join(m.aliases),
+                m.learner,
+                m.events,
+                m.mistakes,
+                m.accuracy,
+                m.drifts,
+                m.problem or "",
+            )
+            for m in found.models
+        ],
+        "No model follows this stream.",
+    )

@@ -1,0 +1,213 @@
+"""Aliases: names that mean one model of a stream at a time, moved by decisions made once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from hinged_service.errors import Conflict, NotFound, Unavailable
+from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.store import aliases, index
+from hinged_service.store.aliases import Promoted
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import StreamKeys
+
+__all__ = ["Aliases"]
+
+_ATTEMPTS = 10
+
+
+class _Known(NamedTuple):
+    model: str
+    uid: str
+    stream: str
+    until_s: float
+
+
+class Aliases:
+    """The aliases as one worker knows them.
+
+    Parameters
+    ----------
+    connection
+        The worker's.
+    staleness_s
+        How long a meaning is taken for true without looking again, in seconds.
+    max_models
+        How many models and aliases there may be.
+    max_known
+        How many are remembered; the one looked up longest ago is forgotten first.
+
+    """
+
+    def __init__(
+        self, connection: Connection, staleness_s: float, max_models: int, max_known: int
+    ) -> None:
+        self._connection = connection
+        self._max_models = max_models
+        self._max_known = max_known
+        self._staleness_s = staleness_s
+        self._known: dict[str, _Known] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def fresh(self, alias: str) -> str | None:
+        """Return the model that an alias means, if that was looked up a moment ago."""
+        known = self._known.get(alias)
+        return known.model if known is not None and self._loop.time() < known.until_s else None
+
+    def last(self, alias: str) -> str | None:
+        """Return the model that an alias meant when it was last looked up."""
+        known = self._known.get(alias)
+        return None if known is None else known.model
+
+    async def again(self, alias: str) -> str | None:
+        """Return the model that a known alias means, by two small reads.
+
+        Returns
+        -------
+        `None` if it is not known, or means another model than before: look it up.
+
+        """
+        known = self._known.get(alias)
+        if known is None:
+            return None
+        meant = await aliases.meant(self._connection, StreamKeys(known.stream), alias)
+        if meant != known.uid:
+            return None
+        found = await index.find(self._connection, known.model)
+        if not isinstance(found, IndexEntry) or found.uid != meant or found.deleting:
+            return None
+        self._know(alias, known.model, found)
+        return known.model
+
+    def _know(self, alias: str, model: str, entry: IndexEntry) -> None:
+        until_s = self._loop.time() + self._staleness_s
+        self._known.pop(alias, None)
+        self._known[alias] = _Known(model, entry.uid, entry.stream, until_s)
+        if len(self._known) > self._max_known:
+            del self._known[next(iter(self._known))]
+
+    async def look_up(self, alias: str, entry: Alias) -> str:
+        """Return the name of the model that an alias means.
+
+        Raises
+        ------
+        NotFound
+            It means none.
+
+        """
+        meant = await aliases.meant(self._connection, StreamKeys(entry.alias_on), alias)
+        for name, model in (await index.index(self._connection)).models.items():
+            if model.uid == meant and not model.deleting:
+                self._know(alias, name, model)
+                return name
+        self._known.pop(alias, None)
+        raise NotFound(f"The alias {alias!r} means no model. Promote one to it.")
+
+    async def set(self, alias: str, model: str) -> tuple[str, bool]:
+        """Make an alias, or confirm that it means this model already.
+
+        One whose model is gone is made anew.
+
+        Returns
+        -------
+        Its stream; whether it is new.
+
+        Raises
+        ------
+        Conflict
+            The name is taken, or the alias means another model.
+        NotFound
+            There is no such model.
+
+        """
+        target = await self._model(model)
+        keys = StreamKeys(target.stream)
+        entry = Alias(alias_on=target.stream)
+        for _ in range(_ATTEMPTS):
+            found = await index.find(self._connection, alias)
+            if isinstance(found, IndexEntry):
+                raise Conflict(f"{alias!r} is a model. Choose another name.")
+            if found is None and not await index.enter(
+                self._connection, alias, entry, self._max_models
+            ):
+                continue
+            if found is not None and found != entry:
+                old = StreamKeys(found.alias_on)
+                living = await index.followers(self._connection, old)
+                meant = await aliases.meant(self._connection, old, alias)
+                if living and (not meant or meant in living):  # perhaps it is just being made
+                    raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
+                await aliases.remove(self._connection, old, alias)
+                await index.swap(self._connection, alias, found, entry)
+                continue
+            made = await aliases.promote(self._connection, keys, alias, "", target.uid, "")
+            if made.kind == "moved" and made.uid is not None:
+                following = await index.followers(self._connection, keys)
+                if made.uid not in following:  # that model is gone
+                    lost = made.uid
+                    made = await aliases.promote(
+                        self._connection, keys, alias, lost, target.uid, ""
+                    )
+            if made.kind == "gone":
+                raise NotFound(f"There is no model {model!r}.")
+            if made.uid != target.uid:
+                raise Conflict(
+                    f"The alias {alias!r} means another model: POST /v1/aliases/{alias}/promote "
+                    "moves it."
+                )
+            self._known.pop(alias, None)
+            return target.stream, made.kind == "ok"
+        raise Unavailable("The alias is being made and deleted elsewhere.", retry_after_s=1)
+
+    async def promote(self, alias: str, of: str, to: str, decision: str | None) -> Promoted:
+        """Let an alias mean the model `to` instead of `of`, unless it moved or that is decided.
+
+        Raises
+        ------
+        NotFound
+            There is no such alias or model.
+        Conflict
+            The models are not on the alias's stream.
+
+        """
+        entry = await index.find(self._connection, alias)
+        if not isinstance(entry, Alias):
+            raise NotFound(f"There is no alias {alias!r}. Make it with PUT /v1/aliases/{alias}.")
+        old, new = await self._model(of), await self._model(to)
+        for name, model in ((of, old), (to, new)):
+            if model.stream != entry.alias_on:
+                raise Conflict(
+                    f"The alias is on the stream {entry.alias_on!r}, {name!r} is on "
+                    f"{model.stream!r}."
+                )
+        keys = StreamKeys(entry.alias_on)
+        made = await aliases.promote(
+            self._connection, keys, alias, old.uid, new.uid, decision or ""
+        )
+        if made.kind == "gone":
+            raise NotFound(f"There is no model {to!r}.")
+        self._known.pop(alias, None)
+        return made
+
+    async def delete(self, alias: str) -> None:
+        """Forget an alias; the model that it means stays.
+
+        Raises
+        ------
+        NotFound
+            There is none.
+
+        """
+        entry = await index.find(self._connection, alias)
+        if not isinstance(entry, Alias):
+            raise NotFound(f"There is no alias {alias!r}.")
+        await aliases.remove(self._connection, StreamKeys(entry.alias_on), alias)
+        await index.swap(self._connection, alias, entry, None)
+        self._known.pop(alias, None)
+
+    async def _model(self, name: str) -> IndexEntry:
+        found = await index.find(self._connection, name)
+        if not isinstance(found, IndexEntry) or found.deleting or found.base is None:
+            raise NotFound(f"There is no model {name!r}.")
+        return found

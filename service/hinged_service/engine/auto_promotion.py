@@ -1,0 +1,132 @@
+"""Aliases that go to the best other model when a model's drift detector fires.
+
+The fold only records a detection. Every worker that sees a new one decides, and the
+decision is named by model, entry and event: the script that promotes carries it out once.
+A detection is acted on while it is new, by its entry's time: when a worker folds it, or opens
+the model and finds it as the last one (whoever found it may have died). So neither a replayed
+past nor a model that nobody used for long moves an alias; nor does a detection that found no
+other model to switch to, once one is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from hinged_service.engine.aliases import Aliases
+from hinged_service.engine.live_model import Appender
+from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.model.spec import IndexEntry
+from hinged_service.model.state import Detection, Fold
+
+__all__ = ["NEW_S", "Switching"]
+
+logger = logging.getLogger(__name__)
+
+NEW_S = 600.0
+"""How long after its entry a detection is acted on, in seconds."""
+
+_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+
+
+class Switching:
+    """Carries out what the drift of this worker's models calls for.
+
+    Parameters
+    ----------
+    aliases
+        The worker's.
+    entries, open_model
+        What returns the index entries of all models, and a model by its name.
+
+    """
+
+    def __init__(
+        self,
+        aliases: Aliases,
+        entries: Callable[[], Awaitable[dict[str, IndexEntry]]],
+        open_model: Callable[[str], Awaitable[Appender]],
+    ) -> None:
+        self._aliases = aliases
+        self._entries = entries
+        self._open = open_model
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def heed(self, name: str, appender: Appender) -> None:
+        """See to it that an alias is switched when a model's drift detector fires."""
+        drift = appender.entry.spec.drift
+        if drift is None or isinstance(drift.action, str):
+            return
+        alias = drift.action.promote.alias
+
+        def act(detections: Sequence[Detection]) -> None:
+            if detections and _age_s(detections[-1]) < NEW_S:
+                task = asyncio.create_task(self._switch(alias, name, appender, detections[-1]))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+        appender.replica.watchers.append(lambda folded: act(folded.detections))
+        act(appender.replica.fold.detections)
+
+    async def aclose(self) -> None:
+        """Give up what is under way: another worker, or the next start, does it."""
+        while self._tasks:  # an answer that comes in the same moment may swallow a cancel
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks, timeout=0.1)
+
+    async def _switch(
+        self, alias: str, name: str, appender: Appender, detection: Detection
+    ) -> None:
+        pause_s = _PAUSE_S
+        while _age_s(detection) < NEW_S:
+            try:
+                await self._switch_once(alias, name, appender, detection)
+            except Unavailable:  # Redis is away
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            except ServiceError as error:
+                logger.warning("model %s: drift, but no switch: %s", name, error.detail)
+                return
+            except Exception:
+                logger.exception("model %s: drift, but no switch", name)
+                return
+            else:
+                return
+
+    async def _switch_once(
+        self, alias: str, name: str, appender: Appender, detection: Detection
+    ) -> None:
+        """Let an alias mean the best other model of the stream, once per detection."""
+        best = await self._best_challenger(name, appender.entry.stream)
+        if best is None:
+            logger.warning("model %s: drift, but its stream has no other model to use", name)
+        decision = f"{appender.entry.uid}:{detection.entry}:{detection.number}"
+        made = await self._aliases.promote(alias, name, best or name, decision)
+        if made.kind == "ok" and best is not None:
+            logger.info("model %s: drift; %s means %s now", name, alias, best)
+
+    async def _best_challenger(self, name: str, stream: str) -> str | None:
+        """Return the other model of the stream that errs least, by recent accuracy."""
+        found: dict[str, Fold] = {}
+        for other, entry in (await self._entries()).items():
+            if entry.stream != stream or other == name:
+                continue
+            try:
+                challenger = await self._open(other)
+                if challenger.caught_up:
+                    await challenger.freshen()
+                    found[other] = challenger.replica.fold
+            except ServiceError as error:
+                if type(error) is Unavailable:
+                    raise
+                # set aside, or deleted meanwhile: not a model to switch to
+        return max(found, key=lambda other: found[other].accuracy(), default=None)
+
+
+def _age_s(detection: Detection) -> float:
+    """Return how long ago the entry that showed the drift came."""
+    return time.time() - int(detection.entry.partition("-")[0]) / 1000

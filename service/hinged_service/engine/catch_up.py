@@ -1,0 +1,283 @@
+"""A model's replica, and how it goes on from its log: catch-up, restored states, rebuilding."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hinged_service.engine.replica import Replica
+from hinged_service.engine.snapshots import Saver, folded_elsewhere, load_replica
+from hinged_service.errors import ModelGone, NotFound, SetAside
+from hinged_service.model.spec import IndexEntry
+from hinged_service.model.state import Result
+from hinged_service.settings import Settings
+from hinged_service.store import checkpoints, index
+from hinged_service.store import log as logs
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+
+__all__ = ["REBUILDS", "Follower"]
+
+logger = logging.getLogger(__name__)
+
+REBUILDS = 3
+"""How often a replica is rebuilt before its model is given up."""
+_TURN_S = 0.005
+_PAUSE_S = 0.001
+_PART_EVENTS = 16
+_ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
+
+
+class _SnapshotTells(Exception):
+    """What the log says next can only be followed from the stored snapshot; the text tells why."""
+
+
+class Follower:
+    """A replica that reads on in its log, and is loaded anew where the log has another past.
+
+    It does one thing at a time: whoever uses it sees to that.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    name, entry
+        The model's name and index entry; registered, not deleting.
+    replica
+        The model's state as loaded.
+
+    Attributes
+    ----------
+    replica
+        The current replica; another one after a rebuild.
+    fresh_at_s
+        When the log was last asked, on the loop's clock.
+    caught_up
+        Whether the log was once read to its end.
+    observer
+        Counts what the worker does.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        name: str,
+        entry: IndexEntry,
+        replica: Replica,
+    ) -> None:
+        self.name = name
+        self.entry = entry
+        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.replica = replica
+        self.fresh_at_s = -1e9
+        self.caught_up = False
+        self._connection = connection
+        self.observer = connection.observer
+        self._settings = settings
+        self._saver = Saver(connection, settings, name, self.keys, self._read_soon)
+        self._unsettled = True
+        self._read_ahead: tuple[str, index.Loaded] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._staleness_s = settings.max_staleness_ms / 1000
+
+    def _read_soon(self, replica: Replica) -> None:
+        """Read the log again: a snapshot of `replica` was not of the log's past."""
+        raise NotImplementedError
+
+    def age_s(self) -> float:
+        """Return how old the replica's knowledge of the log is, in seconds."""
+        return self._loop.time() - self.fresh_at_s
+
+    def staleness_s(self) -> float | None:
+        """Return the replica's age in seconds if it is older than allowed, else `None`."""
+        age_s = self._loop.time() - self.fresh_at_s
+        return age_s if age_s > self._staleness_s else None
+
+    async def save(self) -> None:
+        """Save a snapshot of what is not saved yet, after the one under way."""
+        await self._saver.save(self.replica)
+
+    async def _fold_through(self, own: Position | None) -> list[Result] | None:
+        """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
+        rebuilds = 0
+        outcomes: list[Result] | None = None
+        while own is None or self.replica.position.order < own.order:
+            sent_at_s = self._loop.time()
+            reply = await logs.catch_up(
+                self._connection,
+                self.keys.on,
+                self.entry.uid,
+                self.replica.position,
+                self._settings.reply_bytes,
+            )
+            if reply.kind == "gone":
+                raise ModelGone("The model was deleted.")
+            if reply.kind == "other":
+                raise folded_elsewhere(reply.fold)
+            if reply.kind == "lost":
+                rebuilds += 1
+                await self._rebuild(rebuilds)
+                continue
+            try:
+                outcomes = await self._fold(reply.entries, own) or outcomes
+                self._check_awaited(reply.more)
+            except _SnapshotTells as error:
+                rebuilds += 1
+                await self._rebuild(rebuilds, str(error))
+                continue
+            if reply.stored is not None:
+                self.replica.note_stored(reply.stored, self._loop.time())
+            if not reply.more:
+                self._note_end(sent_at_s)
+                break
+            self.save_if_due()
+        return outcomes
+
+    async def _fold_between(self, reply: logs.Appended) -> bool:
+        """Fold what others appended; `False` if the snapshot was loaded instead."""
+        try:
+            await self._fold(reply.entries)
+            self._check_awaited(reply.more)
+        except _SnapshotTells as error:
+            await self._rebuild(1, str(error))
+            return False
+        return True
+
+    async def _fold(
+        self, entries: Sequence[logs.Entry], own: Position | None = None
+    ) -> list[Result] | None:
+        found = None
+        began_s = self._loop.time()
+        for entry in entries:
+            if entry.command is not None:
+                command = self.replica.command_in(entry) or {}
+                if _is_upgrade(command) and not self.replica.passes(entry, command):
+                    raise _SnapshotTells("An upgrade went on from another snapshot")
+                if (uid := _to_restore(command)) is not None:
+                    self.replica.fold_restore(entry, await self._restored(uid, entry.position))
+                    continue
+            if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
+                for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
+                    began_s = await self._let_others_in(began_s)
+                continue
+            outcomes = self.replica.fold_entry(entry)
+            if entry.position == own:
+                found = outcomes
+            began_s = await self._let_others_in(began_s)
+        return found
+
+    async def _let_others_in(self, began_s: float) -> float:
+        """Pause if a turn of folding was long; return when the present turn began.
+
+        A call to another model takes several rounds of the loop, and each waits for a turn.
+        """
+        if self._loop.time() - began_s < _TURN_S:
+            return began_s
+        await asyncio.sleep(_PAUSE_S)
+        return self._loop.time()
+
+    def _check_awaited(self, more: bool) -> None:
+        """Raise unless the upgrade under which the snapshot was loaded stands in the log."""
+        if self.replica.awaits is not None and not more:
+            raise _SnapshotTells("A failover of Redis lost an upgrade")
+
+    async def _restored(self, uid: str, at: Position) -> index.Loaded | None:
+        """Return the state that the entry at a position restores, `None` if there never was one.
+
+        A checkpoint can be dropped as soon as the model's snapshot is past the command.
+        """
+        ahead, self._read_ahead = self._read_ahead, None
+        if ahead is not None and ahead[0] == uid:
+            return ahead[1]
+        found = await self._checkpoint(uid)
+        if found is None:
+            stored = await index.snapshot_position(self._connection, self.keys)
+            if stored.order >= at.order:
+                raise _SnapshotTells("A checkpoint that the model restored was deleted since")
+        return found
+
+    async def _checkpoint(self, uid: str) -> index.Loaded | None:
+        """Return the state of a checkpoint, `None` if there is none."""
+        try:
+            return await checkpoints.read(
+                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
+            )
+        except NotFound:
+            return None
+        except (DamagedState, OtherVersion) as error:
+            raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
+
+    async def _rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
+        if times > REBUILDS:
+            raise SetAside(
+                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
+                "again.",
+                retry_after_s=60,
+            )
+        self._unsettled = True
+        self.observer.changes.bad(
+            ("rebuilt", self.entry.uid),
+            logger,
+            "model %s: %s; loading the snapshot",
+            self.name,
+            why,
+            extra=self._place,
+        )
+        watchers = self.replica.watchers
+        self.replica = await load_replica(self._connection, self._settings, self.entry)
+        self.replica.watchers = watchers
+
+    def save_if_due(self) -> None:
+        """Start saving a snapshot if one is due and none is being saved."""
+        self._saver.save_if_due(self.replica)
+
+    async def _is_past(self, position: Position) -> bool:
+        """Tell whether `position` is in the log's past, as far as the log still tells."""
+        if position == self.replica.position:
+            return True
+        log = self.keys.on.log
+        entry = await self._connection.entry(log, position.id)
+        if entry is not None:
+            return entry[b"chain"].decode() == position.chain
+        first = await self._connection.first_id(log)
+        return first is not None and Position(first, "").order > position.order
+
+    def _note_end(self, asked_at_s: float) -> None:
+        self.fresh_at_s = asked_at_s
+        if self._unsettled:
+            self._unsettled = False
+            self.caught_up = True
+            changes = self.observer.changes
+            for trouble in ("rebuilt", "damaged"):
+                changes.good((trouble, self.entry.uid), logger)
+            changes.good(
+                ("aside", self.entry.uid),
+                logger,
+                "model %s is served again",
+                self.name,
+                extra=self._place,
+            )
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {"model": self.name, "position": str(self.replica.position)}
+
+
+def _is_upgrade(command: Mapping[str, Any]) -> bool:
+    """Tell whether a command lets another fold tag go on with the model."""
+    return (
+        command.get("do") == "upgrade"
+        and isinstance(command.get("fold"), str)
+        and isinstance(command.get("from"), str)
+    )
+
+
+def _to_restore(command: Mapping[str, Any]) -> str | None:
+    """Return the uid of the checkpoint that a command restores."""
+    uid = command.get("checkpoint")
+    return uid if command.get("do") == "restore" and isinstance(uid, str) else None

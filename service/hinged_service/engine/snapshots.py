@@ -1,0 +1,281 @@
+"""A replica and its snapshot in Redis: loaded when a model is opened, saved as it moves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import hinged
+from hinged_service.engine.replica import Replica
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.model.spec import IndexEntry
+from hinged_service.settings import Settings
+from hinged_service.store import checkpoints, index
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.wire import codec
+from hinged_service.wire.codec import Barrier, DamagedState, Mark, OtherVersion, Position
+
+__all__ = ["Saver", "folded_elsewhere", "load_replica"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSE_S = 0.1
+_ENTRY_S = 0.005
+_OTHER_S = 5  # an upgrade may come any moment
+_NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
+
+
+class Saver:
+    """Saves a model's snapshots, one at a time, in tasks of their own.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    name, keys
+        The model's.
+    on_lost
+        Called with a replica that is not of the log's past (any more), or that workers of
+        another version were let to fold.
+
+    Attributes
+    ----------
+    kept
+        How much of the log to keep behind the snapshots.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        name: str,
+        keys: ModelKeys,
+        on_lost: Callable[[Replica], None],
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._name = name
+        self._keys = keys
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+        self._not_before_s = 0.0
+        self._stopped = False
+        self._default = index.Kept(None, settings.retention_bytes)
+        self.kept = self._default
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a snapshot is being saved."""
+        return self._task is not None
+
+    def keep(self, asked: index.Kept) -> None:
+        """Keep so much of the log; the setting's amount if no model of the stream says."""
+        self.kept = self._default if asked == (None, None) else asked
+
+    def stop(self) -> None:
+        """Take no further snapshot: the replica is of no use any more."""
+        self._stopped = True
+
+    def save_if_due(self, replica: Replica) -> None:
+        """Start saving a snapshot if one is due and none is being saved."""
+        settings = self._settings
+        now_s = self._loop.time()
+        if self._stopped or self._task is not None or now_s < self._not_before_s:
+            return
+        if replica.is_due(
+            now_s,
+            settings.snapshot_every_events,
+            settings.snapshot_every_names,
+            settings.snapshot_every_ms / 1000,
+        ):
+            self._task = self._loop.create_task(self._save(replica))
+
+    async def save(self, replica: Replica) -> None:
+        """Save a snapshot of what is not saved yet, after the one under way."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if not (self._stopped or replica.is_saved()):
+            self._task = self._loop.create_task(self._save(replica))
+            await asyncio.wait([self._task])
+
+    async def _save(self, replica: Replica) -> None:
+        changes, key = self._connection.observer.changes, ("snapshot", self._keys.uid)
+        try:
+            whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
+            saved = await self._save_once(replica, full=whole)
+            if saved == "full" and not self._stopped:
+                saved = await self._save_once(replica, full=True)
+            if saved in ("later", "incomplete"):
+                self._not_before_s = self._loop.time() + _PAUSE_S
+            if saved in ("lost", "other"):
+                self._on_lost(replica)
+            changes.good(key, logger, "model %s: snapshots are saved again", self._name)
+        except ServiceError:  # the names stay marked; the next append or read tells the log
+            self._not_before_s = self._loop.time() + _PAUSE_S
+        except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
+            self._not_before_s = self._loop.time() + _PAUSE_S
+            changes.bad(
+                key,
+                logger,
+                "model %s: no snapshot can be saved: %s",
+                self._name,
+                type(error).__name__,
+                level=logging.ERROR,
+                exc_info=True,
+                extra={"model": self._name, "position": str(replica.position)},
+            )
+        finally:
+            self._task = None
+
+    async def _save_once(self, replica: Replica, full: bool) -> index.Saved:
+        tracing = self._connection.observer.tracing
+        if tracing is None:
+            return await self._saved(replica, full)
+        with tracing.span("snapshot", self._name, root=True) as span:
+            span.set_attribute("hinged.position", str(replica.position))
+            return await self._saved(replica, full)
+
+    async def _saved(self, replica: Replica, full: bool) -> index.Saved:
+        while replica.between:
+            if self._stopped:
+                raise ModelGone("The model failed in the middle of an entry.")
+            await asyncio.sleep(_ENTRY_S)
+        snapshot = replica.take_snapshot(self.kept, full)
+        saved: index.Saved | None = None
+        try:
+            if full:
+                chunk = self._settings.snapshot_chunk
+                stored = await index.save_full(self._connection, self._keys, snapshot, chunk)
+            else:
+                stored = await index.save_changes(
+                    self._connection, self._keys, snapshot, replica.base
+                )
+            saved = stored.became
+            if stored.kept is not None:
+                self.keep(stored.kept)
+        finally:
+            replica.settle(snapshot, saved, full, self._loop.time())
+        return saved
+
+
+async def load_replica(connection: Connection, settings: Settings, entry: IndexEntry) -> Replica:
+    """Return a model's replica as its snapshot has it, or from its base if that is damaged.
+
+    Raises
+    ------
+    ModelGone
+        The model does not follow its stream.
+    SetAside
+        Workers of another version fold the model, or its state is lost.
+    Unavailable
+        Redis does not answer.
+
+    """
+    if entry.base is None:
+        raise ModelGone("The model was not registered.")
+    keys = StreamKeys(entry.stream)
+    now_s = asyncio.get_running_loop().time()
+    chunk = settings.snapshot_chunk
+    try:
+        loaded = await index.load_snapshot(
+            connection,
+            keys.model(entry.uid),
+            entry.base,
+            chunk,
+            settings.hold_ms,
+            codec.fold_tag(),
+        )
+        if loaded.state is not None or entry.origin is None:
+            # in a thread: it may import parts of River, and the other models must go on meanwhile
+            return await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, now_s)
+        return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk)
+    except OtherVersion as error:
+        raise folded_elsewhere(str(error)) from None
+    except (DamagedState, hinged.InvalidState) as error:
+        connection.observer.changes.bad(
+            ("damaged", entry.uid),
+            logger,
+            "model %s: %s; folding the log from the model's base instead",
+            entry.uid,
+            error,
+            level=logging.ERROR,
+        )
+    try:
+        barrier = await index.barrier(connection, keys.model(entry.uid))
+    except DamagedState as error:
+        raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+    if barrier is not None and barrier.start != Position.parse(entry.base).id:
+        raise SetAside(
+            "The model's snapshot is damaged, and what led to it was folded by more than one "
+            "version. Have its log folded anew by this one: hinged upgrade MODEL.",
+            retry_after_s=_OTHER_S,
+        )
+    return await at_origin(connection, keys, entry, None, barrier, chunk)
+
+
+def folded_elsewhere(tag: str) -> SetAside:
+    """Return why a model that workers of another fold tag fold cannot be served here."""
+    return SetAside(
+        f"The model is folded by {tag}, and this worker is {codec.fold_tag()}: their arithmetic "
+        "may differ. Ask a worker of that version; when none is left, let this version go on: "
+        "hinged upgrade MODEL (or --all).",
+        retry_after_s=_OTHER_S,
+    )
+
+
+async def at_origin(
+    connection: Connection,
+    keys: StreamKeys,
+    entry: IndexEntry,
+    mark: Mark | None,
+    barrier: Barrier | None,
+    chunk: int,
+) -> Replica:
+    """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
+
+    Parameters
+    ----------
+    connection, keys, entry
+        The worker's connection, the stream's keys, the model's index entry.
+    mark
+        What the log had taken until there, if it is known.
+    barrier
+        The model's last upgrade, if there was one.
+    chunk
+        Names to read in one command.
+
+    Raises
+    ------
+    SetAside
+        The checkpoint is gone or of no use.
+    Unavailable
+        Redis does not answer.
+
+    """
+    base = Position.parse(entry.base or "")
+    loaded = index.Loaded(base, None, {}, mark, barrier)
+    if entry.origin is not None:
+        try:
+            found = await checkpoints.read(connection, keys, entry.origin, chunk)
+        except (DamagedState, OtherVersion, NotFound) as error:
+            raise SetAside(
+                f"The checkpoint that the model starts with cannot be used: {error}.",
+                retry_after_s=60,
+            ) from error
+        state = None if found.state is None else replace(found.state, marks=[])
+        loaded = index.Loaded(base, state, found.vectors, mark, barrier)
+    try:
+        now_s = asyncio.get_running_loop().time()
+        return await asyncio.to_thread(
+            Replica, entry.uid, entry.spec, loaded, now_s, complete=False
+        )
+    except hinged.InvalidState as error:
+        raise SetAside(
+            f"The checkpoint that the model starts with is of another kind of model: {error}.",
+            retry_after_s=60,
+        ) from error

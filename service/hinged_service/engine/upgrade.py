@@ -1,0 +1,121 @@
+"""A model handed over to this version of the service, from its stored snapshot on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import NamedTuple
+
+import hinged
+from hinged_service.engine.replica import Replica
+from hinged_service.engine.snapshots import at_origin
+from hinged_service.errors import Conflict, ModelGone, SetAside, Unavailable
+from hinged_service.model.spec import IndexEntry
+from hinged_service.settings import Settings
+from hinged_service.store import index, upgrades
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.upgrades import Upgrade
+from hinged_service.wire import codec
+from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+
+__all__ = ["Handover", "take_over"]
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 20
+_PAUSE_S = 0.05
+
+
+class Handover(NamedTuple):
+    """A model that this version folds.
+
+    Parameters
+    ----------
+    position
+        Where this version goes on, or went on before.
+    fold, before
+        The fold tag, and the one before; empty if nobody knows that one.
+
+    """
+
+    position: Position
+    fold: str
+    before: str
+
+
+async def take_over(connection: Connection, settings: Settings, entry: IndexEntry) -> Handover:
+    """Let workers of this process's fold tag go on with a model; the same again changes nothing.
+
+    They go on from the stored snapshot. If they cannot read it, the log is folded anew from
+    the model's base, as long as it reaches back so far.
+
+    Raises
+    ------
+    Conflict
+        Neither can be done; nothing was changed.
+    ModelGone
+        The model does not follow its stream.
+    SetAside
+        The model cannot be used here for another reason.
+    Unavailable
+        Redis does not answer, or the snapshot kept moving.
+
+    """
+    if entry.base is None:
+        raise ModelGone("The model was not registered.")
+    keys = StreamKeys(entry.stream).model(entry.uid)
+    origin = f"upgrade-{secrets.token_hex(8)}"
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(_PAUSE_S)
+            await index.hold(connection, keys, settings.hold_ms)
+        wanted = await _wanted(connection, settings, keys, entry)
+        if isinstance(wanted, Handover):
+            return wanted
+        became = await upgrades.upgrade(connection, keys, f"{origin}:{attempt}", wanted)
+        if became == "gone":
+            raise ModelGone("The model was deleted.")
+        if became == "lost":
+            raise Conflict(
+                "Nothing was changed: the log does not reach back to where this version could go "
+                "on. Go on with the version before, or delete the model and create it again."
+            )
+        if became == "ok":
+            tag = codec.fold_tag()
+            logger.info("model %s: folded by %s from %s on", entry.uid, tag, wanted.start.id)
+            return Handover(wanted.start, tag, wanted.fold)
+    raise Unavailable("The model's snapshot kept moving.", retry_after_s=1)
+
+
+async def _wanted(
+    connection: Connection, settings: Settings, keys: ModelKeys, entry: IndexEntry
+) -> Upgrade | Handover:
+    """Return what there is to do; what is already the case if there is nothing."""
+    seen, known = await upgrades.seen(connection, keys)
+    if seen is None:
+        raise ModelGone("The model was deleted.")
+    tag, base = codec.fold_tag(), Position.parse(entry.base or "")
+    chunk = settings.snapshot_chunk
+    try:
+        loaded = await index.load_snapshot(
+            connection, keys, entry.base or "", chunk, settings.hold_ms
+        )
+        if loaded.state is None:
+            await at_origin(connection, keys.on, entry, None, None, chunk)
+        else:
+            await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
+    except SetAside:
+        raise
+    except (DamagedState, OtherVersion, hinged.InvalidState) as error:
+        last = await index.barrier(connection, keys)
+        ours = known in ("", tag) and not isinstance(error, OtherVersion)
+        if ours and (last is None or last.start == base.id):
+            return Handover(base, tag, tag)  # it makes its snapshot anew by itself
+        await at_origin(connection, keys.on, entry, None, None, chunk)
+        logger.warning("model %s: %s; its log is folded anew from its base", entry.uid, error)
+        return Upgrade(seen, known, base, fresh=True, state=None)
+    if loaded.fold == tag or (loaded.fold == "" and loaded.state is None):
+        return Handover(loaded.position, tag, tag)
+    return Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)

@@ -1,0 +1,1 @@
+"""Progressive evaluation: metrics and drift detectors."""

@@ -1,0 +1,289 @@
+"""Parquet and Arrow IPC, by pyarrow, which is loaded only here and only when it is needed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from hinged_service.ingest.files.arrow_cells import Cells, cells_of, natural_kind
+from hinged_service.ingest.files.byte_stream import ByteStream
+from hinged_service.ingest.files.options import FileOptions, Kind
+from hinged_service.ingest.files.record import BadRecord, FileError, Record
+from hinged_service.ingest.files.table import Table
+
+__all__ = ["ArrowTable"]
+
+_BATCH_ROWS = 1024
+_FILE_MARK = b"ARROW1"
+_IGNORE: Kind = "ignore"
+
+
+class _Batches(NamedTuple):
+    schema: Any
+    batches: Callable[[int, Sequence[str]], Iterator[tuple[int, Any, float | None]]]
+    """From a start and the columns that are wanted to (number of the first row, batch with these
+    columns at least, part of the file done if known)."""
+
+
+class ArrowTable:
+    """A table with types of its own.
+
+    Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
+    schema, unless it has a role or a type was told.
+
+    Parameters
+    ----------
+    stream
+        The content, closed together with this. Parquet, and Arrow files that are not
+        streams, are opened by name.
+    name
+        The path.
+    size_bytes
+        The size of the file; `None` if it is compressed or no file on a disk.
+    options
+        How to read it: `format` is `"parquet"` or `"arrow"`.
+
+    Raises
+    ------
+    FileError
+        If pyarrow is not there, or the file or its columns cannot be read.
+
+    """
+
+    skipped = 0
+    continued = 0
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        name: str,
+        size_bytes: int | None,
+        options: FileOptions,
+    ) -> None:
+        self._arrow = _load("pyarrow")
+        self._name = name
+        self._stream = stream
+        self._size_bytes = size_bytes
+        self._open = ExitStack()
+        self._open.callback(stream.close)
+        self._faults = (self._arrow.ArrowException, OSError, ValueError, MemoryError)
+        try:
+            self._source = self._parquet() if options.format == "parquet" else self._ipc()
+            schema = self._source.schema
+            self._index = _pandas_index(schema, options)
+            ignored = dict.fromkeys(self._index, _IGNORE)
+            options = replace(options, types=ignored | dict(options.types))
+            kinds = self._kinds(schema, options)
+            id_limit = self._id_limit(schema, options)
+            self._table = Table(schema.names, kinds, options, text=False, id_limit=id_limit)
+            self._cells = self._readers(schema, kinds, options)
+        except self._faults as error:
+            self.close()
+            raise self._broken(error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def describe(self) -> str:
+        """Say what each column is read as."""
+        if not self._index:
+            return self._table.describe()
+        told = "the index of a pandas table, no feature unless it is given a type"
+        return f"{self._table.describe()}; {told}: {', '.join(self._index)}"
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where the schema says that all is null."""
+        empty = {column.name for column in self._source.schema if str(column.type) == "null"}
+        kinds = self._table.kinds
+        return {name: None if name in empty else kind for name, kind in kinds.items()}
+
+    def look(self) -> None:
+        """Do nothing: the schema was read, so it is such a file."""
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Do nothing: the schema says all."""
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        self._open.close()
+
+    def records(self, start: int) -> Iterator[Record]:
+        """Iterate over the records from number `start`."""
+        wanted = [name for name, cells in self._cells.items() if cells is not None]
+        try:
+            for first, batch, done in self._source.batches(start, wanted):
+                columns, faults = self._columns(batch)
+                read = self._stream.counter.position
+                if done is not None and self._size_bytes is not None:
+                    read = int(done * self._size_bytes)
+                for at, row in enumerate(zip(*columns, strict=True)):
+                    if first + at < start:
+                        continue
+                    event, error = None, faults.get(at)
+                    if error is None:
+                        try:
+                            event = self._table.event(row)
+                        except BadRecord as fault:
+                            error = str(fault)
+                    yield Record(first + at, None, event, error, read)
+        except self._faults as error:
+            raise self._broken(error) from None
+
+    def _columns(self, batch: Any) -> tuple[list[list[Any]], dict[int, str]]:
+        """Return the values of all columns, and by row which cell could not be read and why."""
+        columns: list[list[Any]] = []
+        faults: dict[int, str] = {}
+        for name, cells in self._cells.items():
+            if cells is None:
+                columns.append([None] * batch.num_rows)
+                continue
+            column = batch.column(name)
+            column.validate()
+            values, unread = cells.values(column)
+            columns.append(values)
+            for at, reason in unread.items():
+                faults.setdefault(at, f"column {name} {reason}")
+        return columns, faults
+
+    def _broken(self, error: Exception) -> FileError:
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        return FileError(f"{self._name} cannot be read as its format says: {reason}.")
+
+    def _must_be_on_disk(self, what: str) -> None:
+        if self._size_bytes is None:
+            raise FileError(f"{self._name} is {what}: it must lie on the disk, uncompressed.")
+
+    def _parquet(self) -> _Batches:
+        self._must_be_on_disk("Parquet")
+        # A buffer of its own per column keeps whole row groups out of memory.
+        parquet = _load("pyarrow.parquet")
+        file = self._open.enter_context(
+            parquet.ParquetFile(self._name, buffer_size=2**20, pre_buffer=False)
+        )
+        sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+        total = sum(sizes)
+
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+            first, groups = 0, list(range(len(sizes)))
+            while groups and first + sizes[groups[0]] <= start:
+                first += sizes[groups.pop(0)]
+            if not groups:
+                return
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=wanted):
+                yield first, batch, (first + batch.num_rows) / total
+                first += batch.num_rows
+
+        return _Batches(file.schema_arrow, batches)
+
+    def _ipc(self) -> _Batches:
+        ipc = _load("pyarrow.ipc")
+        if self._stream.reader.peek(len(_FILE_MARK)).startswith(_FILE_MARK):
+            return self._ipc_file(ipc)
+        reader = self._open.enter_context(ipc.open_stream(self._stream.reader))
+
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+            first = 0
+            for batch in reader:
+                for piece in _pieces(batch, first, start):
+                    yield *piece, None
+                first += batch.num_rows
+
+        return _Batches(reader.schema, batches)
+
+    def _ipc_file(self, ipc: Any) -> _Batches:
+        self._must_be_on_disk("an Arrow file (an Arrow stream may come from anywhere)")
+        # Mapped, because one batch may be the whole file.
+        source = self._open.enter_context(self._arrow.memory_map(self._name))
+        reader = self._open.enter_context(ipc.open_file(source))
+        schema, count = reader.schema, reader.num_record_batches
+
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+            fields = [schema.get_field_index(name) for name in wanted]
+            options = ipc.IpcReadOptions(included_fields=fields)
+            chosen = ipc.open_file(source, options=options)
+            first = 0
+            for at in range(count):
+                batch = chosen.get_batch(at)
+                for piece in _pieces(batch, first, start):
+                    yield *piece, (at + 1) / count
+                first += batch.num_rows
+
+        return _Batches(schema, batches)
+
+    def _kinds(self, schema: Any, options: FileOptions) -> list[Kind]:
+        kinds: list[Kind] = []
+        unread, as_text = [], []
+        for column in schema:
+            name, told = column.name, options.types.get(column.name)
+            kind = told or natural_kind(self._arrow, column.type)
+            kinds.append(kind or _IGNORE)
+            if kind == _IGNORE or (kind and cells_of(self._arrow, column.type, kind)):
+                continue
+            unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
+            if cells_of(self._arrow, column.type, "text"):
+                as_text.append(name)
+        if unread:
+            also = f", or text ({', '.join(as_text)})" if as_text else ""
+            raise FileError(
+                f"Columns of these types are not read: {', '.join(unread)}. Give them the type "
+                f"ignore{also}."
+            )
+        return kinds
+
+    def _readers(
+        self, schema: Any, kinds: Sequence[Kind], options: FileOptions
+    ) -> dict[str, Cells | None]:
+        """Return what reads each column; `None` if it is ignored."""
+        return {
+            column.name: None
+            if kind == _IGNORE
+            else cells_of(
+                self._arrow,
+                column.type,
+                "text" if column.name == options.label and options.labels else kind,
+            )
+            for column, kind in zip(schema, kinds, strict=True)
+        }
+
+    def _id_limit(self, schema: Any, options: FileOptions) -> int:
+        """Return the number up to which the floats of the id's column tell whole ones apart."""
+        for column in schema:
+            if column.name == options.id:
+                kind = column.type
+                kind = kind.value_type if self._arrow.types.is_dictionary(kind) else kind
+                if self._arrow.types.is_floating(kind):
+                    return {16: 2**11, 32: 2**24, 64: 2**53}[kind.bit_width]
+        return 2**53
+
+
+def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
+    """Return the columns that are the index of a pandas table, unless the user wants them."""
+    try:
+        told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return []
+    wanted = {options.label, options.id, options.weight, *options.types}
+    # A range is told as an object, and is no column.
+    index = {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
+    return [name for name in schema.names if name in index - wanted]
+
+
+def _pieces(batch: Any, first: int, start: int) -> Iterator[tuple[int, Any]]:
+    """Cut a batch, which may be the whole file, into small ones; leave out what is before."""
+    for at in range(0, batch.num_rows, _BATCH_ROWS):
+        piece = batch.slice(at, _BATCH_ROWS)
+        if first + at + piece.num_rows > start:
+            yield first + at, piece
+
+
+def _load(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise FileError(
+            "Reading Parquet and Arrow needs pyarrow: pip install 'hinged[arrow]'."
+        ) from None

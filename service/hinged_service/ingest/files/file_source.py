@@ -1,0 +1,218 @@
+"""A file as a source of events, which can be resumed at any record."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from hinged_service.ingest.files.arrow import ArrowTable
+from hinged_service.ingest.files.byte_stream import ByteStream, open_bytes
+from hinged_service.ingest.files.detect import QUOTES, settle
+from hinged_service.ingest.files.options import FileOptions, Kind
+from hinged_service.ingest.files.record import Block, FileError, Record, blocks_of
+from hinged_service.ingest.files.text_file import TextFile
+
+__all__ = ["Source", "open_source"]
+
+T = TypeVar("T")
+_Signature = tuple[int, int, int, int]
+
+
+class Source:
+    """A file of labelled events; nothing of it stays in memory.
+
+    Parameters
+    ----------
+    name
+        The path; `"-"` is standard input.
+    options
+        How to read it, with format and compression settled.
+
+    Attributes
+    ----------
+    name
+        The path, or `"-"`.
+    size_bytes
+        The size of the file as it lies on the disk; `None` for standard input and pipes.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened, or does not fit the options.
+
+    """
+
+    def __init__(self, name: str, options: FileOptions) -> None:
+        self.name = name
+        self._options = options
+        self._signature = _signature(name)
+        self.size_bytes = None if self._signature is None else self._signature[2]
+        self._before: TextFile | None = None
+        self._reading: TextFile | ArrowTable = self._begin()
+        self._unread = True
+        if self.resumable:
+            self._reading.close()
+            self._before = self._reading if isinstance(self._reading, TextFile) else None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it is a file that can be read again: not standard input, not a pipe."""
+        return self._signature is not None
+
+    @property
+    def skipped(self) -> int:
+        """How many unlabelled lines the last iteration passed over so far."""
+        return self._reading.skipped
+
+    @property
+    def continued(self) -> int:
+        """How many lines the last iteration read as the rest of a quoted cell so far."""
+        return self._reading.continued
+
+    def describe(self) -> str:
+        """Say how the file is read: which columns, as what, which is the label."""
+        once = "" if self.resumable else "; it can be read once only, so not resumed"
+        return self._reading.describe() + once
+
+    def look(self) -> None:
+        """Look at the beginning, where no format has done so yet.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read at all.
+
+        """
+        if not self.resumable:
+            self._reading.look()
+            return
+        with closing(self._begin()) as reading:
+            reading.look()
+
+    def guesses(self) -> dict[str, Kind | None]:
+        """Return what each column is read as; `None` where its first cells are all missing."""
+        return self._reading.guesses()
+
+    def settle(self, kinds: Mapping[str, Kind]) -> None:
+        """Read columns of which the first cells are all missing as other files have them."""
+        self._reading.settle(kinds)
+
+    def identity(self) -> str:
+        """Return a name of the content, the same wherever and whenever it is read.
+
+        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a
+        record depends on them. Nothing less would do: a file changed in its middle would be
+        taken for the old one, and resumed in the wrong place. It costs about a second per
+        1.5 GB, hardly a hundredth of learning it. So a file that has grown is another source,
+        and a copy of a file is the same one.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read twice, or was changed since it was opened.
+
+        """
+        if not self.resumable:
+            raise FileError(f"{self.name} is read once only: it has no identity to resume by.")
+        with open_bytes(self.name) as file:
+            self._check_unchanged()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._check_unchanged()
+        delimiter, quote = self._options.delimiter, self._options.quote
+        cut = self._options.format + (f"-{ord(delimiter):x}" if delimiter is not None else "")
+        if quote != QUOTES.get(self._options.format):
+            cut += "-unquoted" if quote is None else f"-quote-{ord(quote):x}"
+        return f"{cut}:{digest}"
+
+    def records(self, start: int = 0) -> Iterator[Record]:
+        """Iterate over the records in order.
+
+        Parameters
+        ----------
+        start
+            The number of the first record to give out; those before are read, not parsed.
+
+        Raises
+        ------
+        FileError
+            After the last whole record, if the file is cut off, broken, or was changed
+            meanwhile. At once, if it can be read only once and was, or `start` is not 0.
+
+        """
+        reading = self._begun(start)
+        return self._to_the_end(reading, reading.records(start))
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Iterate over the records as `records`, in blocks; lines of JSON are given out unread."""
+        reading = self._begun(start)
+        if isinstance(reading, TextFile):
+            return self._to_the_end(reading, reading.blocks(start))
+        return self._to_the_end(reading, blocks_of(reading.records(start)))
+
+    def _begun(self, start: int) -> TextFile | ArrowTable:
+        if self.resumable:
+            self._reading = self._begin()
+        elif start or not self._unread:
+            raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
+        self._unread = False
+        return self._reading
+
+    def _to_the_end(self, reading: TextFile | ArrowTable, found: Iterator[T]) -> Iterator[T]:
+        with closing(reading):
+            yield from found
+            self._check_unchanged()
+
+    def _begin(self) -> TextFile | ArrowTable:
+        stream = ByteStream(self.name, self._options.compression)
+        try:
+            self._check_unchanged()
+            if self._options.format in ("parquet", "arrow"):
+                mapped = self.size_bytes if self._options.compression == "none" else None
+                return ArrowTable(stream, self.name, mapped, self._options)
+            return TextFile(stream, self._options, self._before)
+        except BaseException:
+            stream.close()
+            raise
+
+    def _check_unchanged(self) -> None:
+        if self.resumable and _signature(self.name) != self._signature:
+            raise FileError(f"{self.name} was changed while it was in use: begin again with it.")
+
+
+def open_source(path: str, options: FileOptions) -> Source:
+    """Open a file, or standard input if `path` is `"-"`, as a source of events.
+
+    Parameters
+    ----------
+    path
+        The file. Its suffixes tell format and compression, unless the options do.
+    options
+        How to read it.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened, its format is not known, it does not fit the options, or a
+        package to read it is missing.
+
+    """
+    return Source(path, settle(path, options))
+
+
+def _signature(name: str) -> _Signature | None:
+    """Return what changes when a file does; `None` for what is no file on a disk."""
+    if name == "-":
+        return None
+    try:
+        found = Path(name).stat()
+    except OSError as error:
+        raise FileError(f"{name} cannot be opened: {error.strerror or error}.") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise FileError(f"{name} is a folder: name the files in it.")
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

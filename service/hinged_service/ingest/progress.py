@@ -1,0 +1,164 @@
+"""Telling how far an ingestion is: a bar on a terminal, lines elsewhere, a summary at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hinged_service.ingest.losses import Allowance
+from hinged_service.ingest.writer import Tally
+
+__all__ = ["Reporter"]
+
+_LINE_EVERY_S = 5.0
+_SHOW_EVERY_S = 0.1
+_NOTED = {
+    "skipped": "lines without a label, passed over",
+    "continued": "lines read as the rest of a quoted cell",
+}
+
+
+class Reporter:
+    """Shows a tally while it grows; on standard error, so that the summary can be piped.
+
+    Parameters
+    ----------
+    tally
+        What to show.
+    total_bytes
+        How much there is to read; `None` if nobody knows.
+
+    Attributes
+    ----------
+    noted
+        What else the source counts: it belongs into the summary, however that comes.
+
+    """
+
+    def __init__(self, tally: Tally, total_bytes: int | None = None) -> None:
+        self.total_bytes = total_bytes
+        self.noted: dict[str, int] = {}
+        self._tally = tally
+        self._console = Console(stderr=True)
+        self._began_s = time.monotonic()
+        self._next_s = 0.0
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Reporter:
+        if self._console.is_terminal:
+            self._progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[said]}"),
+                TimeRemainingColumn(),
+                console=self._console,
+            )
+            self._progress.start()
+            self._progress.add_task("learning", total=self.total_bytes, said="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._show(self.total_bytes)
+            self._progress.stop()
+
+    def say(self, line: str) -> None:
+        """Print a line for people."""
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, done_bytes: int | None = None) -> None:
+        """Show the tally, unless that was just done."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        if self._progress is not None:
+            self._next_s = now_s + _SHOW_EVERY_S
+            self._show(done_bytes)
+        else:
+            if self._next_s:
+                self.say(
+                    f"{self._share(done_bytes)}{self._tally.records:,} records; {self._said()}"
+                )
+            self._next_s = now_s + _LINE_EVERY_S
+
+    def _show(self, done_bytes: int | None) -> None:
+        if self._progress is not None:
+            task = self._progress.task_ids[0]
+            self._progress.update(task, completed=done_bytes, said=self._said())
+
+    def _share(self, done_bytes: int | None) -> str:
+        if done_bytes is None or not self.total_bytes:
+            return ""
+        return f"{done_bytes / self.total_bytes:.0%}, "
+
+    def _said(self) -> str:
+        accuracy = self._tally.accuracy
+        shown = "" if accuracy is None else f", accuracy {accuracy:.2%}"
+        dead = f", {self._tally.dead} bad" if self._tally.dead else ""
+        return f"{self._rate():,.0f}/s{shown}{dead}"
+
+    def _rate(self) -> float:
+        return self._tally.records / max(time.monotonic() - self._began_s, 1e-6)
+
+    def losses(self, allowed: Allowance) -> None:
+        """Say aloud how many records were not learned, and whether that is allowed."""
+        bad, total = self._tally.bad, self._tally.total
+        if not bad:
+            return
+        verdict = "as" if allowed.covers(bad, total) else "MORE than"
+        self.say(
+            f"NOT LEARNED: {bad:,} of {total:,} records, {verdict} --max-bad {allowed.text} "
+            "allows. Where and why: XRANGE hinged:{S}:dead - +, S being the model's stream."
+        )
+
+    def summary(self, model: str, state: str, as_json: bool, **more: Any) -> None:
+        """Print what became of everything: text for people, or one JSON object.
+
+        Parameters
+        ----------
+        model
+            The model's name.
+        state
+            `done`, `incomplete` (more records are bad than allowed), `stopped` or `failed`.
+        as_json
+            Whether to print JSON.
+        more
+            What else belongs into the JSON.
+
+        """
+        tally = self._tally
+        seconds = time.monotonic() - self._began_s
+        if as_json:
+            found = vars(tally) | {"bad": tally.bad, "accuracy": tally.accuracy}
+            found["seconds"] = round(seconds, 3)
+            text = json.dumps({"model": model, "state": state} | found | self.noted | more)
+        else:
+            parts = [
+                f"{model}: {state}, {tally.records:,} records in {seconds:.1f} s, {self._said()}"
+            ]
+            parts += [f"{tally.bad:,} NOT LEARNED"] if tally.bad else []
+            told = (
+                (tally.duplicates, "counted before"),
+                (tally.rejected, "logged but not taken by the model"),
+                (tally.dead, "bad, kept in the stream of dead letters"),
+                (tally.unseen, "taken without an outcome"),
+                (tally.gone, "gone before they were read"),
+                (tally.earlier, "taken by other runs"),
+                (tally.earlier_dead, "bad in other runs"),
+            )
+            parts += [f"{number:,} {what}" for number, what in told if number]
+            parts += [f"{n:,} {_NOTED.get(what, what)}" for what, n in self.noted.items() if n]
+            text = "; ".join(parts) + "."
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()

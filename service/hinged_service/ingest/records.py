@@ -1,0 +1,314 @@
+"""Raw records become events that a model takes, or letters to the dead.
+
+Pure functions. A record is JSON as `POST learn` takes one event (or the label of an earlier
+prediction), or the same as a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hinged_service.errors import ServiceError
+from hinged_service.model.state import Fold
+from hinged_service.store.log import Letter, Span
+from hinged_service.wire.encodings import without_marks
+from hinged_service.wire.events import (
+    Event,
+    MeasuredEvent,
+    MixedEvent,
+    is_label,
+    names_fit,
+    parse_events,
+)
+from hinged_service.wire.faults import MAX_NAME, shown
+
+__all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
+
+MAX_RECORD_BYTES = 8 * 2**20
+_KEPT_BYTES = 1_000
+_NUMBERS = frozenset({float})
+_MIXED = frozenset({float, str, bool, type(None)})
+
+_decode_numbers = msgspec.json.Decoder(Event).decode
+_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
+_decode_mixed = msgspec.json.Decoder(MixedEvent).decode
+_encode = msgspec.json.encode
+
+
+class Fault(NamedTuple):
+    """Why a record is no event of the model.
+
+    Parameters
+    ----------
+    field
+        The field at fault, empty if it is the whole.
+    reason
+        What must hold there.
+
+    """
+
+    field: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.reason}".strip()
+
+
+class Raw(NamedTuple):
+    """One record as its source gives it.
+
+    Parameters
+    ----------
+    offset
+        Its place in the source, as people look it up: a number, an entry id.
+    body
+        JSON, a mapping, or why there is neither.
+    name
+        The event's id where the source carries it beside the event.
+
+    """
+
+    offset: str
+    body: bytes | Mapping[str, Any] | Fault
+    name: str | None = None
+
+
+class Lot(NamedTuple):
+    """Consecutive records as columns, which are read several times as fast if all are events.
+
+    Parameters
+    ----------
+    places
+        Their offsets.
+    texts
+        Their JSON, without white space around it; `None` where there is only the event.
+    events
+        What they are: decoded from that JSON, or a mapping of which all is checked but what
+        depends on the model: number and names of features, the ranges of numbers, weight and
+        id are right. `None` altogether: the JSON was not looked at yet.
+    each
+        Returns them one by one: called if one of them is no event of the model.
+    names
+        Ids that the source carries beside the events; none at all if it never does.
+
+    """
+
+    places: Sequence[str]
+    texts: Sequence[bytes | None]
+    events: Sequence[dict[str, Any] | Event] | None
+    each: Callable[[], Sequence[Raw]]
+    names: Sequence[str | None] = ()
+
+
+class Batch(NamedTuple):
+    """Consecutive records of a source, as `Appender.feed` takes them.
+
+    Parameters
+    ----------
+    events
+        Those that are events.
+    payload
+        Their JSON, joined by commas.
+    places
+        Their offsets.
+    letters
+        Those that are none.
+
+    """
+
+    events: list[Event]
+    payload: bytes
+    places: Sequence[str]
+    letters: list[Letter]
+
+    def span(self, source: str, start: str, end: str) -> Span:
+        """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
+        return Span(source, start, end, self.places, self.letters)
+
+
+def gather(folds: Sequence[Fold], records: Sequence[Raw] | Lot) -> Batch:
+    """Read records for models on one stream.
+
+    Parameters
+    ----------
+    folds
+        The models; what any of them takes is an event. The faults told are those of the first.
+    records
+        The records, in the source's order.
+
+    """
+    lot = records if isinstance(records, Lot) else _lot(records)
+    if lot is not None and (batch := _at_once(folds[0], lot)) is not None:
+        return batch
+    events: list[Event] = []
+    parts: list[bytes] = []
+    places: list[str] = []
+    letters: list[Letter] = []
+    for offset, body, name in records.each() if isinstance(records, Lot) else records:
+        found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None
+        if found is None:
+            text = body if isinstance(body, bytes) else _text(body)  # type: ignore[arg-type]
+            found = text if isinstance(text, Fault) else read(folds, text, name)
+        if isinstance(found, Fault):
+            letters.append(Letter(offset, str(found)[:500], _kept(body)))
+        else:
+            events.append(found[0])
+            parts.append(found[1])
+            places.append(offset)
+    return Batch(events, b",".join(parts), places, letters)
+
+
+def _lot(records: Sequence[Raw]) -> Lot | None:
+    """Return records that are all JSON as columns."""
+    if not records:
+        return None
+    places, texts, names = zip(*records, strict=True)
+    if set(map(type, texts)) != {bytes}:
+        return None
+    return Lot(places, texts, None, lambda: records, names)
+
+
+def _at_once(fold: Fold, lot: Lot) -> Batch | None:
+    """Return the batch if all are events of the model, alike in kind."""
+    try:
+        found = _decoded(fold, lot) if lot.events is None else _made(fold, lot.events, lot.texts)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return None  # one of them at least: each by itself
+    if found is None:
+        return None
+    events, payload = found
+    target, check, closely = fold.answers.target, fold.check, fold.may_refuse
+    for event in events:
+        if target(event.y) is None or ((event.w != 1.0 or closely) and check(event) is not None):
+            return None
+    return Batch(events, payload, lot.places, [])
+
+
+def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
+    texts: Any = lot.texts
+    if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
+        return None
+    payload = b",".join(texts)
+    decode: Callable[[bytes], Event] = _decode_numbers
+    if fold.takes_mixed:
+        decode = _decode_mixed
+    elif fold.few_names and names_fit(payload):
+        decode = _decode_measured
+    # Each by itself: joined, two halves of an event would be one.
+    events = list(map(decode, texts))
+    if any(name is not None for name in lot.names):
+        parts = []
+        for event, text, name in zip(events, texts, lot.names, strict=True):
+            named = (event, text) if name is None else _named(event, text, name)
+            if isinstance(named, Fault):
+                return None
+            parts.append(named[1])
+        payload = b",".join(parts)
+    return events, payload
+
+
+def _made(
+    fold: Fold, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
+) -> tuple[list[Event], bytes] | None:
+    """Return events of what was checked, and their JSON, which nobody has to read again."""
+    kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
+    events: list[Any] = list(records)
+    parts: list[Any] = list(texts)
+    for at, record in enumerate(records):
+        if isinstance(record, Event):
+            continue
+        x, weight = record.get("x"), record.get("w", 1.0)
+        if x is None or type(weight) is not float or not values.issuperset(map(type, x.values())):
+            return None
+        events[at] = kind(x, record["y"], weight, record.get("id"))
+        parts[at] = parts[at] or _encode(record)
+    payload = b",".join(parts)
+    return None if len(payload) > MAX_RECORD_BYTES else (events, payload)
+
+
+def read(
+    folds: Sequence[Fold], body: bytes, name: str | None = None
+) -> tuple[Event, bytes] | Fault:
+    """Read one record, by the rules of `POST learn`.
+
+    Parameters
+    ----------
+    folds
+        The models, at least one; the first that takes the event decides.
+    body
+        Its JSON.
+    name
+        The event's id where it stands beside it. The event may repeat it.
+
+    Returns
+    -------
+    The event and its JSON for the log, or why no model takes it.
+
+    """
+    fault: Fault | None = None
+    for fold in folds:
+        found = _read_for(fold, body)
+        if not isinstance(found, Fault):
+            return found if name is None else _named(*found, name)
+        fault = fault or found
+    return fault or Fault("", "is for no model")
+
+
+def _read_for(fold: Fold, body: bytes) -> tuple[Event, bytes] | Fault:
+    if len(body) > MAX_RECORD_BYTES:
+        return Fault("", f"has {len(body)} bytes; at most {MAX_RECORD_BYTES} are taken")
+    mixed = fold.takes_mixed
+    try:
+        event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _read_slowly(body, mixed)
+        if isinstance(found, Fault):
+            return found
+        event, body = found
+    if fold.answers.target(event.y) is None:
+        return Fault("y", fold.answers.expected())
+    refused = None if is_label(event) else fold.check(event)
+    return (event, body) if refused is None else Fault(*refused)
+
+
+def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:
+    if not 1 <= len(name) <= MAX_NAME:
+        return Fault("id", f"must be text of 1 to {MAX_NAME} characters")
+    if event.id is None:
+        event.id = name
+        # The body is a valid object that is not empty: one more field, of which the last counts.
+        return event, body.rstrip()[:-1] + b',"id":' + _encode(name) + b"}"
+    if event.id != name:
+        return Fault("id", f"is {shown(event.id)} within the event and {shown(name)} beside it")
+    return event, body
+
+
+def _text(record: Mapping[str, Any]) -> bytes | Fault:
+    try:
+        return _encode(record)
+    except (TypeError, ValueError, OverflowError, RecursionError, UnicodeError) as error:
+        return Fault("", f"cannot be written as JSON: {error}")
+
+
+def _read_slowly(body: bytes, mixed: bool) -> tuple[Event, bytes] | Fault:
+    """Return an event that takes more than decoding, and its JSON, or the fault."""
+    body = without_marks(body)
+    if not body.strip():
+        return Fault("", "is empty")
+    if body.lstrip().startswith(b"["):
+        return Fault("", "is an array: a record is one event")
+    try:
+        events, text, _ = parse_events(body, 1, mixed)
+    except ServiceError as error:
+        for detail in error.errors:
+            return Fault(detail.field, detail.reason)
+        return Fault("", error.detail.removeprefix("The body ").rstrip("."))
+    return events[0], bytes(text)
+
+
+def _kept(body: bytes | Mapping[str, Any] | Fault) -> str:
+    text = body if isinstance(body, bytes | Fault) else _text(body)
+    return "" if isinstance(text, Fault) else text[:_KEPT_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,346 @@
+"""Somebody's Redis stream as a source: its offset is the id of the last entry taken.
+
+The offset alone decides what is learned; the group is kept true to it, for everybody who
+looks at lag and pending entries. Entries count in the order of their ids, so one reader at a
+time holds the stream: the one whose entries are pending. Others stand by, and claim what it
+leaves when it has not moved for a while. Should two ever feed at once, one is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Any, Literal
+
+from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.ingest.progress import Reporter
+from hinged_service.ingest.records import Fault, Raw
+from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
+from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.writer import Feeder, Gathered, ended, meanwhile, sent_off
+
+__all__ = ["Begin", "Rules", "bring_stream"]
+
+Begin = Literal["group", "start", "now"]
+
+_BATCH = 500
+_BLOCK_MS = 500
+_STAND_BY_S = 0.02
+_CHECK_EVERY_S = 1.0
+_LONGEST_PAUSE_S = 2.0
+_ONE_BY_ONE = 4
+_SLOW_SHARE = 6
+"""Feeding is slow beyond this part of `claim_s`: three batches read and not fed take half of it."""
+_POISON = 12
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a stream is read.
+
+    Parameters
+    ----------
+    source
+        Its name at the model: the same for all its readers.
+    reading
+        How entries become events.
+    begin
+        Where to begin if nothing was ever taken: where the group stands (its oldest pending
+        entry; the stream's start if there is no group), at the stream's start, or now.
+    claim_s
+        How long another reader may not have moved before its entries are claimed, in seconds.
+    drain
+        Whether to end at the stream's end.
+
+    """
+
+    source: str
+    reading: Reading
+    begin: Begin = "group"
+    claim_s: float = 5.0
+    drain: bool = False
+
+
+async def bring_stream(
+    stream: ForeignStream, rules: Rules, feeder: Feeder, reporter: Reporter
+) -> dict[str, Any]:
+    """Feed a stream until its end, or for ever.
+
+    Raises
+    ------
+    Stopped
+        The user wants an end.
+    ServiceError
+        The model is gone or cannot be used.
+
+    """
+    reader = _Reader(stream, rules, feeder, reporter)
+    pause_s = 0.0
+    try:
+        await feeder.ready()
+        while True:
+            try:
+                if pause_s or not reader.ready:
+                    await reader.resume()
+                if await reader.turn():
+                    return {"lost": reader.lost}
+                if pause_s:
+                    reporter.say("The source is back.")
+                pause_s = 0.0
+            except NoGroup:
+                reporter.say("The group is missing: making it.")
+                pause_s = await _create(reader, pause_s)
+            except Unavailable as error:
+                pause_s = _pause(reporter, error, pause_s)
+            feeder.stop.check()
+            if pause_s:
+                await feeder.stop.wait(pause_s)
+            reporter.show()
+    finally:
+        await stream.aclose()
+
+
+async def _create(reader: _Reader, pause_s: float) -> float:
+    try:
+        await reader.create_group()
+    except (NoGroup, Unavailable) as error:
+        return _pause(reader.reporter, error, pause_s)
+    return pause_s
+
+
+def _pause(reporter: Reporter, error: Exception, pause_s: float) -> float:
+    if not pause_s:
+        detail = error.detail if isinstance(error, ServiceError) else "The group is missing."
+        reporter.say(f"Waiting: {detail}")
+    return min(2 * pause_s or 0.1, _LONGEST_PAUSE_S)
+
+
+class _Reader:
+    def __init__(
+        self, stream: ForeignStream, rules: Rules, feeder: Feeder, reporter: Reporter
+    ) -> None:
+        self.reporter = reporter
+        self.ready = False
+        self.lost = 0
+        self._unread = 0
+        self._stream = stream
+        self._rules = rules
+        self._feeder = feeder
+        self._offset = ""
+        self._base: str | None = None
+        self._check_s = 0.0
+        self._warned = False
+        self._reading: asyncio.Task[list[Entry]]
+        self._read_after = ""
+        self._slow = False
+
+    @property
+    def _after(self) -> str:
+        return self._offset or self._base or "0-0"
+
+    async def create_group(self) -> None:
+        """Make the group, at the offset or where the reading is to begin."""
+        after = self._after
+        if not self._offset and self._base is None and self._rules.begin == "now":
+            after = "$"
+        await self._stream.create_group(after)
+
+    async def resume(self) -> None:
+        """Look where source and group stand; acknowledge what was taken already."""
+        self._offset = await self._feeder.offset(self._rules.source)
+        last, _, _, _ = await self._stream.state()
+        if not self._offset and self._base is None:
+            self._base = "0-0"
+            if self._rules.begin != "start":
+                first = await self._stream.pending("0-0", "+", 1)
+                self._base = _before(first[0].id) if first else last
+        while self._offset:
+            left = await self._stream.pending("0-0", self._offset, _BATCH)
+            if not left:
+                break
+            await self._stream.done([one.id for one in left])
+        self.ready = True
+
+    async def turn(self) -> bool:
+        """Feed one batch, or wait; return whether the stream is at its end and that is all."""
+        stream, after = self._stream, self._after
+        pending = await stream.pending(after, "+", _BATCH)
+        if pending:
+            await self._go_over(pending)
+            return False
+        await self._check()
+        entries = await stream.new(_BATCH, 1 if self._rules.drain else _BLOCK_MS)
+        begin = _order(after)
+        known = [entry_id for entry_id, _ in takewhile(lambda e: _order(e[0]) <= begin, entries)]
+        if known:  # learned before the group delivered them
+            await stream.done(known)
+            entries = entries[len(known) :]
+            if not entries:
+                return False
+        if not entries:  # what was delivered once, but that the log lost in a failover
+            entries = await stream.between(after, "+", _BATCH)
+            if not entries:
+                await self._catch_up()
+                return self._rules.drain and self._after == after
+        elif await stream.between(after, f"({entries[0][0]}", 1):
+            return False  # another reader holds what comes before
+        await self._flow(entries)
+        return False
+
+    async def _flow(self, entries: list[Entry]) -> None:
+        """Feed new entries; read on meanwhile, for as long as this reader holds the stream.
+
+        While a batch is fed the next one is made ready, and the one after it is under way: not
+        if feeding takes so long that others might claim what waits here.
+        """
+        done: list[str] = []
+        self._read_on(done, entries)
+        try:
+            await sent_off()
+            ready = await self._ready(entries)
+            while True:
+                end, began_s = entries[-1][0], time.monotonic()
+                sent = self._feeder.feed(ready, self._rules.source, self._offset, end)
+                now, (following, ready_after) = await meanwhile(
+                    sent, partial(self._next, done, entries)
+                )
+                if now != end:
+                    await asyncio.wait([self._reading])  # what comes is pending at the next turn
+                    await self.resume()
+                    return
+                self._slow = time.monotonic() - began_s > self._rules.claim_s / _SLOW_SHARE
+                self._offset = end
+                done += [entry_id for entry_id, _ in entries]
+                if ready_after is None:
+                    break
+                entries, ready = following, ready_after
+                self.reporter.show()
+                await self._check()
+            await self._stream.done(done)
+        finally:
+            await ended(self._reading)
+
+    def _read_on(self, done: list[str], entries: list[Entry]) -> None:
+        """Begin to read what follows the entries, and to acknowledge what is done with."""
+        self._read_after = entries[-1][0]
+        self._reading = asyncio.create_task(self._following(done, self._read_after))
+
+    async def _next(self, done: list[str], fed: list[Entry]) -> tuple[list[Entry], Gathered | None]:
+        """Return what follows the entries that are being fed, also as read for the model."""
+        if self._read_after != fed[-1][0]:
+            self._read_on(done, fed)
+        entries = await self._reading
+        if not entries:
+            return [], None
+        if not self._slow:
+            self._read_on(done, entries)
+            await sent_off()
+        return entries, await self._ready(entries)
+
+    async def _following(self, done: list[str], end: str) -> list[Entry]:
+        """Return what follows an entry; should the source be away, the next turn meets that."""
+        if self._feeder.stop.signal is not None:
+            return []
+        acknowledged = len(done)
+        try:
+            entries = await self._stream.following(done[:acknowledged], end, _BATCH)
+        except (NoGroup, Unavailable):
+            return []
+        del done[:acknowledged]
+        return entries
+
+    async def _ready(self, entries: list[Entry]) -> Gathered:
+        fold = await self._feeder.fold()
+        return await self._feeder.gathered(self._rules.reading.all(entries, fold))
+
+    async def _go_over(self, pending: list[Pending]) -> None:
+        """Feed from the first pending entry on, up to what another reader is busy with."""
+        stream, rules = self._stream, self._rules
+        entries = await stream.between(self._after, "+", _BATCH)
+        limit = entries[-1][0] if len(entries) == _BATCH else None
+        held = next(
+            (
+                one.id
+                for one in pending
+                if one.consumer != stream.consumer and one.idle_ms < rules.claim_s * 1000
+            ),
+            None,
+        )
+        mine = [
+            one
+            for one in pending
+            if (held is None or _order(one.id) < _order(held))
+            and (limit is None or _order(one.id) <= _order(limit))
+        ]
+        entries = [e for e in entries if held is None or _order(e[0]) < _order(held)]
+        suspect = next((one for one in mine if one.deliveries >= _ONE_BY_ONE), None)
+        if suspect is not None:
+            at = _order(suspect.id)
+            before = [e for e in entries if _order(e[0]) < at]
+            entries = before or [e for e in entries if _order(e[0]) == at]
+            mine = [one for one in mine if _order(one.id) < at] if before else [suspect]
+        if not entries and not mine:
+            await self._feeder.stop.wait(_STAND_BY_S)
+            await self._catch_up()
+            return
+        bad: dict[str, Fault] = {}
+        if mine:
+            await stream.claim([one.id for one in mine])
+            there = {entry_id for entry_id, _ in entries}
+            gone = Fault("", "was trimmed away before it was learned")
+            bad = {one.id: gone for one in mine if one.id not in there}
+            self.lost += len(bad)
+        if suspect is not None and len(mine) == 1 and mine[0].deliveries >= _POISON:
+            why = f"was delivered {suspect.deliveries} times and never done with"
+            bad, entries = {suspect.id: Fault("", why)}, []
+        await self._feed(entries, bad)
+
+    async def _feed(self, entries: list[Entry], bad: dict[str, Fault] | None = None) -> None:
+        fold = await self._feeder.fold()
+        records = [self._rules.reading.raw(entry_id, f, fold) for entry_id, f in entries]
+        if bad:
+            records += [Raw(entry_id, fault) for entry_id, fault in bad.items()]
+            records.sort(key=lambda raw: _order(raw.offset))
+        end = records[-1].offset
+        now = await self._feeder.feed(records, self._rules.source, self._offset, end)
+        if now == end:
+            self._offset = end
+            await self._stream.done([raw.offset for raw in records])
+        else:
+            await self.resume()
+
+    async def _catch_up(self) -> None:
+        self._offset = await self._feeder.offset(self._rules.source)
+
+    async def _check(self) -> None:
+        """Tell what was trimmed away before anybody read it, and a stream that began anew."""
+        now_s = time.monotonic()
+        if now_s < self._check_s:
+            return
+        self._check_s = now_s + _CHECK_EVERY_S
+        _, lag, length, last = await self._stream.state()
+        if lag is not None and lag - length > self._unread:
+            self.lost += lag - length - self._unread
+            self._feeder.tally.gone += lag - length - self._unread
+            self._unread = lag - length
+            self.reporter.say(f"{self._unread} entries were trimmed away before they were read.")
+        if _order(last) < _order(self._after) and not self._warned:
+            self._warned = True
+            self.reporter.say(
+                f"The stream ends at {last}, before {self._after}, up to which it was learned: it "
+                "was made anew. Entries up to there are not learned again; for them give it "
+                "another --source."
+            )
+
+
+def _order(entry_id: str) -> tuple[int, int]:
+    ms, _, number = entry_id.partition("-")
+    return int(ms), int(number or 0)
+
+
+def _before(entry_id: str) -> str:
+    ms, number = _order(entry_id)
+    return f"{ms}-{number - 1}" if number else f"{ms - 1}-{2**64 - 1}"

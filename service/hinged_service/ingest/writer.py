@@ -1,0 +1,300 @@
+"""The way of any source into a model: batches by offset, sent until they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from hinged_service.engine.live_model import Appender, Fed
+from hinged_service.engine.registry import Host
+from hinged_service.errors import ModelGone, SetAside, Unavailable
+from hinged_service.ingest.records import Batch, Lot, Raw, gather
+from hinged_service.ingest.signals import Stop
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold, Refused
+
+__all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_ROUNDS_TO_SEND = 4
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
+
+
+@dataclass
+class Tally:
+    """What became of the records that this process brought.
+
+    Attributes
+    ----------
+    records
+        Records taken: the offset is past them.
+    learned, judged, mistakes
+        Events that the model learned with a known outcome; those of weight above 0 for which
+        it had a prediction; how many of these were wrong.
+    duplicates
+        Events whose id had counted before.
+    rejected
+        Events in the log that the model could not take, as one class too many.
+    dead
+        Records that are no events, or contradict one of the same id: see the dead letters.
+    unseen
+        Events taken without an outcome: the answer got lost, or another reader was first.
+    gone
+        Records that the source had dropped before they were read.
+    earlier, earlier_dead
+        Records of the same files that other runs took; how many of them the stream of dead
+        letters holds.
+
+    """
+
+    records: int = 0
+    learned: int = 0
+    judged: int = 0
+    mistakes: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    dead: int = 0
+    unseen: int = 0
+    gone: int = 0
+    earlier: int = 0
+    earlier_dead: int = 0
+
+    @property
+    def total(self) -> int:
+        """All records, also those that other runs took and those that were gone."""
+        return self.records + self.earlier + self.gone
+
+    @property
+    def bad(self) -> int:
+        """Those of them that the model has not learned, and never will as they are."""
+        return self.dead + self.rejected + self.gone + self.earlier_dead
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right predictions before learning, of the judged; `None` before the first."""
+        return 1 - self.mistakes / self.judged if self.judged else None
+
+    def note(self, batch: Batch, fed: Fed, taken: bool) -> None:
+        """Count a batch and its answer."""
+        if not taken:
+            return
+        self.records += len(batch.events) + len(batch.letters)
+        self.dead += len(batch.letters) + len(fed.refused)
+        if fed.learned is None:
+            self.unseen += len(batch.events)
+            return
+        for event, outcome in zip(batch.events, fed.learned.outcomes, strict=True):
+            if outcome is None:
+                self.duplicates += 1
+            elif isinstance(outcome, Refused):
+                self.rejected += 1
+            else:
+                self.learned += 1
+                self.judged += event.w > 0.0 and outcome[0] is not None
+                self.mistakes += outcome[2]
+        self.duplicates -= len(fed.refused)
+
+
+class Gathered(NamedTuple):
+    """Records that were read for a model, to be fed.
+
+    Parameters
+    ----------
+    uid
+        The model's.
+    records
+        The records.
+    batch
+        What they are to it.
+
+    """
+
+    uid: str
+    records: Sequence[Raw] | Lot
+    batch: Batch
+
+
+def _gathered(appender: Appender, records: Sequence[Raw] | Lot) -> Gathered:
+    return Gathered(appender.entry.uid, records, gather([appender.replica.fold], records))
+
+
+async def sent_off() -> None:
+    """Give tasks that were just made the rounds of the loop that they need to send a request."""
+    for _ in range(_ROUNDS_TO_SEND):
+        await asyncio.sleep(0)
+
+
+async def ended(task: asyncio.Future[Any]) -> None:
+    """End a task whose outcome nobody wants, if it has not ended."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # or asyncio would say that nobody looked at it
+
+
+async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
+    """Return what both come to; the step is taken while the work waits for Redis.
+
+    A step that computes lets nobody else run: it begins when the work has sent its request.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await sent_off()
+        found = await step()
+        return await task, found
+    finally:
+        await ended(task)
+
+
+class Feeder:
+    """Feeds sources into one model, patiently.
+
+    Parameters
+    ----------
+    host
+        The worker's models.
+    model
+        The model's name or alias.
+    stop
+        Ends all waiting.
+    say
+        Takes a line for people when Redis goes and comes.
+    tally
+        Counts what becomes of all that is fed.
+
+    Attributes
+    ----------
+    spec
+        Of the model to make if there is none, when the source is known to be readable.
+
+    """
+
+    spec: ModelSpec | None = None
+
+    def __init__(
+        self, host: Host, model: str, stop: Stop, say: Callable[[str], None], tally: Tally
+    ) -> None:
+        self.tally = tally
+        self.stop = stop
+        self.say = say
+        self._host = host
+        self._model = model
+
+    async def prepare(self, spec: ModelSpec | None) -> None:
+        """See to it that the model is there, made from `spec` if that is given; raises as `fold`.
+
+        Raises
+        ------
+        Conflict
+            There is one of that name with another spec.
+
+        """
+        if spec is not None:
+            await self._patiently(lambda: self._host.create(self._model, spec))
+        await self.fold()
+
+    async def ready(self) -> None:
+        """See to it that the model is there: a source calls this when it is sure to be one."""
+        await self.prepare(self.spec)
+
+    async def fold(self) -> Fold:
+        """Return the model's present state.
+
+        Raises
+        ------
+        NotFound, SetAside
+            There is no such model, or it cannot be used here.
+        Stopped
+            The user wants an end.
+
+        """
+        return (await self._patiently(self._open)).replica.fold
+
+    async def offset(self, source: str) -> str:
+        """Return where a source stands, empty if nothing of it was ever taken; raises as `fold`."""
+
+        async def ask() -> str:
+            return await (await self._open()).offset(source)
+
+        return await self._patiently(ask)
+
+    async def letters(self, source: str) -> int:
+        """Return how many dead letters of a source are kept; raises as `fold`."""
+
+        async def ask() -> int:
+            return await (await self._open()).letters(source)
+
+        return await self._patiently(ask)
+
+    async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
+        """Read consecutive records of a source for the model; raises as `fold`."""
+        return _gathered(await self._patiently(self._open), records)
+
+    async def feed(
+        self, records: Sequence[Raw] | Lot | Gathered, source: str, start: str, end: str
+    ) -> str:
+        """Feed consecutive records of a source; raises as `fold`.
+
+        Parameters
+        ----------
+        records
+            Them, in order; may be empty.
+        source
+            The source's name, the same for every reader of it.
+        start
+            The source's offset as known: where the batch begins.
+        end
+            Where the next one does.
+
+        Returns
+        -------
+        Where the source stands now. If that is not `end`, nothing was taken: go on from there.
+
+        """
+        ready = records if isinstance(records, Gathered) else await self.gathered(records)
+
+        async def send() -> Fed:
+            nonlocal ready
+            appender = await self._open()
+            if appender.entry.uid != ready.uid:  # made anew, it may take other events
+                ready = _gathered(appender, ready.records)
+            batch = ready.batch
+            return await appender.feed(batch.events, batch.payload, batch.span(source, start, end))
+
+        fed = await self._patiently(send)
+        self.tally.note(ready.batch, fed, taken=fed.offset == end)
+        return fed.offset
+
+    async def _open(self) -> Appender:
+        appender = self._host.live(self._model)
+        return appender if appender is not None else await self._host.open(self._model)
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                done = await step()
+            except ModelGone:  # deleted; made anew it is found, else that is told
+                appender = self._host.live(self._model)
+                if appender is not None:
+                    self._host.forget(self._model, appender)
+            except SetAside:
+                raise
+            except Unavailable as error:
+                if pause_s == _FIRST_PAUSE_S:
+                    self.say(f"Waiting: {error.detail}")
+            else:
+                if pause_s > _FIRST_PAUSE_S:
+                    self.say("Going on.")
+                return done
+            await self.stop.wait(pause_s * _DICE.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,0 +1,1 @@
+"""Views of running models: live feed, overview, recent events, bounds, metrics."""

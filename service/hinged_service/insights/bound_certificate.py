@@ -1,0 +1,445 @@
+"""The bound certificate: a window of a model's past, folded again, against its theorem.
+
+Nothing is kept for it while a model learns. The window begins where the model's
+state is known, its end must be the live model bit for bit, and what the learner
+was taught in between is set against the bounds of `hinged.bounds`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import hinged
+from hinged import bounds
+from hinged.accounting import Accounting
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.replica import Replica
+from hinged_service.errors import Conflict, ModelGone, NotFound
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Fold
+from hinged_service.settings import Settings
+from hinged_service.store import checkpoints, log
+from hinged_service.store.connection import Connection
+from hinged_service.store.index import Loaded
+from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+
+__all__ = ["Bound", "Certificate", "certify"]
+
+_COVERED = (hinged.Perceptron, hinged.AveragedPerceptron, hinged.PocketPerceptron)
+_CELLS = 5_000_000
+_VISITS = 300_000
+_TOLERANCE = 1e-6
+_ROUNDING = 1e-9
+_ADVICE = "Make a checkpoint (POST …/checkpoints): the next window can begin there."
+
+Row = tuple[Mapping[Any, float], bool]
+
+
+class Bound(NamedTuple):
+    """A bound on the updates of a window.
+
+    Parameters
+    ----------
+    value
+        The bound.
+    norm, intercept
+        Norm of the linear function u that gives it, its intercept included, and that
+        intercept.
+    loss
+        Sum of the hinge losses of u over the events that the bound is about.
+
+    """
+
+    value: float
+    norm: float
+    intercept: float
+    loss: float
+
+
+class Certificate(NamedTuple):
+    """What a model did in a window, and what the theorem allows.
+
+    Parameters
+    ----------
+    start, end
+        The positions before the first and after the last entry of the window.
+    events, updates, mistakes
+        Events of weight 1 that were learned, those that moved the weights, and those
+        whose label was predicted wrong just before, by what the learner was taught.
+    radius
+        The largest norm of such an event, its constant included.
+    margin, learning_rate
+        The learner's.
+    start_norm
+        Norm of the weights at the window's start, the intercept included.
+    bounds
+        By name.
+    holds
+        Whether the updates stay within all of them.
+    notes
+        Why the window starts where it does, and why a bound is missing.
+
+    """
+
+    start: str
+    end: str
+    events: int
+    updates: int
+    mistakes: int
+    radius: float
+    margin: float
+    learning_rate: float
+    start_norm: float
+    bounds: dict[str, Bound]
+    holds: bool
+    notes: list[str]
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Consecutive events after a known state."""
+
+    position: Position
+    start: Any
+    rows: list[Row] = field(default_factory=list)
+    updates: list[Row] = field(default_factory=list)
+    mistakes: int = 0
+
+
+class _Recorder:
+    """Folds entries into a scratch replica and keeps what its learner was taught lately.
+
+    Parameters
+    ----------
+    replica
+        The scratch replica.
+    spec
+        The model's spec.
+    most
+        Events to keep at most, up to one entry more.
+
+    """
+
+    def __init__(self, replica: Replica, spec: ModelSpec, most: int) -> None:
+        self.replica = replica
+        self._spec = spec
+        self._half = max(1, most // 2)
+        self.note: str | None = None
+        self.segments: list[_Segment] = []
+        self._spoiled: str | None = None
+        self._learner: Any = None
+        self._begin()
+
+    def fold(self, entries: Sequence[log.Entry]) -> None:
+        """Fold entries that restore no checkpoint."""
+        for entry in entries:
+            self.replica.fold_entry(entry)
+            self._look()
+
+    def restore(self, entry: log.Entry, state: Loaded | None) -> None:
+        """Fold an entry that restores a checkpoint."""
+        self.replica.fold_restore(entry, state)
+        self._look()
+
+    def _look(self) -> None:
+        if self._learner is not self.replica.fold.learner:
+            self._spoiled = "a command or a drift changed the model"
+        if self._spoiled is not None:
+            self.note = f"The window begins late: {self._spoiled} before."
+            self._spoiled = None
+            self.segments.clear()
+            self._begin()
+        elif len(self.segments[-1].rows) >= self._half:
+            if len(self.segments) > 1:
+                self.note = "The window begins late: max_bound_events are enough."
+                del self.segments[0]
+            self._begin()
+
+    def _begin(self) -> None:
+        fold = self.replica.fold
+        self.segments.append(_Segment(self.replica.position, _copy(self._spec, fold)))
+        if fold.learner is not self._learner:
+            self._learner = fold.learner
+            self._learner.predict_learn_one = self._recording(fold.learner.predict_learn_one)
+
+    def _recording(self, learn: Callable[..., Any]) -> Callable[..., Any]:
+        account = self._learner.accounting
+
+        def learn_and_record(x: Mapping[Any, float], y: bool, w: float) -> Any:
+            before = account.ignored, account.overflows
+            outcome = learn(x, y, w)
+            if w == 0.0:
+                return outcome
+            if w != 1.0:
+                self._spoiled = "an event had a weight other than 1"
+            elif (account.ignored, account.overflows) != before:
+                self._spoiled = "an update left out features beyond max_features, or overflowed"
+            segment = self.segments[-1]
+            segment.rows.append((x, y))
+            segment.mistakes += bool(outcome[2])
+            if outcome[3]:
+                segment.updates.append((x, y))
+            return outcome
+
+        return learn_and_record
+
+
+def _copy(spec: ModelSpec, fold: Fold) -> Any:
+    """Return the learner as it stands, its account closed."""
+    learner = spec.configured(fold.configured).build(spec.max_features)
+    learner.set_state(fold.learner.get_state())
+    learner.accounting = Accounting()
+    return learner
+
+
+def _raw(learner: Any) -> tuple[dict[Any, float], float]:
+    return dict(learner.get_state()["vectors"]["weights"].view()), learner.intercept
+
+
+def _norm(weights: Mapping[Any, float], intercept: float) -> float:
+    return math.hypot(*weights.values(), intercept)
+
+
+def _marks(fold: Fold) -> tuple[Any, ...]:
+    """Return what tells two states of a model apart."""
+    scalars: dict[str, Any] = fold.learner.get_state()["scalars"]
+    return fold.events, fold.mistakes, fold.rejected, dict(scalars)
+
+
+async def certify(connection: Connection, settings: Settings, appender: Appender) -> Certificate:
+    """Return the certificate of a model as it stands.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    appender
+        The model, fresh.
+
+    Raises
+    ------
+    Conflict
+        No theorem covers the learner, or its past is not in the log any more.
+    ModelGone, Unavailable
+        As for reading the log.
+
+    """
+    live = appender.replica
+    learner, end, wanted = live.fold.learner, live.position, _marks(live.fold)
+    if not isinstance(learner, _COVERED):
+        raise Conflict(
+            "The theorem is about the perceptron, the averaged and the pocket perceptron; no bound "
+            f"is known for {appender.entry.spec.learner.type}."
+        )
+    if not isinstance(learner.learning_rate, float):
+        raise Conflict("No bound holds for a learning rate that is a schedule.")
+    deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
+    for loaded in await _starts(connection, settings, appender, live.fold.events):
+        recorder = await _fold_again(connection, settings, appender, loaded, end, deadline_s)
+        if recorder is not None and _marks(recorder.replica.fold) == wanted:
+            search_s = time.monotonic() + settings.bound_timeout_ms / 1000
+            return await asyncio.to_thread(_certificate, recorder, str(end), search_s)
+    raise Conflict(f"The log does not reach back to a state of the model that is known. {_ADVICE}")
+
+
+async def _starts(
+    connection: Connection, settings: Settings, appender: Appender, events: int
+) -> list[Callable[[], Any]]:
+    """Return what loads the states that a window may begin with, the best one first.
+
+    Best is the latest that has enough events after it; then the earliest.
+    """
+    entry, keys, chunk = appender.entry, appender.keys.on, settings.snapshot_chunk
+    base = Position.parse(entry.base or "")
+
+    async def from_base() -> Loaded:
+        if entry.origin is None:
+            return Loaded(base, None, {})
+        return replace(await checkpoints.read(connection, keys, entry.origin, chunk), position=base)
+
+    found: list[tuple[int, Callable[[], Any]]] = [(0, from_base)]
+    for kept in await appender.checkpoints():
+        if kept.model == appender.name and kept.spec == entry.spec and kept.position is not None:
+
+            async def from_checkpoint(uid: str = kept.uid) -> Loaded:
+                return await checkpoints.read(connection, keys, uid, chunk)
+
+            found.append((kept.events, from_checkpoint))
+    enough = events - settings.max_bound_events
+    late = sorted((f for f in found if f[0] <= enough), key=lambda f: -f[0])
+    early = sorted((f for f in found if f[0] > enough), key=lambda f: f[0])
+    return [load for _, load in (*late, *early)]
+
+
+async def _fold_again(
+    connection: Connection,
+    settings: Settings,
+    appender: Appender,
+    load: Callable[[], Any],
+    end: Position,
+    deadline_s: float,
+) -> _Recorder | None:
+    """Fold from a known state to a position; `None` if the log does not lead there from it."""
+    entry, keys = appender.entry, appender.keys.on
+    try:
+        loaded = await load()
+        if loaded.state is not None:
+            loaded = replace(loaded, state=replace(loaded.state, marks=[]))
+        replica = Replica(entry.uid, entry.spec, loaded, 0.0)
+    except (NotFound, DamagedState, OtherVersion, hinged.InvalidState):
+        return None
+    recorder = _Recorder(replica, entry.spec, settings.max_bound_events)
+    while replica.position.order < end.order:
+        size = min(settings.reply_bytes, 2**20)
+        reply = await log.catch_up(connection, keys, entry.uid, replica.position, size)
+        if reply.kind == "gone":
+            raise ModelGone("The model was deleted.")
+        if reply.kind == "lost" or not reply.entries:
+            return None
+        page = [found for found in reply.entries if found.position.order <= end.order]
+        if not await _fold_page(connection, settings, appender, recorder, page):
+            return None
+        if time.monotonic() > deadline_s:
+            raise Conflict(f"Folding the log again takes longer than bound_timeout_ms. {_ADVICE}")
+    return recorder if replica.position == end else None
+
+
+async def _fold_page(
+    connection: Connection,
+    settings: Settings,
+    appender: Appender,
+    recorder: _Recorder,
+    page: list[log.Entry],
+) -> bool:
+    """Fold entries; `False` if one restores a checkpoint that is there no more."""
+    plain: list[log.Entry] = []
+    for entry in page:
+        command = recorder.replica.command_in(entry) if entry.command is not None else None
+        if command is None or command.get("do") != "restore":
+            plain.append(entry)
+            continue
+        await asyncio.to_thread(recorder.fold, plain)
+        plain = []
+        try:
+            uid, chunk = str(command.get("checkpoint")), settings.snapshot_chunk
+            state = await checkpoints.read(connection, appender.keys.on, uid, chunk)
+        except (NotFound, DamagedState, OtherVersion):
+            return False
+        recorder.restore(entry, state)
+    await asyncio.to_thread(recorder.fold, plain)
+    return True
+
+
+def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificate:
+    segments = recorder.segments
+    start = segments[0].start
+    rows = [row for segment in segments for row in segment.rows]
+    updates = [row for segment in segments for row in segment.updates]
+    notes = [] if recorder.note is None else [recorder.note]
+    weights, intercept = _raw(start)
+    gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
+    constant = 1.0 if start.fit_intercept else 0.0
+    now = _raw(recorder.replica.fold.learner)
+    found: dict[str, Bound] = {}
+    try:
+        half_s = (time.monotonic() + deadline_s) / 2
+        found["general"] = _general(start, updates, now, half_s)
+    except hinged.InvalidParameter as error:
+        raise Conflict(f"The theorem does not cover this window: {error}.") from error
+    late = time.monotonic() > half_s
+    if gamma > 0.0:
+        notes.append("hinge, sharp and separable hold for margin 0 only.")
+    elif any(weights.values()) or intercept != 0.0:
+        notes.append("hinge, sharp and separable hold from zero weights only.")
+    else:
+        found |= _from_zero(rows, now, start.fit_intercept, deadline_s)
+        late = late or time.monotonic() > deadline_s
+    if late:
+        notes.append("There may be lower bounds: bound_timeout_ms ended the search for them.")
+    most = min(bound.value for bound in found.values())
+    return Certificate(
+        start=str(segments[0].position),
+        end=end,
+        events=len(rows),
+        updates=len(updates),
+        mistakes=sum(segment.mistakes for segment in segments),
+        radius=max((_norm(x, constant) for x, _ in rows), default=0.0),
+        margin=gamma,
+        learning_rate=start.learning_rate,
+        start_norm=_norm(weights, intercept),
+        bounds=found,
+        holds=len(updates) <= most * (1.0 + _ROUNDING),
+        notes=notes,
+    )
+
+
+Linear = tuple[Mapping[Any, float], float]
+
+
+def _general(start: Any, updates: list[Row], now: Linear, deadline_s: float) -> Bound:
+    """Return the least bound found from any start, over the events that were updates."""
+    weights, intercept = _raw(start)
+    fit = start.fit_intercept
+    gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
+    rate = start.learning_rate
+    constant = 1.0 if fit else 0.0
+    radius = max((_norm(x, constant) for x, _ in updates), default=0.0)
+    q = rate * (radius * radius + 2.0 * gamma / rate)
+    tried: list[Linear] = [({}, 0.0)]
+    for u, b in _candidates(updates, now, fit, deadline_s):
+        tried.append((u, b))
+        if q > 0.0:
+            names = {**u, **weights}
+            shifted = {n: u.get(n, 0.0) + weights.get(n, 0.0) / q for n in names}
+            tried.append((shifted, b + intercept / q))
+    values = [bounds.general(start, updates, u, b) for u, b in tried]
+    value = min(values)
+    return _bound(value, tried[values.index(value)], updates)
+
+
+def _from_zero(rows: list[Row], now: Linear, fit: bool, deadline_s: float) -> dict[str, Bound]:
+    """Return the bounds that hold from zero weights, over all events."""
+    found: dict[str, Bound] = {}
+    for u, b in _candidates(rows, now, fit, deadline_s):
+        for name, rule in (("hinge", bounds.hinge), ("sharp", bounds.sharp)):
+            value = rule(rows, u, b, fit_intercept=fit)
+            if name not in found or value < found[name].value:
+                found[name] = _bound(value, (u, b), rows)
+        value = bounds.separable(rows, u, b, fit_intercept=fit)
+        if math.isfinite(value) and ("separable" not in found or value < found["separable"].value):
+            found["separable"] = _bound(value, (u, b), rows)
+    return found
+
+
+def _candidates(rows: list[Row], now: Linear, fit: bool, deadline_s: float) -> list[Linear]:
+    """Return linear functions whose bound may be low: of today's weights, and the best of all."""
+    multiple = bounds.best_multiple(rows, now[0], now[1], fit_intercept=fit)
+    found: list[Linear] = [(multiple.weights, multiple.intercept)]
+    names = len({name for x, _ in rows for name in x}) + 1
+    if rows and len(rows) * names <= _CELLS and time.monotonic() < deadline_s:
+        passes = max(1, _VISITS // len(rows))
+        best = bounds.minimiser(
+            rows,
+            fit_intercept=fit,
+            tolerance=_TOLERANCE,
+            max_passes=passes,
+            enough=lambda: time.monotonic() > deadline_s,
+        )
+        found.append((best.weights, best.intercept))
+    return found
+
+
+def _bound(value: float, u: Linear, rows: list[Row]) -> Bound:
+    weights, intercept = u
+
+    def loss(x: Mapping[Any, float], y: bool) -> float:
+        score = intercept + math.fsum(weights.get(n, 0.0) * v for n, v in x.items())
+        return max(0.0, 1.0 - (score if y else -score))
+
+    total = math.fsum(loss(x, y) for x, y in rows)
+    return Bound(value, _norm(weights, intercept), intercept, total)

@@ -1,0 +1,159 @@
+"""What the worker's models look like at the moment, for whoever gathers metrics.
+
+A scrape reaches one worker at random and is answered for all of them: each lays out a page of
+its models every second, where `HINGED_METRICS_DIR` says. No model is loaded for a scrape, and
+Redis is asked only for the labels of streams whose predictions wait for some.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator
+
+import hinged
+from hinged_service.engine.live_model import Appender
+from hinged_service.engine.registry import Host
+from hinged_service.errors import ServiceError
+from hinged_service.store import pending_predictions
+from hinged_service.telemetry.exposition import exposed
+from hinged_service.telemetry.worker_report import Labels, Page, Row
+from hinged_service.wire.codec import fold_tag
+
+__all__ = ["Scraping"]
+
+logger = logging.getLogger(__name__)
+
+_EVERY_S = 1.0
+_LABELS_S = 1.0
+_ASKED_AT_ONCE = 8
+_PATIENCE_S = 0.5
+
+
+class Scraping:
+    """Lays out what this worker holds, and answers scrapes.
+
+    Parameters
+    ----------
+    host
+        The worker's models.
+    feeds
+        Returns how many live feeds are open.
+
+    """
+
+    def __init__(self, host: Host, feeds: Callable[[], int]) -> None:
+        self._host = host
+        self._feeds = feeds
+        self._observer = host.connection.observer
+        self._labels: dict[str, Labels] = {}
+        self._asked: set[str] = set()
+        self._asking = asyncio.Lock()
+        self._asked_at_s = -1e9
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to lay out pages."""
+        self._task = asyncio.create_task(self._publish())
+
+    async def aclose(self) -> None:
+        """Lay out the last page."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        with contextlib.suppress(OSError):  # the directory is gone, and with it who would read it
+            await asyncio.to_thread(self._observer.close, self._page())
+
+    async def scrape(self, accept: str) -> tuple[bytes, str]:
+        """Return the metrics of all workers as text, and its media type.
+
+        Parameters
+        ----------
+        accept
+            The media types that the scraper takes.
+
+        """
+        await self._ask_for_labels()
+        page = self._page()
+        gathered = await asyncio.to_thread(self._observer.gather, page)
+        return await asyncio.to_thread(exposed, gathered, hinged.__version__, fold_tag(), accept)
+
+    async def _publish(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            try:
+                await asyncio.to_thread(self._observer.publish, self._page())
+            except OSError as error:
+                self._observer.changes.bad(
+                    "metrics", logger, "the metrics of this worker cannot be laid out: %s", error
+                )
+            else:
+                self._observer.changes.good("metrics", logger)
+
+    def _page(self) -> Page:
+        host = self._host
+        rows = [
+            _row(appender, host.connection.lost)
+            for appender in self._told()
+            if not appender.replica.between
+        ]
+        return self._observer.page(host.open_count, self._feeds(), rows, dict(self._labels))
+
+    async def _ask_for_labels(self) -> None:
+        """Read the counts of labels of the streams in use, once a second at most."""
+        async with self._asking:
+            if time.monotonic() - self._asked_at_s < _LABELS_S:
+                return
+            by_stream = {a.entry.stream: a for a in self._told()}
+            self._labels = {s: told for s, told in self._labels.items() if s in by_stream}
+            self._asked.intersection_update(by_stream)
+            wanted = (
+                (stream, appender)
+                for stream, appender in by_stream.items()
+                if appender.keeps or stream in self._labels or stream not in self._asked
+            )
+            with contextlib.suppress(TimeoutError, ServiceError):  # the last ones known will do
+                async with asyncio.timeout(_PATIENCE_S):
+                    await asyncio.gather(*(self._ask_each(wanted) for _ in range(_ASKED_AT_ONCE)))
+            self._asked_at_s = time.monotonic()
+
+    async def _ask_each(self, wanted: Iterator[tuple[str, Appender]]) -> None:
+        for stream, appender in wanted:
+            at_s = time.time()
+            found = await pending_predictions.counts(self._host.connection, appender.keys.on)
+            self._asked.add(stream)
+            if found is not None:
+                self._labels[stream] = Labels(
+                    at_s, found["waiting"], found["joined"], found["expired"], found["late"]
+                )
+
+    def _told(self) -> Iterator[Appender]:
+        return itertools.islice(self._host.recent(), self._observer.most_models)
+
+
+def _row(appender: Appender, lost: bool) -> Row:
+    replica, now_s = appender.replica, asyncio.get_running_loop().time()
+    fold = replica.fold
+    account = fold.learner.accounting
+    return Row(
+        appender.entry.uid,
+        appender.name,
+        appender.entry.stream,
+        replica.position.order,
+        fold.events,
+        fold.mistakes,
+        account.updates,
+        account.hinge_loss,
+        fold.rejected,
+        fold.labelled,
+        fold.delay_ms,
+        replica.log_events,
+        appender.age_s() if appender.failing and lost else 0.0,
+        replica.unsaved_s(now_s),
+        appender.queued,
+        account.overflows,
+        fold.judged,
+    )

@@ -1,0 +1,116 @@
+"""All models at a glance: what each is and how it stands, worked out once for all who look."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from hinged_service.engine.registry import Host
+from hinged_service.errors import ServiceError
+from hinged_service.model.spec import IndexEntry
+
+__all__ = ["Glance", "Overview"]
+
+_KEEP_S = 1.0
+
+
+class Glance(NamedTuple):
+    """A model at a glance; without numbers where it cannot be served here and now.
+
+    Parameters
+    ----------
+    name, stream, learner
+        What it is.
+    at_ms
+        The time of the last entry of the log that it has learned, in ms since 1970.
+    events, judged, mistakes, updates, metrics, drifts, frozen
+        Its account.
+    drifts_at_ms
+        When the last drifts were found.
+    stale_s
+        How old the worker's knowledge of the log is.
+    problem
+        Why there are no numbers.
+
+    """
+
+    name: str
+    stream: str
+    learner: str
+    at_ms: int | None = None
+    events: int | None = None
+    judged: int | None = None
+    mistakes: int | None = None
+    updates: int | None = None
+    metrics: dict[str, Any] | None = None
+    drifts: int | None = None
+    drifts_at_ms: tuple[int, ...] = ()
+    frozen: bool = False
+    stale_s: float | None = None
+    problem: str | None = None
+
+
+class Overview:
+    """The models of a worker at a glance.
+
+    Parameters
+    ----------
+    host
+        The worker's models.
+
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._entries: asyncio.Task[dict[str, IndexEntry]] | None = None
+        self._entries_at_s = 0.0
+        self._seen: dict[str, tuple[float, str, asyncio.Task[Glance]]] = {}
+
+    async def entries(self) -> dict[str, IndexEntry]:
+        """Return the index entries of all models by name, at most a second old.
+
+        Raises
+        ------
+        Unavailable
+            Redis does not answer.
+
+        """
+        now_s = self._loop.time()
+        if self._entries is None or now_s - self._entries_at_s > _KEEP_S:
+            self._entries = self._loop.create_task(self._host.entries())
+            self._entries_at_s = now_s
+        return await asyncio.shield(self._entries)
+
+    async def glances(self, wanted: dict[str, IndexEntry]) -> list[Glance]:
+        """Return models at a glance, each at most a second old."""
+        now_s = self._loop.time()
+        self._seen = {name: seen for name, seen in self._seen.items() if now_s - seen[0] <= _KEEP_S}
+        for name, entry in wanted.items():
+            seen = self._seen.get(name)
+            if seen is None or seen[1] != entry.uid:
+                task = self._loop.create_task(self._glance(name, entry))
+                self._seen[name] = now_s, entry.uid, task
+        tasks = [self._seen[name][2] for name in wanted]
+        return list(await asyncio.gather(*map(asyncio.shield, tasks)))
+
+    async def _glance(self, name: str, entry: IndexEntry) -> Glance:
+        known = Glance(name, entry.stream, entry.spec.learner.type)
+        try:
+            appender = await self._host.open(name)
+            await appender.freshen()
+        except ServiceError as error:
+            return known._replace(problem=error.detail)
+        fold = appender.replica.fold
+        return known._replace(
+            at_ms=appender.replica.position.order[0],
+            events=fold.events,
+            judged=fold.judged,
+            mistakes=fold.mistakes,
+            updates=fold.learner.accounting.updates,
+            metrics={} if fold.metrics is None else fold.metrics.report(),
+            drifts=fold.detected,
+            drifts_at_ms=tuple(int(d.entry.partition("-")[0]) for d in fold.detections),
+            frozen=fold.frozen,
+            stale_s=max(0.0, appender.age_s()),
+        )

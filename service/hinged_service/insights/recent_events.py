@@ -1,0 +1,113 @@
+"""The newest events of a model's stream, and what the model says of them now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import hinged
+from hinged_service.engine.live_model import Appender
+from hinged_service.model.state import Fold
+from hinged_service.store.connection import Connection
+from hinged_service.store.log import Entry
+from hinged_service.store.log_tail import backwards
+from hinged_service.wire.events import Event, completed, parse_joined, parse_log
+
+__all__ = ["Recent", "recent"]
+
+_MAX_BYTES = 2**20
+_EVENTS_AT_A_TIME = 50
+
+
+class Recent(NamedTuple):
+    """A labelled event, and the model's answer at this moment.
+
+    Parameters
+    ----------
+    position, number, at_ms
+        Its entry in the log, its place in it, and when it arrived, in ms since 1970.
+    id, x, y, w
+        The event.
+    y_pred, score
+        What the model answers now that it has learned from it.
+
+    """
+
+    position: str
+    number: int
+    at_ms: int
+    id: str | None
+    x: Mapping[str, Any]
+    y: Any
+    w: float
+    y_pred: Any
+    score: float
+
+
+async def recent(connection: Connection, appender: Appender, most: int) -> list[Recent]:
+    """Return the newest events of the stream that the model can take, the newest first.
+
+    What the log no longer holds is not told, nor what lies behind a MB of newer events.
+
+    Parameters
+    ----------
+    connection
+        The worker's connection.
+    appender
+        The model, up to date.
+    most
+        How many events.
+
+    Raises
+    ------
+    Unavailable
+        Redis does not answer.
+
+    """
+    found: list[Recent] = []
+    read = 0
+    async for entry in backwards(connection, appender.keys.on):
+        for one in _of(appender.replica.fold, entry):
+            found.append(one)
+            if len(found) == most:
+                return found
+            if len(found) % _EVENTS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        read += len(entry.payload or b"")
+        if read > _MAX_BYTES:
+            break
+    return found
+
+
+def _of(fold: Fold, entry: Entry) -> Iterator[Recent]:
+    if entry.payload is None:
+        return
+    joined = parse_joined(entry.joined) if entry.joined else {}
+    events = completed(parse_log(entry.payload), joined)
+    for number, event in reversed(list(enumerate(events))):
+        if event is None or number in entry.skip or fold.answers.target(event.y) is None:
+            continue
+        answer = _answer(fold, event)
+        if answer is not None:
+            yield Recent(
+                str(entry.position),
+                number,
+                entry.position.order[0],
+                event.id,
+                event.x,
+                event.y,
+                event.w,
+                *answer,
+            )
+
+
+def _answer(fold: Fold, event: Event) -> tuple[Any, float] | None:
+    """Return the label and score, `None` for features that the model cannot take."""
+    if not fold.takes_mixed and not all(type(v) in (int, float) for v in event.x.values()):
+        return None
+    try:
+        answer = fold.predict(event.x)
+    except hinged.InvalidEvent:
+        return None
+    return answer.y, answer.score

@@ -1,0 +1,301 @@
+"""The learners a spec may name: their parameters, checked and documented, and how to build them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+import hinged
+from hinged.hedge import default_pool
+from hinged_service.river_support.lazy import optim
+from hinged_service.wire.strict import Strict
+
+__all__ = ["BinaryLearner", "OwnLearner"]
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Schedule(Strict):
+    """A learning rate that falls: rate / t^power at the t-th event."""
+
+    type: Literal["inverse_scaling"]
+    rate: Positive
+    power: Positive = 0.5
+
+
+Rate = Positive | Schedule
+
+
+def _rate(rate: float | Schedule) -> Any:
+    if not isinstance(rate, Schedule):
+        return rate
+    return optim.schedulers.InverseScaling(rate.rate, rate.power)
+
+
+class _WithRate(Strict):
+    learning_rate: Rate = Field(1.0, description="The step eta, a number or a schedule.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class PerceptronSpec(_WithRate):
+    """The perceptron: a step along the event whenever t * score <= margin."""
+
+    type: Literal["perceptron"]
+    margin: NonNegative = Field(0.0, description="Update at margins up to this.")
+    update_on: Literal["tie", "mistake"] = Field(
+        "tie", description="Update at score 0 too, or only when the predicted label is wrong."
+    )
+    label_at_zero: bool = Field(
+        False, description="Predict the positive label at score 0 instead of the negative one."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PerceptronSpec:
+        if self.update_on == "mistake" and self.margin > 0.0:
+            raise ValueError("update_on mistake needs margin 0: it asks only for the label")
+        return self
+
+    def build(self, max_features: int) -> hinged.Perceptron:
+        """Return the fresh learner."""
+        return hinged.Perceptron(
+            learning_rate=_rate(self.learning_rate),
+            fit_intercept=self.fit_intercept,
+            margin=self.margin,
+            update_on=self.update_on,
+            label_at_zero=self.label_at_zero,
+            max_features=max_features,
+        )
+
+
+class AveragedPerceptronSpec(_WithRate):
+    """The perceptron, predicting with the mean of its weights after each event."""
+
+    type: Literal["averaged_perceptron"]
+
+    def build(self, max_features: int) -> hinged.AveragedPerceptron:
+        """Return the fresh learner."""
+        return hinged.AveragedPerceptron(
+            _rate(self.learning_rate), self.fit_intercept, max_features
+        )
+
+
+class PocketPerceptronSpec(_WithRate):
+    """The perceptron, predicting with the weights of its longest run of correct events."""
+
+    type: Literal["pocket_perceptron"]
+
+    def build(self, max_features: int) -> hinged.PocketPerceptron:
+        """Return the fresh learner."""
+        return hinged.PocketPerceptron(_rate(self.learning_rate), self.fit_intercept, max_features)
+
+
+class _PassiveAggressive(Strict):
+    C: Positive = Field(1.0, description="Aggressiveness; without effect when uncapped.")
+    mode: Literal["uncapped", "I", "II"] = Field("I", description="Which of the three forms.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class PassiveAggressiveSpec(_PassiveAggressive):
+    """Passive-aggressive learning: the smallest step that reaches margin 1."""
+
+    type: Literal["passive_aggressive"]
+
+    def build(self, max_features: int) -> hinged.PassiveAggressive:
+        """Return the fresh learner."""
+        return hinged.PassiveAggressive(self.C, self.mode, self.fit_intercept, max_features)
+
+
+class LinearUnitSpec(Strict):
+    """The linear unit (ADALINE): the delta rule on the score itself."""
+
+    type: Literal["linear_unit"]
+    learning_rate: Rate = Field(0.03, description="The step eta, a number or a schedule.")
+    capped: bool = Field(True, description="Never step past the target of the event.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+    def build(self, max_features: int) -> hinged.LinearUnit:
+        """Return the fresh learner."""
+        return hinged.LinearUnit(
+            _rate(self.learning_rate), self.capped, self.fit_intercept, max_features
+        )
+
+
+class HingeSGDSpec(Strict):
+    """Sub-gradient descent on the hinge loss with penalties: the linear SVM, online."""
+
+    type: Literal["hinge_sgd"]
+    learning_rate: Rate = Field(0.3, description="The step eta; a schedule with constant steps.")
+    steps: Literal["adagrad", "constant", "sqrt", "pegasos"] = Field(
+        "adagrad", description="How the step falls: per feature, not, with 1/sqrt(t), 1/(l2 t)."
+    )
+    l2: NonNegative = Field(0.0, description="Strength of the squared penalty.")
+    l1: NonNegative = Field(0.0, description="Strength of the absolute penalty.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> HingeSGDSpec:
+        if self.steps == "pegasos" and self.l2 == 0.0:
+            raise ValueError("pegasos needs l2 above 0: its step is 1 / (l2 t)")
+        if self.steps != "constant" and isinstance(self.learning_rate, Schedule):
+            raise ValueError("a schedule needs steps constant")
+        return self
+
+    def build(self, max_features: int) -> hinged.HingeSGD:
+        """Return the fresh learner."""
+        return hinged.HingeSGD(
+            _rate(self.learning_rate),
+            self.steps,
+            self.l2,
+            self.l1,
+            self.fit_intercept,
+            max_features,
+        )
+
+
+class _AROW(Strict):
+    r: Positive = Field(1.0, description="The larger, the smaller the steps.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class AROWSpec(_AROW):
+    """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
+
+    type: Literal["arow"]
+
+    def build(self, max_features: int) -> hinged.AROW:
+        """Return the fresh learner."""
+        return hinged.AROW(self.r, self.fit_intercept, max_features)
+
+
+BinaryLearner = Annotated[
+    PerceptronSpec
+    | AveragedPerceptronSpec
+    | PocketPerceptronSpec
+    | PassiveAggressiveSpec
+    | LinearUnitSpec
+    | HingeSGDSpec
+    | AROWSpec,
+    Field(discriminator="type"),
+]
+
+
+class HedgeSpec(Strict):
+    """Hedge: several binary learners vote, trusted as much as they deserve."""
+
+    type: Literal["hedge"]
+    models: tuple[BinaryLearner, ...] | None = Field(
+        None, min_length=1, max_length=32, description="The experts; six defaults if left out."
+    )
+    learning_rate: Positive = Field(0.1, description="How fast trust is lost.")
+    share: NonNegative = Field(0.001, lt=1, description="Trust spread evenly after each event.")
+
+    def build(self, max_features: int) -> hinged.Hedge:
+        """Return the fresh learner."""
+        models = (
+            default_pool(max_features)
+            if self.models is None
+            else [m.build(max_features) for m in self.models]
+        )
+        return hinged.Hedge(models, self.learning_rate, self.share)
+
+
+Classes = Annotated[
+    int, Field(ge=1, le=1_000, description="The most classes; an event of one more is refused.")
+]
+
+
+class MulticlassPerceptronSpec(_WithRate):
+    """The multiclass perceptron: the right class against the best wrong one."""
+
+    type: Literal["multiclass_perceptron"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassPerceptron:
+        """Return the fresh learner."""
+        return hinged.MulticlassPerceptron(
+            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
+        )
+
+
+class MulticlassAveragedPerceptronSpec(_WithRate):
+    """The multiclass perceptron, predicting with the mean of its weights."""
+
+    type: Literal["multiclass_averaged_perceptron"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassAveragedPerceptron:
+        """Return the fresh learner."""
+        return hinged.MulticlassAveragedPerceptron(
+            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
+        )
+
+
+class MulticlassPocketPerceptronSpec(_WithRate):
+    """The multiclass perceptron, predicting with the weights of its longest correct run."""
+
+    type: Literal["multiclass_pocket_perceptron"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassPocketPerceptron:
+        """Return the fresh learner."""
+        return hinged.MulticlassPocketPerceptron(
+            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
+        )
+
+
+class MulticlassPassiveAggressiveSpec(_PassiveAggressive):
+    """Multiclass passive-aggressive learning: both classes move, so each half as far."""
+
+    type: Literal["multiclass_passive_aggressive"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassPassiveAggressive:
+        """Return the fresh learner."""
+        return hinged.MulticlassPassiveAggressive(
+            self.C, self.mode, self.fit_intercept, self.max_classes, max_features
+        )
+
+
+class MulticlassAROWSpec(_AROW):
+    """Multiclass AROW: a variance per class and weight."""
+
+    type: Literal["multiclass_arow"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassAROW:
+        """Return the fresh learner."""
+        return hinged.MulticlassAROW(self.r, self.fit_intercept, self.max_classes, max_features)
+
+
+class OneVsRestSpec(Strict):
+    """One binary learner per class against all others, the label by the highest score."""
+
+    type: Literal["one_vs_rest"]
+    learner: BinaryLearner = Field(description="The binary rule.")
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.OneVsRest:
+        """Return the fresh learner."""
+        return hinged.OneVsRest(self.learner.build(max_features), self.max_classes)
+
+
+OwnLearner = (
+    PerceptronSpec
+    | AveragedPerceptronSpec
+    | PocketPerceptronSpec
+    | PassiveAggressiveSpec
+    | LinearUnitSpec
+    | HingeSGDSpec
+    | AROWSpec
+    | HedgeSpec
+    | MulticlassPerceptronSpec
+    | MulticlassAveragedPerceptronSpec
+    | MulticlassPocketPerceptronSpec
+    | MulticlassPassiveAggressiveSpec
+    | MulticlassAROWSpec
+    | OneVsRestSpec
+)
+"""The learners of `hinged`."""

@@ -1,0 +1,271 @@
+"""What a model is: its spec, as posted and as stored in the index."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    field_validator,
+)
+
+from hinged_service.evaluation.drift import DriftSpec
+from hinged_service.evaluation.metrics import MetricSpecs, check_metrics
+from hinged_service.model.learner_specs import OwnLearner
+from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
+from hinged_service.pipelines import Steps
+from hinged_service.river_support.custom import CustomSpec
+from hinged_service.river_support.learners import RiverLearner
+from hinged_service.wire.strict import Strict
+
+__all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
+
+CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
+"""Parameters of a learner that may be changed while it learns."""
+
+Learner = Annotated[OwnLearner | RiverLearner | CustomSpec, Field(discriminator="type")]
+
+Text = Annotated[StrictStr, Field(max_length=256)]
+Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+
+
+Labels = (
+    Annotated[tuple[StrictBool, ...], Field(min_length=2, max_length=1_000)]
+    | Annotated[tuple[Integer, ...], Field(min_length=2, max_length=1_000)]
+    | Annotated[tuple[Text, ...], Field(min_length=2, max_length=1_000)]
+)
+
+
+class Retention(Strict):
+    """How much of its log a stream keeps behind the snapshots; whichever is reached first."""
+
+    events: int | None = Field(None, ge=0, le=10**12, description="So many events.")
+    bytes: int | None = Field(None, ge=0, le=10**15, description="So many bytes of their JSON.")
+
+
+class LateLabels(Strict):
+    """How a stream's predictions wait for labels that come later."""
+
+    wait_s: int = Field(
+        86_400,
+        ge=1,
+        le=8 * 7 * 86_400,
+        description="How long a prediction with an id waits for its label at least, in seconds.",
+    )
+    max_waiting: int = Field(
+        100_000, ge=1, le=10_000_000, description="Predictions that wait at most; then 429."
+    )
+    default_label: bool | Integer | Text | None = Field(
+        None, description="The label of a prediction that waited in vain; none if left out."
+    )
+    early: bool = Field(False, description="Whether a label may come before its prediction.")
+
+
+class ModelSpec(Strict):
+    """A model: a learner that follows a stream of labelled events."""
+
+    learner: Learner = Field(description="The update rule and its parameters.")
+    pipeline: Steps = Field(
+        (),
+        description="What every event's features go through first, in this order. Without it "
+        "features are numbers.",
+    )
+    labels: Literal["integers"] | Labels | None = Field(
+        None,
+        description="Binary: the two labels, the negative one first; without it true and false "
+        "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. All "
+        "labels of a model are of one JSON type.",
+    )
+    stream: Name | None = Field(
+        None, description="The stream to follow; a new one with the model's name if left out."
+    )
+    max_features: int = Field(
+        1_000_000,
+        ge=1,
+        le=1_000_000,
+        description="Feature names a model learns at most (each expert of a hedge, each class of "
+        "one_vs_rest); later ones are ignored and counted.",
+    )
+    metrics: MetricSpecs = Field(
+        (),
+        description="Progressive metrics: each event is predicted, scored, then learned. By name, "
+        "or with parameters.",
+    )
+    drift: DriftSpec | None = Field(
+        None, description="A detector on the model's mistakes, and what to do when it fires."
+    )
+    start: Start = Field(
+        "now",
+        description="Where on the stream the model starts: now; log, with the oldest event that "
+        "the stream still has (of a trimmed log the oldest entry only marks the place, and its "
+        "events are left out); or with another model's state.",
+    )
+    exclude: Exclude | None = Field(
+        None, description="Events of the stream that this model leaves out."
+    )
+    late_labels: LateLabels | None = Field(
+        None,
+        description="How the stream's predictions wait for labels; a day, without a default "
+        "label, if no model of the stream says.",
+    )
+    retention: Retention | None = Field(
+        None,
+        description="How much log the stream keeps; of all models that say so the largest. The "
+        "service's setting if left out.",
+    )
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "learner": {"type": "perceptron", "learning_rate": 1.0},
+                    "labels": ["ham", "spam"],
+                    "stream": "sms",
+                }
+            ]
+        }
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _fitting(cls, labels: Any, info: ValidationInfo) -> Any:
+        learner = info.data.get("learner")
+        cap = getattr(learner, "max_classes", None)
+        if isinstance(labels, tuple) and len(set(labels)) < len(labels):
+            raise ValueError("labels must be different values")
+        if learner is not None and cap is None and labels is not None and len(labels) != 2:
+            raise ValueError("a binary learner has two labels")
+        if cap is not None and isinstance(labels, tuple) and len(labels) > cap:
+            raise ValueError(f"there are {len(labels)} labels, but max_classes is {cap}")
+        return labels
+
+    @field_validator("pipeline")
+    @classmethod
+    def _only_one(cls, steps: Any, info: ValidationInfo) -> Any:
+        if steps and isinstance(info.data.get("learner"), CustomSpec):
+            raise ValueError("a custom model has a pipeline of its own: leave this one out")
+        return steps
+
+    @field_validator("metrics")
+    @classmethod
+    def _measurable(cls, metrics: Any, info: ValidationInfo) -> Any:
+        check_metrics(metrics, hasattr(info.data.get("learner"), "max_classes"))
+        return metrics
+
+    @field_validator("late_labels")
+    @classmethod
+    def _answerable(cls, late: LateLabels | None, info: ValidationInfo) -> LateLabels | None:
+        label = None if late is None else late.default_label
+        learner, labels = info.data.get("learner"), info.data.get("labels")
+        if label is None or learner is None or isinstance(learner, CustomSpec):
+            return late
+        if isinstance(labels, tuple):
+            known = any(type(label) is type(one) and label == one for one in labels)
+        elif hasattr(learner, "max_classes"):
+            known = type(label) is (str if labels is None else int)
+        else:
+            known = label in (0, 1)
+        if not known:
+            raise ValueError("default_label must be one of the model's labels")
+        return late
+
+    @property
+    def pair(self) -> tuple[Any, Any] | None:
+        """The negative and the positive label of a binary model that names them."""
+        listed = isinstance(self.labels, tuple) and not self.multiclass
+        return (self.labels[0], self.labels[1]) if listed else None  # type: ignore[index]
+
+    @property
+    def multiclass(self) -> bool:
+        """Whether the learner tells more than two labels apart."""
+        return hasattr(self.learner, "max_classes")
+
+    @property
+    def takes_mixed(self) -> bool:
+        """Whether features may be text, booleans or missing."""
+        return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether features that are an event's may still be refused by the model."""
+        return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
+
+    def check_known(self) -> None:
+        """Raise `Unprocessable` if it names a custom model that this process does not serve."""
+        if isinstance(self.learner, CustomSpec):
+            self.learner.check_known()
+
+    def configured(self, parameters: dict[str, Any]) -> Learner:
+        """Return the learner's spec with some parameters changed.
+
+        Raises
+        ------
+        ValueError
+            If the learner has no such parameter, or it may not change, or not to that.
+
+        """
+        own = isinstance(self.learner, OwnLearner)
+        known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
+        for name in parameters:
+            if name not in known:
+                raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
+        given = {**self.learner.model_dump(mode="json"), **parameters}
+        return type(self.learner).model_validate_json(json.dumps(given))
+
+    def on(self, name: str) -> ModelSpec:
+        """Return the spec with its stream named, the default being the model's own name."""
+        return self if self.stream else self.model_copy(update={"stream": name})
+
+
+class IndexEntry(Strict):
+    """What the index knows of a model name."""
+
+    uid: str
+    stream: Name
+    spec: ModelSpec
+    base: str | None = Field(None, description="The position at which the model starts.")
+    origin: str | None = Field(None, description="The uid of the checkpoint it starts with.")
+    deleting: bool = False
+
+    def dumps(self) -> str:
+        """Return the entry as the index stores it."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+    @classmethod
+    def loads(cls, text: str) -> IndexEntry:
+        """Read an entry from the index."""
+        return cls.model_validate_json(text)
+
+    def with_base(self, base: str) -> IndexEntry:
+        """Return the entry of the registered model."""
+        return self.model_copy(update={"base": base})
+
+    def as_deleting(self) -> IndexEntry:
+        """Return the entry of a model whose deletion has begun."""
+        return self.model_copy(update={"deleting": True})
+
+
+class Alias(Strict):
+    """What the index knows of an alias: the stream that says which of its models is meant."""
+
+    alias_on: Name
+
+    def dumps(self) -> str:
+        """Return the entry as the index stores it."""
+        return json.dumps(self.model_dump(mode="json"))
+
+
+def same_spec(a: ModelSpec, b: ModelSpec) -> bool:
+    """Tell whether two specs describe the same model, types of labels included."""
+    return _canonical(a) == _canonical(b)
+
+
+def _canonical(spec: ModelSpec) -> str:
+    data: dict[str, Any] = spec.model_dump(mode="json")
+    return json.dumps(data, sort_keys=True)

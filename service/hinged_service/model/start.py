@@ -1,0 +1,120 @@
+"""Where a model starts: at the log's end or beginning, or from a checkpoint; and what it skips."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AwareDatetime, Field, StrictStr
+
+from hinged_service.wire.strict import Strict
+
+__all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
+
+_ENTRY = re.compile(r"([0-9]{1,20})-([0-9]{1,20})(\.[0-9a-f]{40})?")
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
+"""Names of models, aliases, streams and checkpoints: letters, digits, `_`, `.` and `-`."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+def _entry(text: str) -> str:
+    """Return the entry id of a position or entry id."""
+    found = _ENTRY.fullmatch(text)
+    if found is None or max(int(found[1]), int(found[2])) >= 2**64:
+        raise ValueError("must be a position as an answer gave it, or an entry id like 1700-0")
+    return f"{int(found[1])}-{int(found[2])}"
+
+
+Entry = Annotated[StrictStr, AfterValidator(_entry)]
+
+
+class EntryRange(Strict):
+    """Entries of the log from one to another, both included."""
+
+    first: Entry
+    last: Entry
+
+
+class TimeRange(Strict):
+    """Entries that arrived in a span of time: from its start until before its end."""
+
+    start: AwareDatetime
+    end: AwareDatetime
+
+
+class Exclude(Strict):
+    """Events that a model leaves out of its fold, for good."""
+
+    ids: tuple[Annotated[StrictStr, Field(min_length=1, max_length=256)], ...] = Field(
+        (), max_length=10_000, description="Events of these ids."
+    )
+    entries: tuple[Entry | EntryRange, ...] = Field(
+        (),
+        max_length=1_000,
+        description="All events of these log entries; a position names the entry.",
+    )
+    times: tuple[TimeRange, ...] = Field(
+        (), max_length=1_000, description="Events by the time of their arrival at Redis."
+    )
+
+
+class StartFrom(Strict):
+    """The state of another model on the same stream."""
+
+    model: Name = Field(description="The model to start from, as it is now or was.")
+    checkpoint: str | None = Field(
+        None,
+        max_length=128,
+        description="Name or uid of one of its stream's checkpoints; the state of this moment if "
+        "left out. The model goes on from the checkpoint's place in the log.",
+    )
+
+
+Start = Literal["now", "log"] | StartFrom
+"""`now`: from the next event on; `log`: from the oldest entry that the stream still has.
+
+Of a log that was trimmed the oldest entry only marks the place: its events are not learned.
+"""
+
+
+class Exclusion:
+    """Tells which events a model leaves out.
+
+    Parameters
+    ----------
+    exclude
+        What its spec says.
+
+    """
+
+    def __init__(self, exclude: Exclude) -> None:
+        self._ids = frozenset(exclude.ids)
+        self._spans = [_span(part) for part in exclude.entries]
+        self._spans += [((_ms(t.start), 0), (_ms(t.end) - 1, 2**64)) for t in exclude.times]
+
+    def has_entry(self, entry_id: str) -> bool:
+        """Tell whether all events of a log entry are left out."""
+        ms, _, seq = entry_id.partition("-")
+        order = int(ms), int(seq)
+        return any(first <= order <= last for first, last in self._spans)
+
+    def has_id(self, event_id: str | None) -> bool:
+        """Tell whether the event of this id is left out."""
+        return event_id in self._ids
+
+
+def _span(part: str | EntryRange) -> tuple[tuple[int, int], tuple[int, int]]:
+    first, last = (part, part) if isinstance(part, str) else (part.first, part.last)
+    return _order(first), _order(last)
+
+
+def _order(entry_id: str) -> tuple[int, int]:
+    ms, _, seq = entry_id.partition("-")
+    return int(ms), int(seq)
+
+
+def _ms(moment: datetime) -> int:
+    return -int(-moment.timestamp() * 1000 // 1)

@@ -1,0 +1,613 @@
+"""A model as a fold: its parts and its counters, moved only by log entries.
+
+Nothing here reads a clock, a setting or the environment: the same entries from
+the same state give the same state, on every worker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import hinged
+from hinged.vector import saturated
+from hinged_service.evaluation.drift import Drift
+from hinged_service.evaluation.metrics import Metrics
+from hinged_service.model.predictor import Prediction, answers_for, label_text
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.start import Exclusion
+from hinged_service.pipelines import Pipeline
+from hinged_service.wire.events import FEW_NAMES, PLAIN, Event, Value, is_label, not_a_number
+
+__all__ = ["Detection", "Fold", "Late", "Refused", "Result"]
+
+_KEPT_DETECTIONS = 20
+
+
+class Refused(NamedTuple):
+    """An event that stands in the log but that the model could not take.
+
+    Parameters
+    ----------
+    field
+        The event's field at fault.
+    reason
+        What must hold there.
+
+    """
+
+    field: str
+    reason: str
+
+
+class Late(NamedTuple):
+    """A prediction that an event is the label of.
+
+    Parameters
+    ----------
+    at_ms
+        When it was made, in ms since 1970; `None` if its label is only the default.
+    served
+        Whether this model served it.
+    y
+        The label that it served then.
+
+    """
+
+    at_ms: float | None
+    served: bool
+    y: Any
+
+
+Result = hinged.Outcome | Refused | None
+"""What an event did; why the model could not take it; `None` if it did not count."""
+
+
+class Detection(NamedTuple):
+    """A drift that the model's detector found.
+
+    Parameters
+    ----------
+    entry
+        Id of the log entry.
+    number
+        Number of the event within it.
+    events
+        Events of the model up to and including that one.
+
+    """
+
+    entry: str
+    number: int
+    events: int
+
+
+class Fold:
+    """The state of one model.
+
+    Parameters
+    ----------
+    spec
+        The model's spec.
+
+    Attributes
+    ----------
+    learner
+        The learner; its weights, intercept and accounting are the model's.
+    pipeline
+        What the features go through before; `None` for a model of plain numbers.
+    answers
+        The model's labels.
+    events
+        Events that counted: learned, or only scored while the model was frozen.
+    judged
+        Those of them that count in accuracy: of weight above 0, and with a label predicted
+        before anything was learned (a multiclass model without classes predicts none).
+    mistakes
+        Those of the judged whose predicted label was wrong.
+    labelled, delay_ms, longest_delay_ms
+        Events that were the label of an earlier prediction; how long those waited, in
+        all and at most, in ms.
+    served, served_mistakes
+        Predictions served by this model that have their label, be it the default, judged
+        likewise; those that were wrong. (`mistakes` counts what it would say at the time of
+        learning.)
+    rejected
+        Events in the log that this model could not take: not an event, a label
+        of another model, one class too many, features that its pipeline refuses.
+    excluded
+        Events that the spec leaves out.
+    frozen
+        Whether the model only predicts.
+    detections, detected
+        The last drifts found; how many there were.
+    takes_mixed, may_refuse
+        As in the spec.
+    few_names
+        Whether events of few names are to be expected, as far as the weights tell: it decides
+        how they are decoded, not what they are. False for several classes.
+    replaced
+        Whether other weights took the place of those that were tracked; whoever
+        saves them resets it.
+
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self._spec = spec
+        self.takes_mixed, self.may_refuse = spec.takes_mixed, spec.may_refuse
+        self._multiclass = spec.multiclass
+        self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
+        self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
+        self.drift = None if spec.drift is None else Drift(spec.drift)
+        self.configured: dict[str, Any] = {}
+        self.frozen = False
+        self.events = self.judged = self.mistakes = 0
+        self.rejected = self.excluded = self.detected = 0
+        self.labelled = self.delay_ms = self.longest_delay_ms = 0
+        self.served = self.served_mistakes = 0
+        self.detections: list[Detection] = []
+        self.replaced = False
+        self._place = ("", 0)
+        self._renew()
+        by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
+        self.metrics = (
+            Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
+        )
+
+    def _renew(self) -> None:
+        """Make learner and pipeline anew, with the parameters as configured."""
+        spec = self._spec
+        self._use(spec.configured(self.configured).build(spec.max_features))
+        self.pipeline = Pipeline(spec.pipeline, spec.max_features) if spec.pipeline else None
+        self._at_once = (
+            self.pipeline is not None
+            and self.pipeline.learns
+            and self.pipeline.takes_numbers
+            and isinstance(self.learner, hinged.LinearClassifier)
+        )
+        """Whether a labelled event of plain numbers cannot be refused for its features."""
+
+    def _use(self, learner: Any) -> None:
+        self.learner = learner
+        self.answers = answers_for(self._spec, learner)
+        self._vectors: dict[str, hinged.WeightVector] | None = None
+        self.few_names = not self._multiclass and isinstance(learner, hinged.LinearClassifier)
+
+    def _look_at_names(self) -> None:
+        """Find out whether the names are few, if they may still be."""
+        if self.few_names:
+            self.few_names = all(len(v) <= FEW_NAMES for v in self.vectors().values())
+
+    def learn_all(
+        self,
+        events: Iterable[Event | None],
+        skip: frozenset[int],
+        entry_id: str,
+        late: Mapping[int, Late] | None = None,
+        first: int = 0,
+    ) -> list[Result]:
+        """Fold the events of one entry in, or a part of them.
+
+        Parameters
+        ----------
+        events
+            Decoded events; `None` for one that could not be decoded.
+        skip
+            Indices of those that do not count.
+        entry_id
+            The entry's id.
+        late
+            By index what is known of the prediction that an event is the label of.
+        first
+            The index within the entry of the first of these events.
+
+        Returns
+        -------
+        Per event what it did; why this model cannot take it, which is counted and
+        changes nothing else; `None` for one that does not count.
+
+        """
+        exclusion = self._exclusion
+        excluded = exclusion is not None and exclusion.has_entry(entry_id)
+        numbers = not self.takes_mixed
+        plain = self.pipeline is None and self.metrics is None and self.drift is None
+        results: list[Result] = []
+        for number, event in enumerate(events, first):
+            if number in skip:
+                results.append(None)
+                continue
+            try:
+                known = None if event is None else self.answers.target(event.y)
+                if event is None or known is None:
+                    results.append(self._refuse(event))
+                elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
+                    self.excluded += 1
+                    results.append(None)
+                elif type(event) not in PLAIN and (fault := _unfit(event, numbers)):
+                    self.rejected += 1
+                    results.append(fault)
+                else:
+                    if plain and not self.frozen:
+                        outcome = self.learner.predict_learn_one(event.x, known, event.w)
+                    else:
+                        self._place = entry_id, number
+                        outcome = self._progress(event, known)
+                    self.events += 1
+                    self.judged += event.w > 0.0 and outcome[0] is not None
+                    self.mistakes += outcome[2]
+                    if late is not None and number in late:
+                        self._account_late(late[number], known, event.w, entry_id)
+                    results.append(outcome)
+            except hinged.InvalidEvent as error:
+                self.rejected += 1
+                results.append(Refused(error.field, error.reason))
+        self._look_at_names()
+        return results
+
+    def _account_late(self, late: Late, y: Any, w: float, entry_id: str) -> None:
+        if late.at_ms is not None:
+            delay_ms = max(0, int(entry_id.partition("-")[0]) - int(late.at_ms))
+            self.labelled += 1
+            self.delay_ms += delay_ms
+            self.longest_delay_ms = max(self.longest_delay_ms, delay_ms)
+        if late.served and late.y is not None and w > 0.0:
+            self.served += 1
+            if self.answers.target(late.y) != y:
+                self.served_mistakes += 1
+
+    def _refuse(self, event: Event | None) -> Refused:
+        self.rejected += 1
+        if event is None:
+            return Refused("", "is not an event")
+        return Refused("y", self.answers.expected())
+
+    def _progress(self, event: Event, y: Any) -> hinged.Outcome:
+        """Predict and score, then learn; count in the metrics and ask the drift detector."""
+        answers: Any = self.answers
+        pipeline: Any = self.pipeline
+        x, w = event.x, event.w
+        before: Any = x
+        taught: Any = None
+        at_once = self._at_once and type(event) in PLAIN and w > 0.0 and not self.frozen
+        if pipeline is not None and not at_once:
+            before = pipeline.transform_one(x)
+        self._admit(y)
+        self.learner.check_weight(w)
+        if at_once:
+            before, taught = pipeline.progress_one(x)
+        y_pred, score, scores = answers.decide(before)
+        judged = w > 0.0 and y_pred is not None
+        mistake = judged and y_pred != y
+        proba = answers.probabilities(scores) if self.metrics is not None else {}
+        if self.frozen:
+            margin = answers.margin(y, score, scores)
+            loss = max(0.0, 1.0 - margin) if w > 0.0 else 0.0
+            if loss > 0.0:
+                self.learner.accounting.add_margin(margin)
+            outcome = hinged.Outcome(y_pred, score, mistake, False, saturated(loss))
+        elif pipeline is None or not pipeline.learns:
+            outcome = self.learner.predict_learn_one(before, y, w)
+        else:
+            if not at_once:
+                taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
+            learned = self.learner.predict_learn_one(taught, y, w)
+            outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
+        if judged:
+            if self.metrics is not None:
+                self.metrics.update(y, y_pred, proba, score)
+            if self.drift is not None and not self.frozen and self.drift.update(mistake):
+                self._detect()
+        return outcome
+
+    def _admit(self, y: Any) -> None:
+        """Raise `InvalidEvent` for a label that the learner has no room for."""
+        cap = self._max_classes
+        if cap is not None:
+            classes = self.learner.classes
+            if len(classes) >= cap and y not in classes:
+                raise hinged.InvalidEvent("y", f"would be class {cap + 1} of at most {cap}")
+
+    def _detect(self) -> None:
+        self.detected += 1
+        entry, number = self._place
+        kept = [*self.detections, Detection(entry, number, self.events + 1)]
+        self.detections = kept[-_KEPT_DETECTIONS:]
+        if self._spec.drift is not None and self._spec.drift.action == "reset":
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was learned; the counters and metrics go on."""
+        account = self.learner.accounting
+        self._renew()
+        self.learner.accounting = account
+        self.replaced = True
+
+    def obey(self, command: Mapping[str, Any]) -> bool:
+        """Carry out a command of the log that names this model.
+
+        Parameters
+        ----------
+        command
+            `{"do": "freeze" | "unfreeze" | "reset"}` or `{"do": "configure",
+            "set": {parameter: value}}`.
+
+        Returns
+        -------
+        Whether it could be carried out; if not, nothing changed but that it is counted.
+
+        """
+        match command:
+            case {"do": "freeze"}:
+                self.frozen = True
+            case {"do": "unfreeze"}:
+                self.frozen = False
+            case {"do": "reset"}:
+                self.reset()
+            case {"do": "configure", "set": dict() as parameters}:
+                return self._configure(parameters)
+            case {"do": "upgrade", "fold": str(), "from": str()}:
+                pass  # who may fold on, and from which state, is settled before
+            case _:
+                self.rejected += 1
+                return False
+        return True
+
+    def _configure(self, parameters: dict[str, Any]) -> bool:
+        wanted = {**self.configured, **parameters}
+        try:
+            learner = self._spec.configured(wanted).build(self._spec.max_features)
+        except (ValueError, RecursionError):
+            self.rejected += 1
+            return False
+        learner.set_state(self.learner.get_state())
+        self.configured = wanted
+        self._use(learner)
+        self._look_at_names()
+        self.replaced = True
+        return True
+
+    def check(self, event: Event) -> Refused | None:
+        """Return why the model cannot take weight or features of an event, `None` if it can."""
+        try:
+            if event.w != 1.0:
+                self.learner.check_weight(event.w)
+            if self.may_refuse and not is_label(event):
+                self.predict(event.x)
+        except hinged.InvalidEvent as error:
+            return Refused(error.field, error.reason)
+        return None
+
+    def predict(self, x: dict[str, Any]) -> Prediction:
+        """Return the answer for one event.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the feature that the pipeline does not take.
+
+        """
+        z: Any = x if self.pipeline is None else self.pipeline.transform_one(x)
+        return self.answers.predict(z)
+
+    def explain(self, x: Mapping[str, Value], label: str | None) -> dict[str, Any] | None:
+        """Return what each feature adds to the score; `None` if the score is no such sum.
+
+        Parameters
+        ----------
+        x
+            The features.
+        label
+            The text of a class of a multiclass model; the predicted one if left out.
+
+        Returns
+        -------
+        `"y"`, `"score"`, `"intercept"`, `"contributions"` by the names that the learner
+        sees, and `"features"`: the same by the names of the event, what comes from several
+        of them shared equally, what comes from none (a bias) under its own name. Both with
+        the intercept sum to the score.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the feature that the pipeline does not take.
+        KeyError
+            There is no such class.
+
+        """
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            return None
+        explain: Any = self.learner.explain_one  # type: ignore[attr-defined]
+        answers: Any = self.answers
+        pipeline = self.pipeline
+        z: Any = x if pipeline is None else pipeline.transform_one(x)
+        y, score, scores = answers.decide(z)
+        if self._multiclass and label is not None:
+            y = {label_text(c): c for c in scores}[label]
+            score = scores[y]
+        parts = explain(z, y) if self._multiclass and scores else explain(z)
+        intercept = parts.pop(hinged.INTERCEPT, 0.0)
+        origins = {} if pipeline is None else pipeline.origins(x)
+        features: dict[str, float] = {}
+        for name, value in parts.items():
+            sources = origins.get(name) or (name,)  # a constant comes from no feature
+            for source in sources:
+                features[source] = features.get(source, 0.0) + value / len(sources)
+        return {
+            "y": self.answers.label(y),
+            "score": score,
+            "intercept": intercept,
+            "contributions": parts,
+            "features": features,
+        }
+
+    def accuracy(self) -> float:
+        """Return the share of right labels: by the first rolling accuracy of the spec, or ever."""
+        report = {} if self.metrics is None else self.metrics.report()
+        recent = [v for name, v in report.items() if name.startswith("rolling_accuracy")]
+        if recent and isinstance(recent[0], float):
+            return recent[0]
+        return self.whole_accuracy() or 0.0
+
+    def whole_accuracy(self) -> float | None:
+        """Return the share of right labels among the judged events, `None` without one."""
+        return 1.0 - self.mistakes / self.judged if self.judged else None
+
+    def feature_count(self) -> int:
+        """Return how many feature names have a weight."""
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            known: int = self.learner.feature_count()
+            return known
+        weights = [v for name, v in self.vectors().items() if "weights" in name]
+        if len(weights) == 1:
+            return len(weights[0])
+        return len({name for vector in weights for name in vector.view()})
+
+    def shown_weights(self, label: str | None) -> dict[str, Any] | None:
+        """Return copies of the weights that predict, as the service shows them.
+
+        Parameters
+        ----------
+        label
+            The text of a class of a multiclass model, to see that one only.
+
+        Returns
+        -------
+        `None` if the learner has no weights.
+
+        """
+        learner: Any = self.learner
+        if isinstance(learner, hinged.Hedge):
+            experts = zip(learner.experts, learner.trust, strict=True)
+            return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
+        if isinstance(learner, hinged.BinaryLinearClassifier):
+            return _linear(learner)
+        if not isinstance(learner, hinged.LinearClassifier):
+            found: dict[str, Any] | None = learner.weights()
+            return found
+        return _by_class(learner, label)
+
+    def scalars(self) -> dict[str, Any]:
+        """Return all of the state but the vectors, as JSON-like data."""
+        learner = self.learner.get_state()
+        del learner["vectors"]
+        return {
+            "learner": learner,
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "frozen": self.frozen,
+            "configured": self.configured,
+            "pipeline": None if self.pipeline is None else self.pipeline.get_state(),
+            "metrics": None if self.metrics is None else self.metrics.get_state(),
+            "drift": None if self.drift is None else self.drift.get_state(),
+            "detections": [list(detection) for detection in self.detections],
+        }
+
+    def vectors(self) -> dict[str, hinged.WeightVector]:
+        """Return the live vectors of the learner by name."""
+        if self._vectors is not None:
+            return self._vectors
+        if not isinstance(self.learner, hinged.LinearClassifier):
+            return {}
+        vectors: dict[str, hinged.WeightVector] = self.learner.get_state()["vectors"]
+        if not self._multiclass:  # nothing but another state gives a binary learner other vectors
+            self._vectors = vectors
+        return vectors
+
+    def restore(self, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]) -> None:
+        """Take over a state that `scalars` and `vectors` described.
+
+        Raises
+        ------
+        hinged.InvalidState
+            If it is not the state of such a model. It may have been taken over in part.
+
+        """
+        match scalars:
+            case {
+                "learner": dict() as learner,
+                "counts": dict() as counts,
+                "frozen": bool() as frozen,
+                "configured": dict() as configured,
+                "detections": list() as detections,
+            } if counts.keys() | {"judged"} == set(_COUNTS):
+                counts = {"judged": counts.get("events"), **counts}  # once all events were
+            case _:
+                raise hinged.InvalidState("the stored counters are damaged")
+        if not all(map(_is_count, counts.values())):
+            raise hinged.InvalidState("the stored counters are damaged")
+        if len(detections) != min(counts["detected"], _KEPT_DETECTIONS):
+            raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
+        self.configured = configured
+        try:
+            self._renew()
+            self.detections = [_detection(*detection) for detection in detections]
+        except (ValueError, TypeError) as error:
+            raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
+        self.learner.set_state({**learner, "vectors": vectors})
+        parts: tuple[tuple[Any, str], ...] = (
+            (self.pipeline, "pipeline"),
+            (self.metrics, "metrics"),
+            (self.drift, "drift"),
+        )
+        for part, name in parts:
+            stored = scalars.get(name)
+            if (part is None) is not (stored is None):
+                raise hinged.InvalidState(f"the stored state is of another {name}")
+            if part is not None:
+                part.set_state(stored)
+        self.frozen = frozen
+        for name, count in counts.items():
+            setattr(self, name, count)
+        self._look_at_names()
+
+
+def _unfit(event: Event, numbers: bool) -> Refused | None:
+    """Return why an event that is not plain numbers cannot be taken."""
+    if is_label(event):
+        return Refused("x", "is missing")
+    fault = not_a_number(event.x) if numbers else None
+    return None if fault is None else Refused(*fault)
+
+
+def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
+    weights, intercepts = learner.weights, learner.intercepts
+    return {
+        "classes": {
+            label_text(y): {"weights": dict(weights[y]), "intercept": intercepts[y]}
+            for y in learner.classes
+            if label in (None, label_text(y))
+        }
+    }
+
+
+_COUNTS = (
+    "events",
+    "judged",
+    "mistakes",
+    "rejected",
+    "excluded",
+    "detected",
+    "labelled",
+    "delay_ms",
+    "longest_delay_ms",
+    "served",
+    "served_mistakes",
+)
+
+
+_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _detection(entry: Any, number: Any, events: Any) -> Detection:
+    known = isinstance(entry, str) and _ENTRY_ID.fullmatch(entry)
+    if not (known and _is_count(number) and _is_count(events)):
+        raise TypeError("a detection is an entry id and two counts")
+    return Detection(entry, number, events)
+
+
+def _linear(learner: Any) -> dict[str, Any]:
+    return {"weights": dict(learner.weights), "intercept": 0.0 - learner.threshold}

@@ -1,0 +1,1 @@
+"""River's estimators in the service: imports on demand, learners, stored state."""

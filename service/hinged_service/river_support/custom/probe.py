@@ -1,0 +1,277 @@
+"""A custom model is tried before it is served: refused if it could not hold what hinged promises.
+
+No prediction may change it, its state must survive being stored, and whoever learns the
+same events must arrive at the same state, in any process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NoReturn
+
+from river import base, compose
+from river.multiclass import OneVsOneClassifier
+
+import hinged
+from hinged_service.errors import ServiceError, StartupError
+from hinged_service.river_support import state
+from hinged_service.river_support.custom import parts
+from hinged_service.river_support.custom.adaptor import CustomBinary, CustomMulticlass
+from hinged_service.river_support.custom.loading import explained
+from hinged_service.river_support.custom.model import CustomModel, Sample, Served, last_step
+from hinged_service.river_support.custom.patches import mend
+from hinged_service.river_support.state.naming import full_name
+from hinged_service.wire.codec import DamagedState
+
+__all__ = ["probe_all", "trained_parts"]
+
+_EVENTS = 1_000
+_MAX_NAMES = 100_000
+_MAX_CLASSES = 1_000
+_TIMEOUT_S = 120
+_UNORDERED = full_name(OneVsOneClassifier)
+
+_Adaptor = CustomBinary | CustomMulticlass
+
+
+def probe_all(sources: Sequence[str], models: Mapping[str, CustomModel]) -> dict[str, Served]:
+    """Return what is to be served.
+
+    Parameters
+    ----------
+    sources
+        Where the models come from: a second process loads them there.
+    models
+        The models by name.
+
+    Raises
+    ------
+    StartupError
+        Naming the model, the type at fault and what to do.
+
+    """
+    mend()
+    found: dict[str, Served] = {}
+    ours: dict[str, parts.Parts] = {}
+    for name, model in models.items():
+        served = _built(name, model)
+        ours[name] = _Probe(served, model).run()
+        found[name] = served
+    for name, theirs in _elsewhere(sources).items():
+        odd = parts.changed(ours[name], theirs)
+        if odd:
+            _refuse(
+                name,
+                f"another process that learned the same is in another state: {_listed(odd)}. "
+                "Perhaps it goes through a set, whose order differs between processes, or reads "
+                "a clock. Take it out",
+            )
+    return found
+
+
+def trained_parts(name: str, model: CustomModel) -> parts.Parts:
+    """Return the parts of a model that has learned its sample, for another process to compare."""
+    mend()
+    served = _built(name, model)
+    return _Probe(served, model).taught().parts()
+
+
+def _built(name: str, model: CustomModel) -> Served:
+    """Return a model's classifier, built twice to see that it is the same."""
+    try:
+        fresh, again = model.build(), model.build()
+    except Exception as error:  # noqa: BLE001 - whatever the operator's code raises
+        _refuse(name, f"build() fails: {explained(error)}")
+    _check_type(name, fresh)
+    try:
+        before, after = parts.parts_of(fresh), parts.parts_of(again)
+    except (state.Unencodable, DamagedState) as error:
+        _refuse(
+            name,
+            f"{error}. hinged keeps the state of a model as plain data, by a closed list of types "
+            "of River's and hinged's (hinged_service.river_support.state): use those",
+        )
+    if _UNORDERED in {part.type for part in before}:
+        _refuse(
+            name,
+            f"{_UNORDERED} goes through a set of classes, whose order differs between processes. "
+            "Use OneVsRestClassifier, or the learner OneVsOneClassifier of a spec",
+        )
+    odd = parts.changed(before, after)
+    if odd:
+        _refuse(
+            name,
+            f"build() does not make the same every time: {_listed(odd)}. Give every random part "
+            "a seed",
+        )
+    return Served(
+        name, model.version, fresh, state.digest(fresh), bool(last_step(fresh)._multiclass)
+    )
+
+
+def _check_type(name: str, fresh: Any) -> None:
+    last = last_step(fresh)
+    if not (
+        isinstance(fresh, (base.Classifier, base.Wrapper, compose.Pipeline))
+        and isinstance(getattr(last, "_multiclass", None), bool)
+        and callable(getattr(last, "learn_one", None))
+    ):
+        _refuse(
+            name,
+            f"build() makes a {type(fresh).__name__} that ends in a {type(last).__name__}, which "
+            "is no classifier of River's or hinged's",
+        )
+
+
+class _Probe:
+    """Tries one model."""
+
+    def __init__(self, served: Served, model: CustomModel) -> None:
+        self._served = served
+        self._given = bool(model.sample)
+        self._sample = list(islice(model.sample, _EVENTS)) or _made_up(served.multiclass)
+
+    def run(self) -> parts.Parts:
+        """Return the parts of the model that has learned its sample; raise `StartupError`."""
+        first, second = self.taught(watched=True), self.taught()
+        odd = parts.changed(first.parts(), second.parts())
+        if odd:
+            self._refuse(
+                f"having learned the same twice, it is in two states: {_listed(odd)}. Give every "
+                "random part a seed"
+            )
+        learned = first.parts()
+        restored = self._restored(first)
+        for adaptor in (first, restored):
+            self._teach(adaptor)
+        odd = parts.changed(first.parts(), restored.parts())
+        if odd:
+            self._refuse(
+                f"stored and read again, it goes on in another way: {_listed(odd)}. Take it out"
+            )
+        return learned
+
+    def taught(self, watched: bool = False) -> _Adaptor:
+        """Return a learner that has learned the sample, watched or not for what predictions do."""
+        adaptor = self._fresh()
+        self._teach(adaptor, watched)
+        return adaptor
+
+    def _fresh(self) -> _Adaptor:
+        if self._served.multiclass:
+            return CustomMulticlass(self._served, _MAX_NAMES, _MAX_CLASSES)
+        return CustomBinary(self._served, _MAX_NAMES)
+
+    def _teach(self, adaptor: _Adaptor, watched: bool = False) -> None:
+        for number, (x, y) in enumerate(self._sample):
+            if watched and (number & (number - 1) == 0):
+                self._watch(adaptor, x)
+            try:
+                adaptor.predict_learn_one(_as_posted(x), y)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._cannot("learn", number, error)
+        if watched and self._sample:
+            self._watch(adaptor, self._sample[-1][0])
+
+    def _watch(self, adaptor: _Adaptor, x: Mapping[str, Any]) -> None:
+        """Ask about an event and others like it, and see that nothing changes."""
+        before = self._encoded(adaptor.parts)
+        for question in _variations(_as_posted(x)):
+            try:
+                adaptor.score_one(question)
+            except hinged.InvalidEvent:
+                continue  # refusing an event is fine, as long as that changes nothing
+        odd = parts.changed(before, self._encoded(adaptor.parts))
+        if odd:
+            self._refuse(
+                f"a prediction changes it: {_listed(odd)}. Predictions must change nothing, or "
+                "workers would differ: take it out (StandardScaler, for one, does not change)"
+            )
+
+    def _restored(self, adaptor: _Adaptor) -> _Adaptor:
+        restored = self._fresh()
+        stored = json.dumps(self._encoded(adaptor.get_state), allow_nan=False)
+        try:
+            restored.set_state(json.loads(stored))
+        except (hinged.InvalidState, ServiceError) as error:
+            self._refuse(f"its stored state cannot be read again: {error}. Simplify it")
+        return restored
+
+    def _encoded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except (state.Unencodable, DamagedState) as error:
+            self._refuse(
+                f"having learned, it cannot be stored: {error}. Use other parts in its place"
+            )
+
+    def _cannot(self, what: str, number: int, error: BaseException) -> NoReturn:
+        sample = "its sample" if self._given else "six made-up numbers (it has no sample)"
+        self._refuse(
+            f"it cannot {what} {sample}: event {number} raises {explained(error)}. Give "
+            "CustomModel a sample of events as they will come, or mend the pipeline"
+        )
+
+    def _refuse(self, why: str) -> NoReturn:
+        _refuse(self._served.name, why)
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise StartupError(f"The custom model {name!r} cannot be served: {why}.") from None
+
+
+def _listed(types: Sequence[str]) -> str:
+    return ", ".join(types)
+
+
+def _as_posted(x: Mapping[str, Any]) -> dict[str, Any]:
+    """Return features as they come out of JSON: every number a float."""
+    return {name: float(v) if type(v) is int else v for name, v in x.items()}
+
+
+def _variations(x: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an event and others: features gone, new ones, values never seen."""
+    found = [x, {}, {**x, "hinged: never seen": 1.0}, {**x, "hinged: never seen": "word"}]
+    for name, value in islice(x.items(), 50):
+        other = f"{value} never-seen" if isinstance(value, str) else 12345.678
+        found += [{n: v for n, v in x.items() if n != name}, {**x, name: other}]
+    return found
+
+
+def _made_up(multiclass: bool) -> Sample:
+    """Return 60 events of six numbers, some of them missing."""
+    found = []
+    for i in range(60):
+        x = {f"x{j}": ((i * (j + 3)) % 11 - 5) / 4 for j in range(6) if (i + j) % 4}
+        y: Any = sum(x.values()) > 0.0
+        found.append((x, ("many" if y else "few") if multiclass else y))
+    return found
+
+
+def _elsewhere(sources: Sequence[str]) -> dict[str, parts.Parts]:
+    """Return what `trained_parts` says of all models in a process with another order of sets."""
+    seed = "0" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    try:
+        done = subprocess.run(  # noqa: S603 - this Python and this package
+            [sys.executable, "-m", "hinged_service.river_support.custom", *sources],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        lines = done.stdout.strip().splitlines()
+        answer = json.loads(lines[-1]) if done.returncode == 0 and lines else None
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise StartupError(
+            f"The custom models could not be tried in a second process: {error}."
+        ) from None
+    if answer is None:
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise StartupError(f"The custom models fail in a second process: {said}")
+    return {name: parts.from_json(found) for name, found in answer.items()}

@@ -1,0 +1,394 @@
+"""River's own classifiers in a spec: their parameters and how to build them.
+
+The parameters are bounded so that no event within the bounds of `hinged_service.wire.events`
+can make a weight or a statistic overflow, and so that memory is bounded.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from hinged_service.river_support.lazy import ensemble, linear_model, multiclass, naive_bayes, tree
+from hinged_service.river_support.learners.binary import RiverBinary
+from hinged_service.river_support.learners.multiclass import RiverMulticlass, RiverVotes
+from hinged_service.river_support.learners.optimizers import SGD, Optimizer
+from hinged_service.wire.strict import Strict
+
+__all__ = ["RiverLearner"]
+
+_linear: Any = linear_model  # not all of River is typed
+_bayes: Any = naive_bayes
+_several: Any = multiclass
+_NEVER = 2**62
+"""A tree estimates its size whenever the weight it has seen is a multiple of this."""
+
+Alpha = Annotated[float, Field(ge=1e-10, le=1e6, description="Smoothing: added to each count.")]
+Penalty = Annotated[
+    float, Field(ge=0, le=1_000, description="Strength of the squared penalty; at most 1 / lr.")
+]
+Classes = Annotated[
+    int, Field(ge=1, le=1_000, description="The most classes; an event of one more is refused.")
+]
+
+
+class _River(Strict):
+    """A River classifier: how to build it, and what its kind can take."""
+
+    names: ClassVar[int] = 10_000
+    """The most feature names, whatever the model's spec allows."""
+    weighted: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it learns sample weights other than 0 and 1."""
+        return self.weighted
+
+    @property
+    def constant(self) -> float:
+        """1 if an intercept is learned, else 0."""
+        return 0.0
+
+
+class _Binary(_River):
+    names: ClassVar[int] = 100_000
+
+    def build(self, max_features: int) -> RiverBinary:
+        """Return the fresh learner."""
+        cap = min(max_features, self.names)
+        return RiverBinary(self.river(), cap, self.takes_weights, self.constant)
+
+
+class _Multiclass(_River):
+    max_classes: Classes = 100
+    nonnegative: ClassVar[bool] = False
+
+    def build(self, max_features: int) -> RiverMulticlass:
+        """Return the fresh learner."""
+        return RiverMulticlass(
+            self.river(),
+            min(max_features, self.names),
+            self.max_classes,
+            weighted=self.takes_weights,
+            nonnegative=self.nonnegative,
+        )
+
+
+class _Penalised(Strict):
+    optimizer: Optimizer = Field(SGD(type="SGD"), description="How the weights move.")
+    l2: Penalty = 0.0
+
+    @model_validator(mode="after")
+    def _stable(self) -> _Penalised:
+        if self.l2 * self.optimizer.lr > 1.0:
+            raise ValueError("l2 * lr must be at most 1, or the penalty throws weights about")
+        return self
+
+
+class LogisticRegressionSpec(_Penalised, _Binary):
+    """River's logistic regression; learns 100,000 names at most."""
+
+    type: Literal["LogisticRegression"]
+    weighted: ClassVar[bool] = True
+    intercept_lr: float = Field(
+        0.01, ge=0, le=1_000, description="The rate of the intercept; 0 for none."
+    )
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return linear_model.LogisticRegression(
+            optimizer=self.optimizer.build(), l2=self.l2, intercept_lr=self.intercept_lr
+        )
+
+    @property
+    def constant(self) -> float:
+        """1 if an intercept is learned, else 0."""
+        return 1.0 if self.intercept_lr > 0.0 else 0.0
+
+
+class PAClassifierSpec(_Binary):
+    """River's passive-aggressive classifier; learns 100,000 names at most.
+
+    River leaves the intercept out of the norm, so that mode 0, and mode 2 with a C
+    above 0.5, can throw it ever farther; hinged's `passive_aggressive` has them.
+    """
+
+    type: Literal["PAClassifier"]
+    C: float = Field(1.0, gt=0, le=1e6, description="Aggressiveness; at most 0.5 in mode 2.")
+    mode: Literal[1, 2] = Field(1, description="1 caps the step, 2 softens it.")
+    learn_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+    @model_validator(mode="after")
+    def _stable(self) -> PAClassifierSpec:
+        if self.mode == 2 and self.C > 0.5:
+            raise ValueError("mode 2 needs C of at most 0.5")
+        return self
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _linear.PAClassifier(self.C, self.mode, self.learn_intercept)
+
+    @property
+    def constant(self) -> float:
+        """1 if an intercept is learned, else 0."""
+        return 1.0 if self.learn_intercept else 0.0
+
+
+class ALMAClassifierSpec(_Binary):
+    """River's approximate large margin algorithm, p = 2, without an intercept.
+
+    An update takes time linear in all names; 10,000 at most are learned.
+    """
+
+    type: Literal["ALMAClassifier"]
+    names: ClassVar[int] = 10_000
+    alpha: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="How far the margin may stay below the largest one. At 1 nothing is ever "
+        "learned: a score of 0 is no fault then.",
+    )
+    B: float = Field(
+        1 / 0.9,
+        gt=0,
+        le=1e6,
+        description="Scale of the margin asked for, (1 - alpha) B / sqrt(k) at update k.",
+    )
+    C: float = Field(
+        2**0.5, gt=0, le=1e6, description="Scale of the steps, C / sqrt(k) at update k."
+    )
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _linear.ALMAClassifier(alpha=self.alpha, B=self.B, C=self.C)
+
+
+RiverBinaryLearner = Annotated[
+    LogisticRegressionSpec | PAClassifierSpec | ALMAClassifierSpec, Field(discriminator="type")
+]
+
+
+class SoftmaxRegressionSpec(_Penalised, _Multiclass):
+    """River's softmax regression, without intercepts; learns 10,000 names at most."""
+
+    type: Literal["SoftmaxRegression"]
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return linear_model.SoftmaxRegression(self.optimizer.build(), l2=self.l2)
+
+
+class GaussianNBSpec(_Multiclass):
+    """River's naive Bayes with a normal distribution per class and feature; 10,000 names at most.
+
+    A feature that an event leaves out says nothing.
+    """
+
+    type: Literal["GaussianNB"]
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _bayes.GaussianNB()
+
+
+class BernoulliNBSpec(_Multiclass):
+    """River's naive Bayes of features that are there or not; 10,000 names at most.
+
+    An answer takes time linear in all names, times the classes.
+    """
+
+    type: Literal["BernoulliNB"]
+    alpha: Alpha = 1.0
+    true_threshold: float = Field(
+        0.0, ge=-1e100, le=1e100, description="A feature is there if its value is above this."
+    )
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _bayes.BernoulliNB(self.alpha, self.true_threshold)
+
+
+class MultinomialNBSpec(_Multiclass):
+    """River's naive Bayes of counts, such as words; 10,000 names at most."""
+
+    type: Literal["MultinomialNB"]
+    nonnegative: ClassVar[bool] = True
+    alpha: Alpha = 1.0
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _bayes.MultinomialNB(self.alpha)
+
+
+class ComplementNBSpec(_Multiclass):
+    """River's naive Bayes of the counts of all other classes; 10,000 names at most.
+
+    An answer takes time linear in all names, times the classes.
+    """
+
+    type: Literal["ComplementNB"]
+    nonnegative: ClassVar[bool] = True
+    alpha: Alpha = 1.0
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _bayes.ComplementNB(self.alpha)
+
+
+class HoeffdingTreeClassifierSpec(_Multiclass):
+    """River's Hoeffding tree; learns 1,000 names at most.
+
+    It is bounded by leaves instead of bytes: River's own limit reads the sizes of
+    Python objects, which differ between processes. A tree that is full goes on
+    learning in the leaves it has.
+    """
+
+    type: Literal["HoeffdingTreeClassifier"]
+    names: ClassVar[int] = 1_000
+    weighted: ClassVar[bool] = True
+    grace_period: int = Field(200, ge=1, le=1_000_000, description="Weight between attempts.")
+    max_depth: int = Field(10, ge=1, le=30, description="The depth of a leaf that never splits.")
+    max_leaves: int = Field(500, ge=1, le=10_000, description="The leaves at which growth ends.")
+    split_criterion: Literal["info_gain", "gini"] = Field(
+        "info_gain", description="What a split is judged by."
+    )
+    delta: float = Field(1e-7, gt=0, lt=1, description="The risk of a wrong split.")
+    tau: float = Field(0.05, ge=0, le=1, description="Split anyway when the bound is below this.")
+    leaf_prediction: Literal["mc", "nb", "nba"] = Field(
+        "nba", description="The majority class, naive Bayes, or whichever did better."
+    )
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return tree.HoeffdingTreeClassifier(
+            grace_period=self.grace_period,
+            max_depth=self.max_depth,
+            split_criterion=self.split_criterion,
+            delta=self.delta,
+            tau=self.tau,
+            leaf_prediction=self.leaf_prediction,
+            memory_estimate_period=_NEVER,
+        )
+
+    def build(self, max_features: int) -> RiverMulticlass:
+        """Return the fresh learner."""
+        return RiverMulticlass(
+            self.river(),
+            min(max_features, self.names),
+            self.max_classes,
+            weighted=True,
+            max_leaves=self.max_leaves,
+        )
+
+
+class _OfBinary(_Multiclass):
+    classifier: RiverBinaryLearner = Field(description="The binary classifier.")
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it learns sample weights other than 0 and 1."""
+        return self.classifier.takes_weights
+
+
+class OneVsRestClassifierSpec(_OfBinary):
+    """River's one binary classifier per class; learns 10,000 names at most."""
+
+    type: Literal["OneVsRestClassifier"]
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _several.OneVsRestClassifier(self.classifier.river())
+
+
+class OneVsOneClassifierSpec(_OfBinary):
+    """River's one binary classifier per pair of classes; learns 10,000 names at most."""
+
+    type: Literal["OneVsOneClassifier"]
+    max_classes: int = Field(
+        20, ge=1, le=50, description="The most classes; an event of one more is refused."
+    )
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return _several.OneVsOneClassifier(self.classifier.river())
+
+    def build(self, max_features: int) -> RiverVotes:
+        """Return the fresh learner."""
+        cap = min(max_features, self.names)
+        return RiverVotes(self.river(), cap, self.max_classes, weighted=self.takes_weights)
+
+
+Bagged = Annotated[
+    LogisticRegressionSpec
+    | PAClassifierSpec
+    | ALMAClassifierSpec
+    | SoftmaxRegressionSpec
+    | GaussianNBSpec
+    | BernoulliNBSpec
+    | MultinomialNBSpec
+    | ComplementNBSpec
+    | HoeffdingTreeClassifierSpec
+    | OneVsRestClassifierSpec,
+    Field(discriminator="type"),
+]
+
+
+class BaggingClassifierSpec(_River):
+    """River's bagging: every member learns an event as often as a Poisson draw says.
+
+    The model is binary or multiclass as its members are.
+    """
+
+    type: Literal["BaggingClassifier"]
+    model: Bagged = Field(description="The classifier of which there are many.")
+    n_models: int = Field(10, ge=2, le=50, description="The members.")
+    seed: int = Field(ge=0, lt=2**63, description="Seed of the draws; always the same ones.")
+
+    @property
+    def max_classes(self) -> int:
+        """The most classes; no attribute of a binary model."""
+        if isinstance(self.model, _Multiclass):
+            return self.model.max_classes
+        raise AttributeError("max_classes")
+
+    def river(self) -> Any:
+        """Return the fresh River classifier."""
+        return ensemble.BaggingClassifier(self.model.river(), self.n_models, self.seed)
+
+    def build(self, max_features: int) -> RiverBinary | RiverMulticlass:
+        """Return the fresh learner."""
+        of, cap = self.model, min(max_features, self.model.names)
+        if not isinstance(of, _Multiclass):
+            return RiverBinary(self.river(), cap, of.takes_weights, of.constant)
+        return RiverMulticlass(
+            self.river(),
+            cap,
+            of.max_classes,
+            weighted=of.takes_weights,
+            max_leaves=getattr(of, "max_leaves", None),
+            nonnegative=of.nonnegative,
+        )
+
+
+RiverLearner = (
+    LogisticRegressionSpec
+    | PAClassifierSpec
+    | ALMAClassifierSpec
+    | SoftmaxRegressionSpec
+    | GaussianNBSpec
+    | BernoulliNBSpec
+    | MultinomialNBSpec
+    | ComplementNBSpec
+    | HoeffdingTreeClassifierSpec
+    | OneVsRestClassifierSpec
+    | OneVsOneClassifierSpec
+    | BaggingClassifierSpec
+)
+"""River's classifiers that a spec may name."""

@@ -1,0 +1,100 @@
+"""How a River classifier learns an event: as River does, but alike on every processor.
+
+River takes norms with `numpy.linalg.norm`, whose sum comes from a BLAS that
+picks its code by the processor: workers with and without AVX-512 would differ in
+the last digit, and then in everything. So the two rules that need a norm are
+written out here with `math.fsum`, and so are the wrappers, which call them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hinged.vector import Features
+from hinged_service.river_support.lazy import utils
+
+__all__ = ["teach"]
+
+
+def teach(model: Any, x: Features, y: Any, w: float | None) -> None:
+    """Let a classifier learn one event.
+
+    Parameters
+    ----------
+    model
+        A River classifier.
+    x
+        Feature names to finite floats.
+    y
+        The label.
+    w
+        The sample weight, `None` for a classifier that has none.
+
+    """
+    kind = type(model)
+    rule = _RULES.get((kind.__module__, kind.__name__))
+    if rule is not None:
+        rule(model, x, y, w)
+    elif w is None:
+        model.learn_one(x, y)
+    else:
+        model.learn_one(x, y, w=w)
+
+
+def _passive_aggressive(model: Any, x: Features, y: bool, w: float | None) -> None:
+    loss = model.loss(y, utils.math.dot(x, model.weights) + model.intercept)
+    norm2 = math.fsum(value * value for value in x.values())
+    if model.mode == 2:
+        tau = loss / (norm2 + 0.5 / model.C)
+    else:
+        tau = min(model.C, loss / norm2) if norm2 > 0.0 else 0.0
+    step = tau if y else -tau
+    for name, value in x.items():
+        model.weights[name] += step * value
+    if model.learn_intercept:
+        model.intercept += step
+
+
+def _large_margin(model: Any, x: Features, y: bool, w: float | None) -> None:
+    root = math.sqrt(model.k)
+    sign = 1.0 if y else -1.0
+    if sign * utils.math.dot(x, model.w) >= (1.0 - model.alpha) * model.B / root:
+        return
+    step = sign * model.C / root
+    for name, value in x.items():
+        model.w[name] += step * value
+    norm = math.sqrt(math.fsum(value * value for value in model.w.values()))
+    for name in x:
+        model.w[name] /= max(1.0, norm)
+    model.k += 1
+
+
+def _one_vs_rest(model: Any, x: Features, y: Any, w: float | None) -> None:
+    if y not in model.classifiers:
+        model.classifiers[y] = model.classifier.clone()
+    for label, classifier in model.classifiers.items():
+        teach(classifier, x, y == label, w)
+
+
+def _one_vs_one(model: Any, x: Features, y: Any, w: float | None) -> None:
+    model.classes.add(y)
+    for c in model.classes - {y}:
+        pair = (c, y) if c < y else (y, c)
+        teach(model.classifiers[pair], x, c < y, w)
+
+
+def _bagging(model: Any, x: Features, y: Any, w: float | None) -> None:
+    for classifier in model.models:
+        for _ in range(utils.random.poisson(1, model._rng)):
+            teach(classifier, x, y, w)
+
+
+_RULES: dict[tuple[str, str], Any] = {
+    ("river.linear_model.pa", "PAClassifier"): _passive_aggressive,
+    ("river.linear_model.alma", "ALMAClassifier"): _large_margin,
+    ("river.multiclass.ovr", "OneVsRestClassifier"): _one_vs_rest,
+    ("river.multiclass.ovo", "OneVsOneClassifier"): _one_vs_one,
+    ("river.ensemble.bagging", "BaggingClassifier"): _bagging,
+}
+"""By the names of the classes, none of which is imported to be compared with."""

@@ -1,0 +1,67 @@
+"""Linear models."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from river import linear_model, optim, utils
+
+from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.wire.codec import DamagedState
+
+__all__ = ["CLASSES"]
+
+_VECTOR_DICT: Any = utils.VectorDict
+_FLOATS = defaultdict[Any, float]
+_LINEAR: dict[str, Any] = {
+    "optimizer": optim.base.Optimizer,
+    "loss": optim.base.Loss,
+    "l2": float,
+    "l1": float,
+    "intercept_init": float,
+    "intercept": float,
+    "intercept_lr": optim.base.Scheduler,
+    "clip_gradient": float,
+    "initializer": optim.base.Initializer,
+    "_weights": _VECTOR_DICT,
+    "_y_name": str | None,
+}
+_PENALTY = {"max_cum_l1": float, "cum_l1": _VECTOR_DICT}
+
+
+def _finish_pa(made: Any) -> None:
+    steps = {0: made._calc_tau_0, 1: made._calc_tau_1, 2: made._calc_tau_2}
+    if made.mode not in steps:
+        raise DamagedState("the mode of a stored passive-aggressive learner is damaged")
+    made.calc_tau = steps[made.mode]
+
+
+CLASSES: dict[type, Entry] = {
+    linear_model.LogisticRegression: Entry(_LINEAR, _PENALTY),
+    linear_model.Perceptron: Entry(_LINEAR, _PENALTY),
+    linear_model.PAClassifier: Entry(
+        {
+            "C": float,
+            "mode": int,
+            "learn_intercept": bool,
+            "weights": _FLOATS,
+            "intercept": float,
+            "loss": optim.losses.Hinge,
+        },
+        derived=frozenset(("calc_tau",)),
+        finish=_finish_pa,
+    ),
+    linear_model.ALMAClassifier: Entry(
+        {"p": float, "alpha": float, "B": float, "C": float, "w": _FLOATS, "k": int}
+    ),
+    linear_model.SoftmaxRegression: Entry(
+        {
+            "optimizer": optim.base.Optimizer,
+            "optimizers": defaultdict[Any, optim.base.Optimizer],
+            "loss": optim.losses.MultiClassLoss,
+            "l2": float,
+            "weights": defaultdict[Any, _FLOATS],
+        }
+    ),
+}

@@ -1,0 +1,65 @@
+"""Optimizers, schedules, losses, initial weights."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from river import optim, utils
+
+from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.wire.codec import DamagedState
+
+__all__ = ["CLASSES"]
+
+_VECTOR_DICT: Any = utils.VectorDict
+_FLOATS = defaultdict[Any, float]
+_VECTOR = _VECTOR_DICT | defaultdict[Any, float] | None
+_STEPS: dict[str, Any] = {"lr": optim.base.Scheduler, "n_iterations": int}
+_MOMENTS: dict[str, Any] = {**_STEPS, "beta_1": float, "beta_2": float, "eps": float}
+
+
+def _finish_optimal(made: Any) -> None:
+    if made.t0 <= 0 or made.alpha <= 0:
+        raise DamagedState("the parameters of a stored schedule are damaged")
+
+
+CLASSES: dict[type, Entry] = {
+    optim.SGD: Entry(_STEPS),
+    optim.Momentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}),
+    optim.NesterovMomentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}),
+    optim.AdaGrad: Entry({**_STEPS, "eps": float, "g2": _FLOATS}),
+    optim.AdaDelta: Entry({**_STEPS, "rho": float, "eps": float, "g2": _FLOATS, "s2": _FLOATS}),
+    optim.RMSProp: Entry({**_STEPS, "rho": float, "eps": float, "g2": _VECTOR}),
+    optim.Adam: Entry({**_MOMENTS, "m": _VECTOR, "v": _VECTOR}),
+    optim.AdaMax: Entry({**_MOMENTS, "m": _FLOATS, "u": _FLOATS}),
+    optim.Nadam: Entry({**_MOMENTS, "m": _FLOATS, "v": _FLOATS}),
+    optim.AMSGrad: Entry(
+        {**_MOMENTS, "correct_bias": bool, "m": _FLOATS, "v": _FLOATS, "v_hat": _FLOATS}
+    ),
+    optim.FTRLProximal: Entry(
+        {
+            "alpha": float,
+            "beta": float,
+            "l1": float,
+            "l2": float,
+            "z": _FLOATS,
+            "n": _FLOATS,
+            "n_iterations": int,
+        }
+    ),
+    optim.Averager: Entry(
+        {"optimizer": optim.base.Optimizer, "start": int, "avg_w": _FLOATS, "n_iterations": int}
+    ),
+    optim.schedulers.Constant: Entry({"learning_rate": float}),
+    optim.schedulers.InverseScaling: Entry({"learning_rate": float, "power": float}),
+    optim.schedulers.Optimal: Entry(
+        {"loss": optim.base.Loss, "alpha": float, "t0": float}, finish=_finish_optimal
+    ),
+    optim.initializers.Zeros: Entry({"value": float}),
+    optim.initializers.Constant: Entry({"value": float}),
+    optim.losses.Log: Entry({"weight_pos": float, "weight_neg": float}),
+    optim.losses.Hinge: Entry({"threshold": float}),
+    optim.losses.Squared: Entry({}),
+    optim.losses.CrossEntropy: Entry({"class_weight": dict[Any, float]}),
+}

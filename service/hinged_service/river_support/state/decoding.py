@@ -1,0 +1,366 @@
+"""Rows to objects: first all of them empty, then filled, then checked together."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+from river._river_rust.vectordict import VectorDict
+
+from hinged_service.river_support.state import callables, learners, rust
+from hinged_service.river_support.state.catalogue import Entry, class_of, entry_of
+from hinged_service.river_support.state.kinds import fits
+from hinged_service.river_support.state.values import (
+    DTYPES,
+    MAX_DEPTH,
+    NONFINITE,
+    SCHEMA,
+    damaged_number,
+    plain,
+    same_plain,
+    scalar_from_numpy,
+)
+from hinged_service.wire.codec import DamagedState
+
+__all__ = ["decode"]
+
+_LEARNERS = {f"hinged.{name}": kind for name, kind in learners.LEARNERS.items()}
+_DICTS: dict[str, type[dict[Any, Any]]] = {
+    "dict": dict,
+    "Counter": Counter,
+    "OrderedDict": OrderedDict,
+    "defaultdict": defaultdict,
+}
+_RUST = frozenset(rust.RUST.values())
+_LENGTHS = {
+    "list": 1,
+    "dict": 2,
+    "Counter": 2,
+    "OrderedDict": 2,
+    "defaultdict": 3,
+    "set": 1,
+    "deque": 2,
+    "VectorDict": 3,
+    "Random": 4,
+    "array": 3,
+    **dict.fromkeys(_RUST, 1),
+    **dict.fromkeys(_LEARNERS, 3),
+}
+"""How many values follow the name of a row; one, if it is that of a class of River."""
+
+_WORDS = re.compile(r"[0-9a-f]{4992}")
+"""624 words of 32 bits."""
+
+_REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What River and hinged may raise when they are handed what does not go together."""
+
+
+def decode(data: object) -> Any:
+    """Return the object that `encode` wrote, ready to go on exactly where it stood.
+
+    Parameters
+    ----------
+    data
+        What `encode` returned, or anything: nothing of it is run or imported.
+        Large lists in it are copied, never kept.
+
+    Raises
+    ------
+    DamagedState
+        If it is not what `encode` writes.
+
+    """
+    match data:
+        case {"schema": int(schema), "root": root, "rows": list(rows), **rest} if not rest:
+            if type(schema) is not int or schema != SCHEMA:
+                raise DamagedState(f"a stored object of schema {schema!r}, not {SCHEMA}")
+        case _:
+            raise DamagedState("a stored object needs a schema, a root and rows")
+    return _Decoder(rows).object(root)
+
+
+class _Decoder:
+    def __init__(self, rows: list[Any]) -> None:
+        self._rows = [_checked_row(row) for row in rows]
+        self._objects: list[Any] = [None] * len(rows)
+
+    def object(self, root: Any) -> Any:
+        """Return the object that `root` stands for, with all that belongs to it."""
+        ranks: list[list[int]] = [[], [], []]
+        for number, (name, *given) in enumerate(self._rows):
+            if name != "VectorDict":
+                self._objects[number] = _empty(name, given)
+            ranks[_rank(name)].append(number)
+        for number, (name, *given) in enumerate(self._rows):
+            if name == "VectorDict":
+                self._objects[number] = self._vector(*given)
+        for rank in ranks:
+            for number in rank:
+                self._fill(number)
+        for value in self._objects:
+            _check(value)
+        return self.value(root)
+
+    def value(self, given: Any, depth: int = 0) -> Any:
+        """Return the value that stands in a row."""
+        if type(given) is list:
+            return self._referred(given)
+        if type(given) is not dict:
+            if plain(given):
+                return given
+            raise damaged_number(given)
+        if len(given) != 1 or depth >= MAX_DEPTH:
+            raise DamagedState("a stored value is damaged")
+        ((tag, inner),) = given.items()
+        if tag == "tuple" and type(inner) is list:
+            return tuple([self.value(part, depth + 1) for part in inner])
+        if tag in ("partial", "method", "call"):
+            return self._callable(tag, inner, depth)
+        return _key(given, depth)
+
+    def _values(self, given: Any) -> list[Any]:
+        if type(given) is not list:
+            raise DamagedState("a stored container is damaged")
+        return list(given) if same_plain(given) else [self.value(one) for one in given]
+
+    def _referred(self, given: list[Any]) -> Any:
+        if len(given) != 1 or type(given[0]) is not int or not 0 <= given[0] < len(self._rows):
+            raise DamagedState("a stored reference leads nowhere")
+        return self._objects[given[0]]
+
+    def _callable(self, tag: str, given: Any, depth: int) -> Any:
+        match tag, given:
+            case "call", str(name):
+                found = callables.function_of(name)
+                if found is not None:
+                    return found
+            case "method", [int(number), str(name)]:
+                owner = self._referred([number])
+                if callables.is_method(owner, name):
+                    return getattr(owner, name)
+            case "partial", [dict(function), list(arguments), dict(named)]:
+                called = self.value(function, depth + 1)
+                if callable(called):
+                    return functools.partial(
+                        called,
+                        *[self.value(one, depth + 1) for one in arguments],
+                        **{str(k): self.value(one, depth + 1) for k, one in named.items()},
+                    )
+        raise DamagedState("a stored function is none of those that may be stored")
+
+    def _items(self, names: Any, values: Any) -> dict[Any, Any]:
+        keys, given = _keys(names), self._values(values)
+        if len(keys) != len(given):
+            raise DamagedState("a stored mapping has not as many values as keys")
+        items = dict(zip(keys, given, strict=True))
+        if len(items) != len(keys):
+            raise DamagedState("a stored mapping has a key twice")
+        return items
+
+    def _vector(self, factory: Any, names: Any, values: Any) -> Any:
+        data = self._items(names, values)
+        if not fits(data, dict[Any, float]):
+            raise DamagedState("a stored vector holds what is no number")
+        return VectorDict(data, self._factory(factory))
+
+    def _fill(self, number: int) -> None:
+        name, *given = self._rows[number]
+        value = self._objects[number]
+        entry = entry_of(type(value))
+        if entry is not None:
+            self._set_attributes(value, entry, given[0])
+        elif name in _LEARNERS:
+            self._restore(value, *given)
+        elif name in _DICTS:
+            self._fill_dict(value, *given)
+        elif name in ("list", "deque"):
+            value.extend(self._values(given[-1]))
+            if len(value) != len(given[-1]):
+                raise DamagedState("a stored window holds more than it may")
+        elif name == "set":
+            members = _keys(given[0])
+            value.update(members)
+            if len(value) != len(members):
+                raise DamagedState("a stored set has a member twice")
+
+    def _fill_dict(self, value: Any, *given: Any) -> None:
+        items = self._items(*given[-2:])
+        if type(value) is Counter:
+            dict.update(value, items)  # its own adds up, and only numbers
+            return
+        value.update(items)
+        if type(value) is defaultdict:
+            value.default_factory = self._factory(given[0])
+
+    def _factory(self, given: Any) -> Any:
+        factory = self.value(given)
+        if factory is not None and not callable(factory):
+            raise DamagedState("a stored default is no function")
+        return factory
+
+    def _set_attributes(self, value: Any, entry: Entry, given: Any) -> None:
+        if type(given) is not dict or not (
+            entry.kinds.keys() <= given.keys() <= entry.kinds.keys() | entry.optional.keys()
+        ):
+            found = sorted(map(str, given)) if isinstance(given, dict) else type(given).__name__
+            raise DamagedState(f"a stored {type(value).__name__} has the attributes {found}")
+        value.__dict__.update({name: self.value(one) for name, one in given.items()})
+
+    def _restore(self, learner: Any, arguments: Any, rest: Any, vectors: Any) -> None:
+        if not all(type(part) is dict for part in (arguments, rest, vectors)):
+            raise DamagedState("a stored learner is damaged")
+        state: dict[str, Any] = {
+            name: {key: self.value(one) for key, one in part.items()}
+            if type(part) is dict
+            else self._values(part)
+            if type(part) is list
+            else self.value(part)
+            for name, part in rest.items()
+        }
+        state["vectors"] = {
+            name: self._items(*pair)
+            for name, pair in vectors.items()
+            if type(pair) is list and len(pair) == 2
+        }
+        if len(state["vectors"]) != len(vectors):
+            raise DamagedState("a stored learner is damaged")
+        given = {name: self.value(one) for name, one in arguments.items()}
+        if given.keys() != learners.names(type(learner)):
+            raise DamagedState("a stored learner has other parameters than its class")
+        try:
+            learner.__init__(**given)
+            learner.set_state(state)
+        except _REFUSALS as error:
+            raise DamagedState(f"a stored learner is damaged: {error}") from error
+
+
+def _checked_row(row: Any) -> list[Any]:
+    if type(row) is not list or not row or type(row[0]) is not str:
+        raise DamagedState("a stored row is of no type that may be stored")
+    length = 1 if class_of(row[0]) else _LENGTHS.get(row[0])
+    if length is None:
+        raise DamagedState("a stored row is of no type that may be stored")
+    if len(row) != 1 + length:
+        raise DamagedState(f"a stored {row[0]} has not as many parts as it must")
+    return row
+
+
+def _rank(name: str) -> int:
+    """Return in which turn a row is filled: learners of learners come last."""
+    kind = _LEARNERS.get(name)
+    return 0 if kind is None else 2 if kind in learners.COMPOSITE else 1
+
+
+def _empty(name: str, given: list[Any]) -> Any:
+    """Return the object of a row without what it holds; whole, if it holds no others."""
+    kind: Any = class_of(name) or _LEARNERS.get(name)
+    if kind is not None:
+        return kind.__new__(kind)
+    if name in _DICTS:
+        return _DICTS[name]()
+    if name == "list":
+        return []
+    if name == "set":
+        return set()
+    if name == "deque":
+        size = given[0]
+        if size is not None and (type(size) is not int or not 0 <= size < 2**31):
+            raise DamagedState("the size of a stored window is damaged")
+        return deque(maxlen=size)
+    if name == "Random":
+        return _random(*given)
+    if name == "array":
+        return _array(*given)
+    return rust.rust_from(name, given[0])
+
+
+def _key(given: Any, depth: int = 0) -> Any:
+    """Return the value that stands for itself or in a dictionary's key: no object."""
+    match given:
+        case {"float": str(text)} if text in NONFINITE and len(given) == 1:
+            return NONFINITE[text]
+        case {"numpy": inner} if len(given) == 1:
+            return scalar_from_numpy(inner)
+        case {"tuple": list(parts)} if len(given) == 1 and depth < MAX_DEPTH:
+            return tuple([_key(part, depth + 1) for part in parts])
+        case {"frozenset": list(parts)} if len(given) == 1 and depth < MAX_DEPTH:
+            members = frozenset(_key(part, depth + 1) for part in parts)
+            if len(members) == len(parts):
+                return members
+        case _ if plain(given):
+            return given
+        case float() | int():
+            raise damaged_number(given)
+    raise DamagedState("a stored value is damaged")
+
+
+def _keys(given: Any) -> list[Any]:
+    if type(given) is not list:
+        raise DamagedState("a stored container is damaged")
+    return list(given) if same_plain(given) else [_key(one) for one in given]
+
+
+def _random(version: Any, packed: Any, place: Any, spare: Any) -> random.Random:
+    sound = (
+        version == 3
+        and type(packed) is str
+        and _WORDS.fullmatch(packed)
+        and type(place) is int
+        and 0 < place <= 624
+        and (spare is None or (type(spare) is float and plain(spare)))
+    )
+    if not sound:
+        raise DamagedState("stored random numbers are damaged")
+    words = np.frombuffer(bytes.fromhex(packed), dtype=">u4").tolist()
+    made = random.Random(0)  # noqa: S311
+    made.setstate((version, (*words, place), spare))
+    return made
+
+
+def _array(name: Any, shape: Any, items: Any) -> np.ndarray[Any, Any]:
+    if not (isinstance(name, str) and name in DTYPES and type(items) is list):
+        raise DamagedState("a stored array is damaged")
+    if not (type(shape) is list and all(type(n) is int and 0 <= n < 2**31 for n in shape)):
+        raise DamagedState("the shape of a stored array is damaged")
+    made = np.array([scalar_from_numpy([name, one]) for one in items], dtype=DTYPES[name])
+    try:
+        return made.reshape(shape)
+    except ValueError as error:
+        raise DamagedState("the shape of a stored array is damaged") from error
+
+
+def _check(value: Any) -> None:
+    """Check an object against its kinds and finish it, all of it being there.
+
+    Raises
+    ------
+    DamagedState
+        If an attribute is of a kind its class does not have there.
+
+    """
+    entry = entry_of(type(value))
+    try:
+        if type(value) is defaultdict and value.default_factory is not None:
+            callables.product(value.default_factory)
+        wrong = None if entry is None else _misfit(value, entry)
+        if entry is not None and wrong is None:
+            entry.finish(value)
+    except DamagedState:
+        raise
+    except _REFUSALS as error:
+        raise DamagedState(f"a stored {type(value).__name__} is damaged: {error}") from error
+    if wrong is not None:
+        raise DamagedState(f"the {wrong} of a stored {type(value).__name__} is damaged")
+
+
+def _misfit(value: Any, entry: Entry) -> str | None:
+    """Return an attribute that is not of its kind."""
+    found = vars(value)
+    for name, kind in {**entry.kinds, **entry.optional}.items():
+        if name in found and not fits(found[name], kind):
+            return name
+    return None

@@ -1,0 +1,1 @@
+"""The HTTP server: uvicorn's protocol with bounds, graceful shutdown, memory."""

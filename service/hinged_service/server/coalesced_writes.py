@@ -1,0 +1,124 @@
+"""An answer's head goes out with the first part of its body, and the last answer gets there.
+
+uvicorn writes the head as soon as the application begins an answer, which lets it wait for the
+body: a second write for every answer, a fifth of the time of a bare call. It closes a connection
+of which not all was read, which resets it: the client may lose the answers it has not read yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from hinged_service.server.lingering_close import LINGER_S, SILENCE_S
+
+__all__ = ["MAX_DROPPED_BYTES", "Joining"]
+
+_COPIED = 2**16
+MAX_DROPPED_BYTES: Final = 2**22
+"""Of what is no part of a request so much is dropped."""
+
+
+class Joining(asyncio.Transport):
+    """A transport that holds an answer's head back until more of the answer comes.
+
+    Parameters
+    ----------
+    transport
+        Where to write.
+    protocol
+        Whose transport it is; it calls `flush` when an answer is complete, and `lose` when the
+        connection is gone.
+
+    Attributes
+    ----------
+    lingers
+        Whether it is closed but for what still comes, which is to be dropped.
+
+    """
+
+    def __init__(self, transport: asyncio.Transport, protocol: HttpToolsProtocol) -> None:
+        super().__init__()
+        self._transport = transport
+        self._protocol: HttpToolsProtocol | None = protocol
+        self._head: bytes | None = None
+        self._begun: RequestResponseCycle | None = None
+        """The last answer whose head was held."""
+        self.lingers = False
+        self._left_bytes = 0
+        self._left_s = 0.0
+        self._dropped = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hold the head of the present request's answer; write anything else, after it."""
+        if self.lingers:
+            return
+        head, protocol = self._head, self._protocol
+        cycle = None if protocol is None else protocol.cycle
+        if head is not None:
+            self._head = None
+            if len(data) > _COPIED:
+                self._transport.write(head)
+                self._transport.write(data)
+            else:
+                self._transport.write(head + data)
+        elif cycle is not None and cycle is not self._begun and cycle.response_started:
+            self._begun, self._head = cycle, bytes(data)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Write a head that has no body."""
+        if self._head is not None:
+            self.write(b"")
+
+    def lose(self) -> None:
+        """Forget whose it is, what it holds and what was answered: nobody gets it any more."""
+        self._protocol = self._head = self._begun = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def close(self) -> None:
+        """Close once all is written, and the client has had time to read it if it sends on."""
+        protocol = self._protocol
+        if self.lingers:
+            return
+        if protocol is not None and (protocol.pipeline or protocol.flow.read_paused):
+            self.leave()
+        else:
+            self.flush()
+            self._transport.close()
+
+    def leave(self, most_bytes: int = MAX_DROPPED_BYTES) -> None:
+        """End what is written; drop so much of what comes, then close."""
+        protocol = self._protocol
+        if protocol is None or self.is_closing():
+            return
+        self.flush()
+        self.lingers, self._left_bytes, self._left_s = True, most_bytes, LINGER_S
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        protocol.flow.resume_reading()
+        self._timer = protocol.loop.call_later(SILENCE_S, self._look)
+
+    def drop(self, size: int) -> None:
+        """Take note that so much came and was dropped."""
+        self._dropped = True
+        self._left_bytes -= size
+        if self._left_bytes < 0:
+            self._transport.close()
+
+    def _look(self) -> None:
+        self._left_s -= SILENCE_S
+        if self._protocol is None or not self._dropped or self._left_s <= 0:
+            self._transport.close()
+            return
+        self._dropped = False
+        self._timer = self._protocol.loop.call_later(SILENCE_S, self._look)
+
+    def is_closing(self) -> bool:
+        """Tell whether it is closed or about to be."""
+        return self.lingers or self._transport.is_closing()

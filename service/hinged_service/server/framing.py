@@ -1,0 +1,115 @@
+"""Where a request ends: headers that leave it open, or that a server may read in two ways."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Final
+from urllib.parse import unquote
+
+from starlette.types import Scope, Send
+
+from hinged_service.errors import Malformed
+from hinged_service.server.coalesced_writes import Joining
+
+__all__ = ["check", "has_body", "is_usual", "take_origin_form"]
+
+_WATCHED: Final = frozenset({b"host", b"upgrade", b"transfer-encoding"})
+_HOST_BYTES: Final = (string.ascii_letters + string.digits + "-._~%!$&'()*+,;=:[]").encode()
+_VERSIONS: Final = frozenset({"1.0", "1.1", "2", "3"})
+_METHODS: Final = frozenset(
+    ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"),
+)
+_H11: Final = "uvicorn.protocols.http.h11_impl"
+_AUTHORITY: Final = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
+
+
+def check(scope: Scope, send: Send) -> bool:
+    """Check the headers that decide where a request ends; tell whether it is the last.
+
+    Parameters
+    ----------
+    scope, send
+        The request's.
+
+    Returns
+    -------
+    bool
+        Whether what follows the request on its connection may be part of it, so that the
+        connection has to close after the answer.
+
+    Raises
+    ------
+    Malformed
+        There is no `Host`, or more than one, or none that can be; or nobody can tell what is
+        the body.
+
+    """
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    watched = [header for header in headers if header[0] in _WATCHED]
+    version = scope["http_version"]
+    if len(watched) == 1 and version == "1.1":
+        ((name, host),) = watched
+        if name == b"host" and not host.translate(None, _HOST_BYTES):
+            return False
+    return _check_unusual(scope, send, version, [v for name, v in watched if name == b"host"])
+
+
+def _check_unusual(scope: Scope, send: Send, version: str, hosts: list[bytes]) -> bool:
+    if len(hosts) > 1:
+        raise Malformed("The request has more than one Host header.")
+    if not hosts and version == "1.1":
+        raise Malformed("The request has no Host header.")
+    if any(host.translate(None, _HOST_BYTES) for host in hosts):
+        raise Malformed("The Host header is no host with or without a port.")
+    if version not in _VERSIONS:
+        raise Malformed("The request is of an HTTP version that the service does not speak.")
+    _check_coding(scope["headers"], version)
+    if not any(name == b"upgrade" for name, _ in scope["headers"]):
+        return False
+    cycle = getattr(send, "__self__", None)
+    if type(cycle).__module__ == _H11 or isinstance(getattr(cycle, "transport", None), Joining):
+        return False  # these read on as if there was none
+    if has_body(scope):
+        raise Malformed(
+            "The server loses the body of a request with an Upgrade header: send it without. "
+            "Nothing of it was taken."
+        )
+    return True
+
+
+def _check_coding(headers: list[tuple[bytes, bytes]], version: str) -> None:
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings:
+        if [coding.strip().lower() for coding in codings] != [b"chunked"]:
+            raise Malformed("Send the body plain or with transfer-encoding chunked, said once.")
+        if any(name == b"content-length" for name, _ in headers):
+            raise Malformed("The request has a Content-Length besides its Transfer-Encoding.")
+        if version == "1.0":
+            raise Malformed("A request of HTTP/1.0 cannot be chunked.")
+
+
+def has_body(scope: Scope) -> bool:
+    """Tell whether a body is announced, be it an empty one."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
+        for name, value in scope["headers"]
+    )
+
+
+def is_usual(scope: Scope) -> bool:
+    """Tell whether any server reads on after a request with this method and target."""
+    return (
+        scope["method"] in _METHODS
+        and scope["path"].startswith("/")
+        and b"#" not in (scope.get("raw_path") or b"")
+    )
+
+
+def take_origin_form(scope: Scope) -> None:
+    """Replace a target that is a whole address by its path."""
+    raw: bytes = scope.get("raw_path") or b""
+    authority = _AUTHORITY.match(raw)
+    if authority is not None:
+        scope["raw_path"] = raw[authority.end() :] or b"/"
+        scope["path"] = unquote(scope["raw_path"].decode("ascii"))

@@ -1,0 +1,237 @@
+"""A connection: what a client may do to it before there is a request to answer, how long it stays.
+
+uvicorn takes a head of any length and waits for ever for one that never ends, or for a body
+that never comes. Here a head has a limit, and a connection that only waits is closed, but not
+after 5 s as uvicorn would after an answer.
+
+An offer to change the protocol is ignored, and what cannot be read is refused after the answers
+that are due: uvicorn takes a body after an offer for the next request, and answers nonsense at
+once. When the server stops, uvicorn closes a connection that waits though a request may be under
+way to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from hinged_service.server.coalesced_writes import MAX_DROPPED_BYTES, Joining
+from hinged_service.server.lingering_close import LINGER_BYTES
+
+__all__ = ["IDLE_S", "MAX_HEADERS", "MAX_HEAD_BYTES", "BoundedProtocol"]
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""A request's line and headers are refused beyond so many bytes, and what one read brings."""
+MAX_HEADERS: Final = 200
+"""A request has at most so many headers, and as many after its body."""
+IDLE_S: Final = 75.0
+"""A connection from which nothing comes for so long, where a request or more of one is due, is
+closed, at the latest after twice as long; and so is one on which a head does not get complete.
+Proxies keep theirs for a minute, most of them: who closes first must be the proxy, or it sends
+into a closed one."""
+
+STOP_S: Final = 1.0
+"""When the server stops, a connection on which nothing comes for so long is closed."""
+
+_TARGETS: Final = (b"/", b"http://", b"https://", b"HTTP://", b"HTTPS://")
+_BAD = (
+    b"HTTP/1.1 400 Bad Request\r\n"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\nconnection: close\r\n\r\n"
+    b"Invalid HTTP request received."
+)
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with bounds, and one write for a short answer."""
+
+    idle_s = IDLE_S
+    stop_s = STOP_S
+    _joining: Joining
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = False
+        self._heads = self._head_bytes = 0
+        self._heard = False
+        self._heads_before = 0
+        self._waited = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends = self._stops = False
+        self._refusal: bytes | None = None
+        self._most_bytes = MAX_DROPPED_BYTES
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to look after a connection."""
+        super().connection_made(transport)
+        self.transport = self._joining = Joining(transport, self)
+        self._timer = self.loop.call_later(self.idle_s, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop looking after it."""
+        self._joining.lose()
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless it cannot be read or the head is too long."""
+        if self._joining.lingers:
+            self._joining.drop(len(data))
+            return
+        if self._refusal is not None:  # answers before it are due
+            return
+        self._heard = True
+        heads = self._heads
+        try:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as offer:
+                self._read_on(data, offer)
+        except httptools.HttpParserError:
+            if self._refusal is None:
+                self.logger.warning("Invalid HTTP request received.")
+                self._refuse(_BAD)
+            return
+        if self._in_head and self._heads == heads:
+            self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES or (
+            self.headers is not None and len(self.headers) > MAX_HEADERS
+        ):
+            self._refuse(_TOO_LARGE)
+
+    def _read_on(self, data: bytes, offer: httptools.HttpParserUpgrade) -> None:
+        """Read a head again without its offer of another protocol, then what stands behind it.
+
+        The parser takes all that follows an offer for another protocol.
+        """
+        rest: memoryview | None = memoryview(data)
+        while rest is not None:
+            rest = rest[offer.args[0] :]
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                self._refuse(_BAD)
+                return
+            head = [method, b" ", self.url, b" HTTP/", self.parser.get_http_version().encode()]
+            for name, value in self.scope["headers"]:
+                if name != b"upgrade":
+                    head += (b"\r\n", name, b": ", value)
+            self._heads -= 1
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.parser.feed_data(b"".join((*head, b"\r\n\r\n")))
+            try:
+                self.parser.feed_data(rest)
+                rest = None
+            except httptools.HttpParserUpgrade as another:
+                offer = another
+
+    def _should_upgrade(self) -> bool:
+        """Tell uvicorn to leave a request that offers another protocol to `_read_on`."""
+        return True
+
+    def on_message_begin(self) -> None:
+        """Begin a head."""
+        self._in_head = True
+        self._heads += 1
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """End a head, unless it is refused: then nothing is done for it."""
+        self._in_head = False
+        if len(self.headers) > MAX_HEADERS:
+            self._refuse(_TOO_LARGE, LINGER_BYTES)
+            raise ValueError("too many headers")  # the parser stops
+        url = self.url
+        if b"#" in url or not url.startswith(_TARGETS):
+            raise ValueError("no target of a request")
+        super().on_headers_complete()
+        self.headers = []  # those after the body are none of the request's
+        if self._stops and self.cycle is not None and self.cycle.scope is self.scope:
+            self.cycle.keep_alive = False
+
+    def on_response_complete(self) -> None:
+        """End an answer, without uvicorn's timer for each one: `_look` ends what only waits."""
+        self._joining.flush()
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
+            if self._ends:
+                self._end()
+
+    def shutdown(self) -> None:
+        """Close the connection after the next answer, or when nothing comes for a moment."""
+        self._ends = self._stops = True
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._end()
+        elif not cycle.response_started:
+            cycle.keep_alive = False
+
+    def _end(self) -> None:
+        """Refuse what could not be read, or wait for a moment: no answer is due."""
+        if self._refusal is not None:
+            self._joining.write(self._refusal)
+            self._joining.leave(self._most_bytes)
+        else:
+            self.loop.call_later(self.stop_s / 2, self._end_idle, False)
+
+    def _end_idle(self, again: bool) -> None:
+        # Timers may come before what is to be read: a second look sees what waited at the first.
+        cycle = self.cycle
+        if self.transport.is_closing() or not (cycle is None or cycle.response_complete):
+            return
+        if again and not self._in_head:
+            self.transport.close()
+        else:
+            self.loop.call_later(self.stop_s / 2, self._end_idle, True)
+
+    def _refuse(self, answer: bytes, most_bytes: int = MAX_DROPPED_BYTES) -> None:
+        """Refuse what came, after the answers that are due, and read no more."""
+        if self.transport.is_closing():
+            return
+        self._ends, self._refusal, self._most_bytes = True, answer, most_bytes
+        self.flow.pause_reading()
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            if cycle is not None and cycle.more_body:  # it was answered already
+                self._refusal = b""
+            self._end()
+        elif cycle.more_body:
+            self._break(cycle)
+
+    def _break(self, cycle: RequestResponseCycle) -> None:
+        """End a request in the middle of whose body is what cannot be read."""
+        if self.pipeline and self.pipeline[0][0] is cycle:
+            self.pipeline.popleft()  # answers before it are due
+            return
+        cycle.disconnected = True
+        cycle.message_event.set()
+        if cycle.response_started:
+            self._refusal = b""
+        self._end()
+
+    def _look(self) -> None:
+        """Close the connection if something is due and nothing came since the last look."""
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        waits = cycle is None or cycle.response_complete
+        if waits:
+            stuck = self._waited and self._heads_before == self._heads
+        else:
+            stuck = cycle.more_body and not self._heard and not self.flow.read_paused
+        if stuck:
+            self.transport.close()
+            return
+        self._waited, self._heads_before, self._heard = waits, self._heads, False
+        self._timer = self.loop.call_later(self.idle_s, self._look)

@@ -1,0 +1,185 @@
+"""Predictions that wait for their labels: kept, given up, counted."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.scripts import load
+
+__all__ = ["COUNTS", "Room", "counts", "retire"]
+
+_WAIT = load("wait")
+_RETIRE = load("retire")
+_PACK = msgspec.msgpack.Encoder()
+
+_RETIRED_AT_ONCE = 500
+_RETIRED_BYTES = 2**20
+_MOST_TURNS = 400
+_MOST_AT_ONCE = 2_000
+_RETRY_S = 0.02
+
+COUNTS = {
+    "predicted": "predicted",
+    "waiting": "waiting",
+    "joined": "labels_joined",
+    "defaulted": "labels_defaulted",
+    "expired": "labels_expired",
+    "late": "labels_late",
+    "unknown": "labels_unknown",
+    "duplicates": "labels_repeated",
+    "conflicts": "labels_conflicting",
+    "early": "early_waiting",
+    "unclaimed": "labels_unclaimed",
+}
+"""What is counted of predictions and labels, by the field of the stream's meta."""
+
+_WORDS = 4
+"""A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
+
+
+class _Kept(msgspec.Struct):
+    """One caller's predictions, when it gives up (on the loop's clock), and its answer."""
+
+    words: Sequence[str]
+    deadline_s: float
+    answer: asyncio.Future[tuple[int, int] | None]
+
+
+class Room:
+    """Keeps a model's predictions, one request in flight: what waits meanwhile goes together.
+
+    Half of all callers go at a time: while Redis works for these, the worker answers the others.
+    (16 of them: 9 % more than with requests that hold what has come, often 1 caller and then 15.)
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._queue: deque[_Kept] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        mine = secrets.token_hex(8)
+        self._requests = (f"{mine}{number}" for number in itertools.count())
+
+    async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, int] | None:
+        """Keep predictions, all of them or none.
+
+        Parameters
+        ----------
+        words
+            Of each its id, the digest of its features, these and the label as JSON.
+        timeout_s
+            How long Redis may be away, in seconds.
+
+        Returns
+        -------
+        `None`; or index of the first that cannot be kept, and why: 1 other features
+        wait under its id, 2 that has its label, 3 too many wait, 4 it waited too long.
+
+        Raises
+        ------
+        ModelGone, Unavailable
+            The model was deleted; Redis does not answer.
+
+        """
+        answer: asyncio.Future[tuple[int, int] | None] = self._loop.create_future()
+        self._queue.append(_Kept(words, self._loop.time() + timeout_s, answer))
+        if self._task is None:
+            self._task = self._loop.create_task(self._work())
+        return await answer
+
+    async def _work(self) -> None:
+        most = (len(self._queue) + 1) // 2
+        while self._queue:
+            taken = self._take(most)
+            try:
+                answers = await self._send([one.words for one in taken], taken[0].deadline_s)
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+                for one in taken:
+                    if not one.answer.done():
+                        one.answer.set_exception(error)
+                        one.answer.exception()  # whoever waits has it
+                most = max(1, len(self._queue))  # they have waited for as long
+                continue
+            most = (len(taken) + len(self._queue) + 1) // 2
+            for one, found in zip(taken, answers, strict=True):
+                if not one.answer.done():
+                    one.answer.set_result(None if found == 0 else (found[0], found[1]))
+            await asyncio.sleep(0)  # who was just answered may have more
+        self._task = None
+
+    def _take(self, most: int) -> list[_Kept]:
+        """Remove and return what goes out together, of so many callers at the most."""
+        taken: list[_Kept] = []
+        count = 0
+        while self._queue and len(taken) < most and count < _MOST_AT_ONCE:
+            taken.append(self._queue.popleft())
+            count += len(taken[-1].words) // _WORDS
+        return taken
+
+    async def _send(self, callers: Sequence[Sequence[str]], deadline_s: float) -> Sequence[Any]:
+        on = self._keys.on
+        packed = _PACK.encode(callers)
+        request = next(self._requests)  # its name, by which it is known if it is sent again
+        while True:
+            try:
+                reply = await self._connection.run(
+                    _WAIT,
+                    [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                    self._keys.uid,
+                    packed,
+                    request,
+                )
+                break
+            except Unavailable:
+                if self._loop.time() + _RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+        if reply[0] == b"gone":
+            raise ModelGone("The model was deleted.")
+        answers: Sequence[Any] = reply[1]
+        return answers
+
+
+async def retire(connection: Connection, keys: StreamKeys) -> None:
+    """Give up the predictions that waited too long; label them if the stream has a default.
+
+    Raises
+    ------
+    Unavailable
+        Redis does not answer.
+
+    """
+    for _ in range(_MOST_TURNS):
+        more = await connection.run(
+            _RETIRE,
+            [keys.meta, keys.log, *keys.seen, *keys.pending],
+            _RETIRED_AT_ONCE,
+            _RETIRED_BYTES,
+        )
+        if not more:
+            return
+
+
+async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int] | None:
+    """Return how many predictions were made, wait, got a label, and how; `None` before any."""
+    meta = await connection.hgetall(keys.meta)
+    if "predicted" not in meta:
+        return None
+    return {name: int(meta.get(field, 0)) for name, field in COUNTS.items()}

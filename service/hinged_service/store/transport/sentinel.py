@@ -1,0 +1,147 @@
+"""A primary that Sentinels watch: every connection leads to the one that they name."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+from hinged_service.store.transport.address import Address, Place
+from hinged_service.store.transport.connect import Maker
+from hinged_service.store.transport.pool import Command, NoPrimary, Pool, Word, mendable
+
+__all__ = ["Sentinels"]
+
+_AT_A_SENTINEL = 2
+"""Connections to each."""
+_LOOK_S = 1.0
+
+
+class Sentinels:
+    """The server that Sentinels call the primary, looked up for each new connection.
+
+    A failover cuts connections, or the old primary answers READONLY, which cuts them
+    here; so the next command finds the new one. An old primary that is cut off from the
+    Sentinels, or not yet told, goes on and forgets it all later: so they are asked every
+    second too, while commands are sent. All are asked at once, since one that hangs would
+    use up the time of those behind it, and what most of them say is tried first. A server
+    counts only if it calls itself a primary.
+
+    Parameters
+    ----------
+    address
+        Where the Sentinels are, and how they call the primary.
+    most
+        How many connections to the primary there may be.
+    timeout_s
+        Longest that a command may take, in seconds.
+
+    """
+
+    def __init__(self, address: Address, most: int, timeout_s: float) -> None:
+        self._service = address.service
+        self._bound_s = timeout_s / 3
+        sentinels = Maker(address, self._bound_s, address.sentinel_login)
+        self._sentinels = [
+            Pool(functools.partial(sentinels.opened, place), _AT_A_SENTINEL)
+            for place in address.places
+        ]
+        self._make = Maker(address, timeout_s)
+        self._primary = Pool(self._opened, most)
+        self._at: Place | None = None
+        self._look_at_s = 0.0
+        self._looking: asyncio.Task[list[Place]] | None = None
+        self._asking: set[asyncio.Task[Place | None]] = set()
+        self._refusal: Exception | None = None
+
+    async def ask(self, key: str, *command: Word) -> Any:
+        """Send a command, which runs at most once, and return its answer."""
+        if time.monotonic() >= self._look_at_s:
+            self._look()
+        return await self._primary.ask(*command)
+
+    async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+        """Send a reading command for each key; an error stands in its answer's place."""
+        return await self._primary.ask_each(list(commands.values()))
+
+    async def primaries(self) -> Sequence[Pool]:
+        """Return the primary."""
+        return [self._primary]
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        tasks = [*self._asking, *([] if self._looking is None else [self._looking])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for pool in (self._primary, *self._sentinels):
+            await pool.cut()
+
+    async def _opened(self) -> AbstractConnection:
+        """Return a connection to the primary of this moment."""
+        places = await asyncio.shield(self._look())
+        failure = self._refusal
+        for place in places:
+            try:
+                connection = await self._make.opened(place)
+                await connection.send_command("ROLE")
+                role = await connection.read_response()
+            except (OSError, exceptions.ConnectionError, exceptions.TimeoutError) as error:
+                failure = error
+                continue
+            if role[0] == b"master":
+                self._at = place
+                return connection
+            await connection.disconnect(nowait=True)
+        if failure is not None:
+            raise failure
+        raise NoPrimary(f"No Sentinel names a primary {self._service!r} that is one.")
+
+    def _look(self) -> asyncio.Task[list[Place]]:
+        """Ask the Sentinels; who wants to know meanwhile gets the same answer."""
+        if self._looking is None:
+            self._look_at_s = time.monotonic() + _LOOK_S
+            self._looking = asyncio.create_task(self._named())
+            self._looking.add_done_callback(self._looked)
+        return self._looking
+
+    def _looked(self, _: asyncio.Task[list[Place]]) -> None:
+        self._looking = None
+
+    async def _named(self) -> list[Place]:
+        """Return what the Sentinels call the primary; leave one that most call no longer so."""
+        votes: Counter[Place] = Counter()
+        asked = [asyncio.create_task(self._say(one)) for one in self._sentinels]
+        for task in asked:  # one that is slow ends by itself
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        for answer in asyncio.as_completed(asked):
+            place = await answer
+            if place is None:
+                continue
+            votes[place] += 1
+            if votes[place] * 2 > len(asked):
+                if self._at not in {None, place}:
+                    self._at = None
+                    await self._primary.cut()
+                break
+        return [place for place, _ in votes.most_common()]
+
+    async def _say(self, sentinel: Pool) -> Place | None:
+        try:
+            async with asyncio.timeout(self._bound_s):
+                named = await sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
+        except (OSError, TimeoutError, exceptions.RedisError, RuntimeError) as error:
+            if mendable(error):  # else it is away; the others know
+                self._refusal = error
+        else:
+            self._refusal = None
+            if named is not None:
+                return named[0].decode(), int(named[1])
+        return None

@@ -1,0 +1,67 @@
+"""What a Redis of any shape can be asked, and the shape that is one server."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from hinged_service.store.transport.address import Address
+from hinged_service.store.transport.connect import Maker
+from hinged_service.store.transport.pool import Command, Pool, Word
+
+__all__ = ["One", "Shape"]
+
+
+class Shape(Protocol):
+    """One or more servers that together hold the keys.
+
+    Every command comes with its key, for whoever must find the server that holds it.
+    """
+
+    async def ask(self, key: str, *command: Word) -> Any:
+        """Send a command, which runs at most once, and return its answer."""
+
+    async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+        """Send a reading command for each key; an error stands in its answer's place."""
+
+    async def primaries(self) -> Sequence[Pool]:
+        """Return the servers that hold keys."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
+class One:
+    """A single server.
+
+    Parameters
+    ----------
+    address
+        Where it is.
+    most
+        How many connections there may be.
+    timeout_s
+        Longest to make one, in seconds.
+
+    """
+
+    def __init__(self, address: Address, most: int, timeout_s: float) -> None:
+        place = address.places[0] if address.places else ("", 0)
+        self._pool = Pool(functools.partial(Maker(address, timeout_s).opened, place), most)
+
+    async def ask(self, key: str, *command: Word) -> Any:
+        """Send a command, which runs at most once, and return its answer."""
+        return await self._pool.ask(*command)
+
+    async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+        """Send a reading command for each key; an error stands in its answer's place."""
+        return await self._pool.ask_each(list(commands.values()))
+
+    async def primaries(self) -> Sequence[Pool]:
+        """Return the server."""
+        return [self._pool]
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._pool.cut()

@@ -1,0 +1,194 @@
+"""What all workers tell, in the text format of Prometheus or of OpenMetrics."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from hinged_service.telemetry.multiprocess import Gathered
+from hinged_service.telemetry.observer import BUCKETS
+from hinged_service.telemetry.worker_report import Labels, Row, counted
+
+__all__ = ["exposed"]
+
+_FACTS: tuple[tuple[str, str, Callable[[Row], float]], ...] = (
+    ("hinged_events", "Events that counted, each once.", lambda row: row.events),
+    ("hinged_judged", "Events that count in accuracy.", lambda row: row.judged),
+    ("hinged_mistakes", "Judged events predicted wrong.", lambda row: row.mistakes),
+    ("hinged_updates", "Weight changes.", lambda row: row.updates),
+    ("hinged_hinge_loss", "Sum of max(0, 1 - margin).", lambda row: row.hinge_loss),
+    ("hinged_overflows", "Updates left out: a number would overflow.", lambda row: row.overflows),
+)
+_LABELS: tuple[tuple[str, str, Callable[[Labels], float]], ...] = (
+    ("hinged_labels_joined", "Predictions whose label came.", lambda told: told.joined),
+    ("hinged_labels_expired", "Predictions given up.", lambda told: told.expired),
+    ("hinged_labels_late", "Labels that came too late.", lambda told: told.late),
+)
+_NUMBERS = {
+    "http_requests": ("Requests answered.", ("method", "route", "status")),
+    "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
+    "queue_refused": ("Calls turned away because a model's queue was full.", ()),
+}
+_SPREADS = {
+    "http_request_seconds": ("Time from a request to its answer.", ("route",)),
+    "append_seconds": ("Time of an append to a log, sending again included.", ()),
+    "batch_events": ("Events that went out in one append.", ()),
+}
+
+
+class _Told(Collector):
+    def __init__(self, gathered: Gathered, version: str, fold_tag: str) -> None:
+        self._gathered = gathered
+        self._tags = [version, fold_tag]
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._process()
+        yield from self._numbers()
+        yield from self._models()
+        yield from self._streams()
+
+    def _process(self) -> Iterator[Metric]:
+        pages, left_out = self._gathered.pages, self._gathered.left_out
+        info = GaugeMetricFamily("hinged_info", "Versions.", labels=["version", "fold_tag"])
+        info.add_metric(self._tags, 1)
+        yield info
+        for name, text, value in (
+            ("hinged_workers", "Living workers.", len(pages)),
+            ("hinged_replicas", "Models in the memory of workers.", sum(p.replicas for p in pages)),
+            ("hinged_live_feeds", "Open live feeds.", sum(p.feeds for p in pages)),
+            ("hinged_models_left_out", "Models that these metrics leave out.", left_out),
+        ):
+            yield GaugeMetricFamily(name, text, value)
+
+    def _numbers(self) -> Iterator[Metric]:
+        found: dict[str, list[tuple[Sequence[str], list[float]]]] = defaultdict(list)
+        for key, numbers in sorted(self._gathered.numbers.items()):
+            found[key[0]].append((key[1:], numbers))
+        for name, (text, labels) in _NUMBERS.items():
+            counter = CounterMetricFamily(f"hinged_{name}", text, labels=labels)
+            for values, numbers in found[name]:
+                counter.add_metric(values, numbers[0])
+            yield counter
+        for name, (text, labels) in _SPREADS.items():
+            spread = HistogramMetricFamily(f"hinged_{name}", text, labels=labels)
+            bounds = [*map(str, BUCKETS[name]), "+Inf"]
+            for values, numbers in found[name]:
+                heights = itertools.accumulate(numbers[:-1])
+                buckets = list(zip(bounds, heights, strict=True))
+                spread.add_metric(values, buckets, numbers[-1])
+            yield spread
+
+    def _models(self) -> Iterator[Metric]:
+        gathered = self._gathered
+        rows = sorted(gathered.totals.models.values(), key=lambda row: row.name)
+        for name, text, value in _FACTS:
+            family = CounterMetricFamily(name, text, labels=["model"])
+            for row in rows:
+                family.add_metric([row.name], value(row))
+            yield family
+        delays = SummaryMetricFamily(
+            "hinged_label_delay_seconds",
+            "Time from a prediction to its label.",
+            labels=["model"],
+        )
+        for row in rows:
+            delays.add_metric([row.name], row.labelled, row.delay_ms / 1000)
+        yield delays
+        did = counted(gathered.totals, gathered.pages)
+        duplicates = CounterMetricFamily(
+            "hinged_duplicates", "Events that had counted before.", labels=["model"]
+        )
+        rejected = CounterMetricFamily(
+            "hinged_rejected",
+            "Learn calls and lines that were refused; reason fold: events in the log that the "
+            "model could not take.",
+            labels=["model", "reason"],
+        )
+        for row in rows:
+            counts = did[row.name]
+            duplicates.add_metric([row.name], counts.get("duplicates", 0))
+            rejected.add_metric([row.name, "fold"], row.rejected)
+            for what, count in sorted(counts.items()):
+                if what != "duplicates":
+                    rejected.add_metric([row.name, what], count)
+        yield from (duplicates, rejected)
+        yield from self._gauges(rows)
+
+    def _gauges(self, rows: Sequence[Row]) -> Iterator[Metric]:
+        position = GaugeMetricFamily(
+            "hinged_replica_position_events",
+            "Events that the stream had taken up to the furthest replica.",
+            labels=["model"],
+        )
+        stale = GaugeMetricFamily(
+            "hinged_replica_staleness_seconds",
+            "Age of what is answered while the log cannot be read, else 0; of the worst worker.",
+            labels=["model"],
+        )
+        unsaved = GaugeMetricFamily(
+            "hinged_snapshot_age_seconds",
+            "Age of the oldest change that no snapshot holds, 0 if all are saved.",
+            labels=["model"],
+        )
+        queued = GaugeMetricFamily(
+            "hinged_queue_events", "Events that wait to be appended.", labels=["model"]
+        )
+        held: dict[str, list[Row]] = defaultdict(list)
+        for page in self._gathered.pages:
+            for row in page.rows:
+                held[row.uid].append(row)
+        for row in rows:
+            position.add_metric([row.name], row.log_events)
+            here = held.get(row.uid)
+            if here:
+                stale.add_metric([row.name], max(r.stale_s for r in here))
+                unsaved.add_metric([row.name], max(r.unsaved_s for r in here))
+                queued.add_metric([row.name], sum(r.queued for r in here))
+        yield from (position, stale, unsaved, queued)
+
+    def _streams(self) -> Iterator[Metric]:
+        streams = sorted(self._gathered.totals.labels.items())
+        pending = GaugeMetricFamily(
+            "hinged_labels_pending", "Predictions that wait for their label.", labels=["stream"]
+        )
+        for stream, told in streams:
+            pending.add_metric([stream], told.waiting)
+        yield pending
+        for name, text, value in _LABELS:
+            family = CounterMetricFamily(name, text, labels=["stream"])
+            for stream, told in streams:
+                family.add_metric([stream], value(told))
+            yield family
+
+
+def exposed(gathered: Gathered, version: str, fold_tag: str, accept: str) -> tuple[bytes, str]:
+    """Return metrics as text, and its media type.
+
+    Parameters
+    ----------
+    gathered
+        What all workers tell.
+    version, fold_tag
+        Of this worker.
+    accept
+        The media types that the scraper takes.
+
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Told(gathered, version, fold_tag))
+    try:
+        encode, media_type = choose_encoder(accept)
+    except (ValueError, TypeError):  # it asks for a version that is no version
+        encode, media_type = choose_encoder("")
+    return encode(registry), media_type

@@ -1,0 +1,232 @@
+"""Where the workers of one service keep their sheets and pages, for whichever is asked to see.
+
+Each worker has a file of numbers (`….sheet`) and one of what it holds (`….page`). It locks its
+sheet for as long as it lives, so a dead worker is known by a lock that can be had, whatever
+became of its process id. Whoever gathers adds the dead to `totals` and removes their files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hinged_service.errors import StartupError, Unavailable
+from hinged_service.telemetry.mmap_counters import SIZE, Key, Sheet, read_sheet
+from hinged_service.telemetry.worker_report import Page, Totals, add_counts, add_numbers, settle
+
+__all__ = ["Gathered", "Shelf"]
+
+_PATIENCE_S = 2.0
+_TRY_S = 0.005
+_ENCODE = msgspec.msgpack.Encoder().encode
+_PAGE = msgspec.msgpack.Decoder(Page)
+_TOTALS = msgspec.msgpack.Decoder(Totals)
+
+
+class Gathered(NamedTuple):
+    """What all workers tell together.
+
+    Parameters
+    ----------
+    numbers
+        What living and dead workers counted.
+    pages
+        Those of the living.
+    totals
+        The models.
+    left_out
+        How many models are not among them.
+
+    """
+
+    numbers: dict[Key, list[float]]
+    pages: list[Page]
+    totals: Totals
+    left_out: int
+
+
+class Shelf:
+    """One worker's place on the shelf.
+
+    Parameters
+    ----------
+    directory
+        The shelf; it has to exist. `None`: the worker is alone, and all of it in memory.
+    most
+        How many models may have labels.
+
+    Attributes
+    ----------
+    sheet
+        The worker's.
+
+    Raises
+    ------
+    StartupError
+        The directory cannot be used.
+
+    """
+
+    def __init__(self, directory: Path | None, most: int) -> None:
+        self._directory = directory
+        self._most = most
+        self._name = secrets.token_hex(8)
+        self._turn = threading.Lock()
+        self._written = -1
+        self._totals = Totals()
+        self._file: int | None = None
+        if directory is not None:
+            try:
+                self._file = self._begin()
+            except OSError as error:
+                raise StartupError(
+                    f"HINGED_METRICS_DIR {directory} cannot be used: {error.strerror}. It must be "
+                    "a directory that the workers may write to."
+                ) from error
+        self.sheet = Sheet(self._file)
+
+    def _begin(self) -> int:
+        """Make the file of the sheet, locked before others can see it."""
+        start = self._path("start")
+        file = os.open(start, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.truncate(file, SIZE)
+        start.rename(self._path("sheet"))
+        return file
+
+    def close(self, page: Page) -> None:
+        """Leave a last page; from now on the worker counts as dead."""
+        self.write(page)
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # the sheet holds the file open
+            os.close(self._file)
+            self._file = None
+
+    def write(self, page: Page) -> None:
+        """Let the other workers see a page, unless a later one is there."""
+        with self._turn:
+            if self._directory is not None and page.version > self._written:
+                _replace(self._path("page"), _ENCODE(page))
+                self._written = page.version
+
+    def gather(self, page: Page) -> Gathered:
+        """Write a page and return what all workers tell.
+
+        What one call returned, later ones of any worker do not take back.
+
+        Raises
+        ------
+        Unavailable
+            Another worker gathers, and stands still.
+
+        """
+        self.write(page)
+        if self._directory is None:
+            with self._turn:
+                left_out = settle(self._totals, [page], self._most)
+                numbers: dict[Key, list[float]] = {}
+                add_numbers(numbers, self.sheet.read())
+                told = msgspec.structs.replace(self._totals)  # the next call changes ours
+                return Gathered(numbers, [page], told, left_out)
+        with self._turn, _locked(self._directory / "lock"):
+            return self._gathered(self._directory)
+
+    def _gathered(self, directory: Path) -> Gathered:
+        kept = directory / "totals"
+        totals = _TOTALS.decode(kept.read_bytes()) if kept.exists() else Totals()
+        past = {_key(text): numbers for text, numbers in totals.sheet.items()}
+        living: list[Page] = []
+        dead: list[Page] = []
+        numbers: dict[Key, list[float]] = {}
+        leftover = set(totals.folded)
+        totals.folded = []
+        for sheet in sorted(directory.glob("*.sheet")):
+            if sheet.stem in leftover:  # added before, by one who died before it was removed
+                totals.folded.append(sheet.stem)
+                continue
+            alive = _is_alive(sheet)  # asked first: of a dead one everything is read
+            page, counts = _page(sheet.with_suffix(".page")), read_sheet(sheet.read_bytes())
+            if alive:
+                living.append(page)
+                add_numbers(numbers, counts)
+            else:
+                dead.append(page)
+                add_numbers(past, counts)
+                add_counts(totals, page)
+                totals.folded.append(sheet.stem)
+        totals.sheet = {_text(key): values for key, values in past.items()}
+        left_out = settle(totals, [*living, *dead], self._most)
+        _replace(kept, _ENCODE(totals))
+        for name in totals.folded:
+            (directory / f"{name}.page").unlink(missing_ok=True)
+            (directory / f"{name}.sheet").unlink(missing_ok=True)
+        add_numbers(numbers, past)
+        return Gathered(numbers, living, totals, left_out)
+
+    def _path(self, kind: str) -> Path:
+        assert self._directory is not None  # noqa: S101 - only a shelf has paths
+        return self._directory / f"{self._name}.{kind}"
+
+
+def _page(path: Path) -> Page:
+    try:
+        return _PAGE.decode(path.read_bytes())
+    except FileNotFoundError:  # a worker that has just started
+        return Page()
+
+
+def _is_alive(sheet: Path) -> bool:
+    file = os.open(sheet, os.O_RDONLY)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while not _try_lock(file):
+            if time.monotonic() >= deadline_s:
+                raise Unavailable("Another worker is at the metrics.", retry_after_s=1)
+            time.sleep(_TRY_S)
+        yield
+    finally:
+        os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file so that others see it whole or not at all."""
+    new = path.with_suffix(f".{secrets.token_hex(4)}.new")
+    new.write_bytes(data)
+    new.replace(path)
+
+
+def _text(key: Key) -> str:
+    return "\0".join(key)
+
+
+def _key(text: str) -> Key:
+    return tuple(text.split("\0"))

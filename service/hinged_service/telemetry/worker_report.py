@@ -1,0 +1,199 @@
+"""What workers tell each other of themselves, and how it is put together.
+
+Counts of a model are facts of its log and the same for whoever has read that far: they are
+never added up, the one who has read furthest is believed. What a worker did is added up, also
+that of workers that are no more. What it holds at the moment ends with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from hinged_service.telemetry.mmap_counters import Key
+
+__all__ = ["Labels", "Page", "Row", "Totals", "add_numbers", "settle"]
+
+
+class Row(msgspec.Struct, array_like=True, frozen=True):
+    """A model as one worker has it.
+
+    Parameters
+    ----------
+    uid, name, stream
+        Which model, of which stream.
+    at
+        The replica's position: ms and number of the log entry.
+    events, mistakes, updates, hinge_loss, rejected
+        Its account there.
+    labelled, delay_ms
+        Its events that were the label of an earlier prediction; how long those waited, in all.
+    log_events
+        Events that the stream had taken up to there.
+    stale_s
+        Age in seconds of what it answers with while it cannot read the log, else 0.
+    unsaved_s
+        Age in seconds of the oldest change that no snapshot holds, 0 if there is none.
+    queued
+        Events that wait to be appended.
+    overflows
+        Updates that the model left out because a number would overflow.
+    judged
+        Its events that count in accuracy.
+
+    """
+
+    uid: str
+    name: str
+    stream: str
+    at: tuple[int, int]
+    events: int
+    mistakes: int
+    updates: int
+    hinge_loss: float
+    rejected: int
+    labelled: int
+    delay_ms: int
+    log_events: int
+    stale_s: float
+    unsaved_s: float
+    queued: int
+    overflows: int = 0
+    judged: int = 0
+
+
+class Labels(msgspec.Struct, array_like=True, frozen=True):
+    """A stream's predictions and their labels, as Redis counted them at a time in seconds."""
+
+    at_s: float
+    waiting: int
+    joined: int
+    expired: int
+    late: int
+
+
+class Page(msgspec.Struct):
+    """What a worker holds and did, but for what is on its sheet.
+
+    Parameters
+    ----------
+    version
+        Later pages have a greater one.
+    replicas, feeds
+        Models in memory, open live feeds.
+    rows
+        Those models, or as many as may have labels.
+    counts
+        By model what the worker did, by name.
+    labels
+        By stream.
+    gone
+        Uids of models that do not exist any more.
+
+    """
+
+    version: int = 0
+    replicas: int = 0
+    feeds: int = 0
+    rows: list[Row] = []
+    counts: dict[str, dict[str, int]] = {}
+    labels: dict[str, Labels] = {}
+    gone: list[str] = []
+
+
+class Totals(msgspec.Struct):
+    """What was told before, so that nothing goes back: of all models and of dead workers.
+
+    Parameters
+    ----------
+    models
+        By uid the row of the worker that had read furthest.
+    labels
+        By stream, as last read.
+    counts, sheet
+        What dead workers did.
+    folded
+        Those whose sheets and pages are in here and may still lie about.
+
+    """
+
+    models: dict[str, Row] = {}
+    labels: dict[str, Labels] = {}
+    counts: dict[str, dict[str, int]] = {}
+    sheet: dict[str, list[float]] = {}
+    folded: list[str] = []
+
+
+def add_numbers(total: dict[Key, list[float]], more: Mapping[Key, Sequence[float]]) -> None:
+    """Add numbers to those of the same keys."""
+    for key, numbers in more.items():
+        known = total.get(key)
+        if known is None:
+            total[key] = list(numbers)
+        else:
+            total[key] = [a + b for a, b in zip(known, numbers, strict=True)]
+
+
+def add_counts(totals: Totals, page: Page) -> None:
+    """Add what a dead worker did by model."""
+    for name, counts in page.counts.items():
+        known = totals.counts.setdefault(name, {})
+        for what, count in counts.items():
+            known[what] = known.get(what, 0) + count
+
+
+def settle(totals: Totals, pages: Sequence[Page], most: int) -> int:
+    """Bring the totals up to date with what workers tell.
+
+    Parameters
+    ----------
+    totals
+        Changed in place.
+    pages
+        Those of living workers, and of those that died since.
+    most
+        How many models may have labels; who has one keeps it until the model is deleted.
+
+    Returns
+    -------
+    How many models are left out.
+
+    """
+    gone = {uid for page in pages for uid in page.gone}
+    models = {uid: row for uid, row in totals.models.items() if uid not in gone}
+    rows = sorted((r for p in pages for r in p.rows if r.uid not in gone), key=lambda r: r.name)
+    left_out = set()
+    for row in rows:
+        known = models.get(row.uid)
+        if known is None and len(models) >= most:
+            left_out.add(row.uid)
+        elif known is None or known.at <= row.at:
+            models[row.uid] = row
+    latest: dict[str, Row] = {}
+    for row in sorted(models.values(), key=lambda r: r.at):
+        latest[row.name] = row  # one made anew may be told of before the old one is known as gone
+    totals.models = {row.uid: row for row in latest.values()}
+    streams = {row.stream for row in latest.values()}
+    found = [totals.labels, *(page.labels for page in pages)]
+    totals.labels = {}
+    for labels in found:
+        for stream, told in labels.items():
+            known_labels = totals.labels.get(stream)
+            if stream in streams and (known_labels is None or known_labels.at_s <= told.at_s):
+                totals.labels[stream] = told
+    totals.counts = {name: counts for name, counts in totals.counts.items() if name in latest}
+    hidden = max((max(0, page.replicas - most) for page in pages), default=0)
+    return len(left_out) + hidden
+
+
+def counted(totals: Totals, pages: Iterable[Page]) -> dict[str, Counter[str]]:
+    """Return by name of a model what living and dead workers did."""
+    names = {row.name for row in totals.models.values()}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for counts in (totals.counts, *(page.counts for page in pages)):
+        for name, what in counts.items():
+            if name in names:
+                found[name].update(what)
+    return found

@@ -1,0 +1,1 @@
+"""Data that crosses a border: events, positions, stored forms, faults."""

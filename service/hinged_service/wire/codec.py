@@ -1,0 +1,390 @@
+"""Positions, feature names and learner states as text in Redis, and back. Never code.
+
+A weight is stored under its feature's name as the shortest decimal that reads
+back as the same float. A name that is not text (learners in Python may use
+numbers or tuples) is stored as JSON behind a marker that no plain name starts
+with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+import re
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, NamedTuple
+
+import hinged
+from hinged.vector import all_finite
+
+__all__ = [
+    "VECTORS",
+    "Barrier",
+    "DamagedState",
+    "Mark",
+    "OtherVersion",
+    "Position",
+    "decode_field",
+    "decode_name",
+    "decode_state",
+    "decode_value",
+    "decode_weights",
+    "encode_field",
+    "encode_name",
+    "encode_state",
+    "fold_tag",
+    "place",
+]
+
+VECTORS = (
+    "weights",
+    "sums",
+    "pocket",
+    "variance",
+    "squares",
+    "shrink_marks",
+    "pull_marks",
+)
+"""The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
+learn, and what averaging, pocket, AROW, AdaGrad and lazy penalties keep beside them."""
+
+SCHEMA = 1
+_FOLD_TAG = (
+    f"hinged-{hinged.FOLD_VERSION} river-{metadata.version('river')} "
+    f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
+)
+_MARKER = "\x00json:"
+_ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+_CHAIN = re.compile(r"[0-9a-f]{40}")
+
+
+class DamagedState(ValueError):
+    """Stored state that cannot be what was written."""
+
+
+class OtherVersion(Exception):
+    """A sound state of a version of the service that may fold otherwise; the text names it."""
+
+
+def fold_tag() -> str:
+    """Return the versions that decide this process's arithmetic.
+
+    Sums are River's, and some rules take logarithms and powers from the platform's
+    mathematical library. Processes of one tag fold alike, bit for bit.
+    """
+    return _FOLD_TAG
+
+
+class Position(NamedTuple):
+    """A place in a log: the id of an entry and the chain that leads to it.
+
+    Parameters
+    ----------
+    id
+        Redis's entry id, `"ms-seq"`.
+    chain
+        40 hex digits over everything up to and including the entry.
+
+    """
+
+    id: str
+    chain: str
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The entry id as numbers, in the log's order."""
+        ms, _, seq = self.id.partition("-")
+        return int(ms), int(seq)
+
+    def __str__(self) -> str:
+        return ".".join(self)
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read a position from its text.
+
+        Raises
+        ------
+        ValueError
+            If `text` is not a position.
+
+        """
+        entry_id, _, chain = text.partition(".")
+        parts = _ENTRY_ID.fullmatch(entry_id)
+        if not (parts and _CHAIN.fullmatch(chain) and all(int(n) < 2**64 for n in parts.groups())):
+            raise ValueError("not a position of this service")
+        return cls(entry_id, chain)
+
+
+class Mark(NamedTuple):
+    """A place in a log, and what the log had taken until then.
+
+    Parameters
+    ----------
+    id
+        The id of an entry.
+    bytes, events
+        Payload bytes and events up to and including that entry.
+
+    """
+
+    id: str
+    bytes: int
+    events: int
+
+
+class Barrier(NamedTuple):
+    """The last upgrade of a model.
+
+    Parameters
+    ----------
+    id
+        The id of its entry in the log.
+    start
+        The id of the entry at which the snapshot stood that the new version went on from.
+
+    """
+
+    id: str
+    start: str
+
+
+def encode_name(name: Hashable) -> str:
+    """Return a feature name as the text of a Redis field; different names stay different.
+
+    Raises
+    ------
+    TypeError
+        For a name that is not text, a number, a bool, `None` or a tuple of these.
+
+    """
+    if isinstance(name, str) and not name.startswith(_MARKER):
+        return name
+    return _MARKER + json.dumps(_tagged(name))
+
+
+def _tagged(name: Hashable) -> Any:
+    if name is None or type(name) in (str, int, bool):
+        return name
+    if type(name) is float and math.isfinite(name):
+        return name
+    if isinstance(name, tuple):
+        return [_tagged(part) for part in name]
+    raise TypeError(f"a feature name of type {type(name).__name__} cannot be stored")
+
+
+def decode_name(field: str) -> Hashable:
+    """Return the feature name that `encode_name` stored as `field`.
+
+    Raises
+    ------
+    DamagedState
+        If the text behind the marker is not what `encode_name` writes.
+
+    """
+    if not field.startswith(_MARKER):
+        return field
+    try:
+        name = _untagged(json.loads(field[len(_MARKER) :]))
+        whole = encode_name(name) == field
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedState("a stored feature name is damaged") from error
+    if not whole:  # it could not be stored again under the same field
+        raise DamagedState("a stored feature name is damaged")
+    return name
+
+
+def _untagged(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_untagged(part) for part in value)
+    if isinstance(value, dict):
+        raise TypeError("no name is an object")
+    return value  # type: ignore[no-any-return]
+
+
+def decode_value(text: str) -> float:
+    """Return a stored weight.
+
+    Raises
+    ------
+    DamagedState
+        If it is not a finite number.
+
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DamagedState("a stored weight is not a finite number")
+    return value
+
+
+def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
+    """Return weights by name, of what is stored as the only vector of its kind.
+
+    Raises
+    ------
+    DamagedState
+        As `decode_name` and `decode_value`.
+
+    """
+    names = [name for name, _ in pairs]
+    try:
+        values = [float(text) for _, text in pairs]
+    except ValueError:
+        plain = False
+    else:
+        plain = all_finite(values) and _MARKER not in "".join(names)
+    if plain:
+        return dict(zip(names, values, strict=True))
+    return {decode_name(name): decode_value(text) for name, text in pairs}
+
+
+def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return where a vector of a learner's state is stored.
+
+    Parameters
+    ----------
+    vector
+        The vector's name in the state: `"weights"`, or with the number of a class
+        or member: `"weights/3"`, `"3/weights"`.
+    learner
+        The rest of the state, with its `"classes"` if it has any.
+
+    Returns
+    -------
+    The kind of hash; the class or the number of the member that goes into each
+    field, `None` if there is only one vector of the kind.
+
+    Raises
+    ------
+    DamagedState
+        For a name that no learner has.
+
+    """
+    first, _, second = vector.partition("/")
+    kind, number = (second, first) if first.isdecimal() else (first, second)
+    if kind not in VECTORS:
+        raise DamagedState(f"there is no vector {kind!r}")
+    if not number:
+        return kind, None
+    classes = learner.get("classes")
+    try:
+        tag = int(number) if classes is None else classes[int(number)]
+    except (ValueError, LookupError, TypeError) as error:
+        raise DamagedState(f"there is no vector {vector!r}") from error
+    if not isinstance(tag, (str, int)):
+        raise DamagedState(f"no class is like that of the vector {vector!r}")
+    return kind, tag
+
+
+def encode_field(tag: Any, name: Hashable) -> str:
+    """Return the Redis field of one weight: its name, or JSON of class and name."""
+    field = encode_name(name)
+    return field if tag is None else json.dumps([tag, field], ensure_ascii=False)
+
+
+def decode_field(field: str) -> tuple[Any, Hashable]:
+    """Return class or member, and feature name, that `encode_field` stored as `field`.
+
+    Raises
+    ------
+    DamagedState
+        If it is not what `encode_field` writes.
+
+    """
+    try:
+        tag, name = json.loads(field)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedState("a stored field is damaged") from error
+    if not isinstance(name, str) or not isinstance(tag, (str, int)):
+        raise DamagedState("a stored field is damaged")
+    return tag, decode_name(name)
+
+
+def encode_state(
+    position: Position,
+    scalars: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    marks: Iterable[Mark],
+) -> dict[str, str]:
+    """Return the fields of a model's state hash, digest included.
+
+    Parameters
+    ----------
+    position
+        Where in the log the state stands.
+    scalars
+        Counters and intercept: names to JSON-like values with finite numbers.
+    sizes
+        Number of entries of each vector, checked when it is read.
+    marks
+        Places of the log with what it had taken until then, for trimming.
+
+    """
+    fields = {
+        "schema": str(SCHEMA),
+        "fold": fold_tag(),
+        "position": position.id,
+        "chain": position.chain,
+        "scalars": json.dumps(scalars, allow_nan=False, sort_keys=True),
+        "sizes": json.dumps(sizes, sort_keys=True),
+        "marks": json.dumps(list(marks)),
+    }
+    return fields | {"digest": _digest(fields)}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """A decoded state hash; the parameters of `encode_state`, and who folds on from there."""
+
+    position: Position
+    scalars: dict[str, Any]
+    sizes: dict[str, int]
+    marks: list[Mark]
+    fold: str = ""
+
+
+def decode_state(fields: Mapping[str, str]) -> StoredState:
+    """Return what `encode_state` wrote.
+
+    Raises
+    ------
+    DamagedState
+        If the digest or the form is wrong.
+    OtherVersion
+        If it is whole, but of another schema.
+
+    """
+    rest = {name: value for name, value in fields.items() if name != "digest"}
+    if fields.get("digest") != _digest(rest):
+        raise DamagedState("the stored state does not match its digest")
+    if rest.get("schema") != str(SCHEMA):
+        raise OtherVersion(f"{rest.get('fold')}, schema {rest.get('schema')}")
+    try:
+        return StoredState(
+            position=Position.parse(f"{rest['position']}.{rest['chain']}"),
+            scalars=dict(json.loads(rest["scalars"])),
+            sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},
+            marks=[_mark(*mark) for mark in json.loads(rest["marks"])],
+            fold=rest["fold"],
+        )
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedState(f"the stored state is damaged: {error}") from error
+
+
+def _mark(entry_id: Any, log_bytes: Any, log_events: Any) -> Mark:
+    if not (_ENTRY_ID.fullmatch(entry_id) and type(log_bytes) is type(log_events) is int):
+        raise ValueError("a mark is an entry id and two counts")
+    return Mark(entry_id, log_bytes, log_events)
+
+
+def _digest(fields: Mapping[str, str]) -> str:
+    text = json.dumps(sorted(fields.items()))
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
