@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
-from hinged.state import SUM, Kind
+from hinged.state import SUM, ScalarType
 from hinged.vector import WeightVector
 
 __all__ = ["AROW"]
@@ -55,7 +55,7 @@ class AROW(BinaryLinearClassifier):
 
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_variance": SUM}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_variance": SUM}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _update_margin = 1.0
     r = PositiveNumber()

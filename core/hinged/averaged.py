@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, rate_at
-from hinged.state import SIGNED, Kind
+from hinged.state import SIGNED, ScalarType
 from hinged.vector import WeightVector, saturated
 
 __all__ = ["AveragedPerceptron"]
@@ -54,7 +54,7 @@ class AveragedPerceptron(BinaryLinearClassifier):
 
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_sum": SIGNED}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_sum": SIGNED}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "sums": -math.inf}
     learning_rate = LearningRate()
     _learning_rate: Any

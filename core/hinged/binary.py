@@ -14,14 +14,14 @@ from hinged.base import INTERCEPT, LinearClassifier
 from hinged.errors import InvalidEvent
 from hinged.events import binary_target, checked_features, checked_weight
 from hinged.parameters import checked_cap
-from hinged.state import COUNT, SIGNED, SUM, Kind
+from hinged.state import COUNT, SIGNED, SUM, ScalarType
 from hinged.vector import Features, WeightVector, room, saturated, wide_dot
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
 MAX = sys.float_info.max
 BELOW_1 = math.nextafter(1.0, 0.0)
-ACCOUNT: dict[str, Kind] = {
+ACCOUNT: dict[str, ScalarType] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
     for name in Accounting.__slots__
 }
@@ -64,7 +64,7 @@ class BinaryLinearClassifier(LinearClassifier):
 
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     """What a rule adds to the saved scalars, by attribute."""
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
     """The saved vectors (the attribute has a leading underscore) and their least value."""
@@ -301,7 +301,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
-    def _scalars(self) -> dict[str, Kind]:
+    def _scalars(self) -> dict[str, ScalarType]:
         return {"intercept": SIGNED, "clock": COUNT, **self._SCALARS}
 
     def get_state(self) -> dict[str, Any]:

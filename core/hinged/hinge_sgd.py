@@ -11,7 +11,7 @@ from hinged.errors import InvalidParameter
 from hinged.events import as_floats
 from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, is_schedule, rate_at
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
-from hinged.state import SUM, Kind
+from hinged.state import SUM, ScalarType
 from hinged.vector import WeightVector, all_finite
 
 __all__ = ["STEPS", "HingeSGD"]
@@ -92,7 +92,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
     _VECTORS: ClassVar[dict[str, float]] = {
         "weights": -math.inf,
         "squares": 0.0,

@@ -9,7 +9,7 @@ from hinged import state
 from hinged.accounting import Accounting
 from hinged.binary import ACCOUNT, BinaryLinearClassifier
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.state import Kind
+from hinged.state import ScalarType
 
 __all__ = [
     "checked_learner",
@@ -99,7 +99,7 @@ def restored_members(
 
 
 def restored_account(
-    saved: Mapping[str, Any], kinds: Mapping[str, Kind]
+    saved: Mapping[str, Any], kinds: Mapping[str, ScalarType]
 ) -> tuple[dict[str, Any], Accounting]:
     """Return the learner's own scalars of a flat state, and its accounting.
 

@@ -15,13 +15,13 @@ from hinged.binary import ACCOUNT, inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import checked_features, checked_weight, plain
 from hinged.parameters import checked_cap
-from hinged.state import COUNT, SIGNED, Kind
+from hinged.state import COUNT, SIGNED, ScalarType
 from hinged.vector import Features, WeightVector, room, saturated, wide_dot
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "ClassWeights",
     "MulticlassLinearClassifier",
-    "Part",
     "admitted_class",
     "admitted_classes",
     "best",
@@ -33,7 +33,7 @@ __all__ = [
 DEFAULT_CLASSES = 1_000
 
 
-class Part:
+class ClassWeights:
     """The linear function of one class, and what its rule keeps beside it.
 
     Parameters
@@ -82,7 +82,7 @@ class MulticlassLinearClassifier(LinearClassifier):
     _ASIDE: ClassVar[str | None] = None
     """What the rule calls the second vector of a class, if it has one."""
     _ASIDE_START: ClassVar[float] = 0.0
-    _SCALARS: ClassVar[dict[str, Kind]] = {}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _update_margin = 0.0
     _serves_raw = True
 
@@ -95,7 +95,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         super().__init__(fit_intercept)
         self.max_features = checked_cap("max_features", max_features)
         self.max_classes = checked_cap("max_classes", max_classes)
-        self._parts: dict[Any, Part] = {}
+        self._parts: dict[Any, ClassWeights] = {}
         self._names: dict[Hashable, None] = {}
 
     @property
@@ -119,23 +119,29 @@ class MulticlassLinearClassifier(LinearClassifier):
 
     @abc.abstractmethod
     def _update(
-        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+        self,
+        x: Mapping[Any, Any],
+        right: ClassWeights,
+        rival: ClassWeights,
+        margin: float,
+        norm: float,
+        w: float,
     ) -> bool:
         """Move the event's class and its rival, both or neither.
 
         The margin is not finite if a score overflowed: a step that depends on it is refused.
         """
 
-    def _served_weights(self, part: Part) -> Mapping[Any, float]:
+    def _served_weights(self, part: ClassWeights) -> Mapping[Any, float]:
         return part.weights.view()
 
-    def _served_intercept(self, part: Part) -> float:
+    def _served_intercept(self, part: ClassWeights) -> float:
         return part.intercept
 
-    def _served_score(self, part: Part, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
         return part.weights.dot(x) + part.intercept
 
-    def _served_weight(self, part: Part, name: Hashable) -> float:
+    def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
         return part.weights.get(name)
 
     def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
@@ -157,7 +163,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         norm = math.hypot(*x.values())
         account.add_norm(norm, self._constant)
         if y not in self._parts:
-            self._parts[y] = part = Part(self._ASIDE_START)
+            self._parts[y] = part = ClassWeights(self._ASIDE_START)
             if self._tracking:
                 part.weights.track()
                 part.aside.track()
@@ -270,7 +276,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         return {n: v * w for n, (v, w) in self._contributions(checked_features(x), y).items()}
 
     def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
-        part = self._parts.get(y, Part())
+        part = self._parts.get(y, ClassWeights())
         pairs: dict[Any, tuple[float, float]]
         pairs = {n: (v, self._served_weight(part, n)) for n, v in x.items()}
         return {**pairs, INTERCEPT: (1.0, self._served_intercept(part))}
@@ -308,7 +314,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         self.accounting.overflows += 1
         return False
 
-    def _scalars(self) -> dict[str, Kind]:
+    def _scalars(self) -> dict[str, ScalarType]:
         return {"clock": COUNT, **self._SCALARS}
 
     def get_state(self) -> dict[str, Any]:
@@ -369,7 +375,7 @@ class MulticlassLinearClassifier(LinearClassifier):
         vectors = {name: state.vector(name, given[name]) for name in names}
         self._parts = {}
         for number, label in enumerate(classes):
-            self._parts[label] = part = Part()
+            self._parts[label] = part = ClassWeights()
             part.intercept = scalars.pop(f"intercept/{number}")
             part.weights = vectors[f"weights/{number}"]
             for name in asides:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hinged.events import as_floats
-from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
+from hinged.multiclass import DEFAULT_CLASSES, ClassWeights, MulticlassLinearClassifier
 from hinged.parameters import PositiveNumber
 from hinged.vector import WeightVector, all_finite
 
@@ -78,7 +78,13 @@ class MulticlassAROW(MulticlassLinearClassifier):
         return {"r"}
 
     def _update(
-        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+        self,
+        x: Mapping[Any, Any],
+        right: ClassWeights,
+        rival: ClassWeights,
+        margin: float,
+        norm: float,
+        w: float,
     ) -> bool:
         x = as_floats(self._room(x))
         parts = ((right, 1.0), (rival, -1.0))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from hinged.multiclass import Part
+from hinged.multiclass import ClassWeights
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.vector import WeightVector, saturated
 
@@ -56,7 +56,13 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
     _serves_raw = False
 
     def _update(
-        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+        self,
+        x: Mapping[Any, Any],
+        right: ClassWeights,
+        rival: ClassWeights,
+        margin: float,
+        norm: float,
+        w: float,
     ) -> bool:
         before = right.intercept, rival.intercept
         updated = super()._update(x, right, rival, margin, norm, w)
@@ -65,22 +71,22 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
             part.aside_intercept = saturated(part.aside_intercept + moved)
         return updated
 
-    def _moves(self, part: Part, step: float) -> tuple[tuple[WeightVector, float], ...]:
+    def _moves(self, part: ClassWeights, step: float) -> tuple[tuple[WeightVector, float], ...]:
         return ((part.weights, step), (part.aside, (self.clock - 1) * step))
 
-    def _served_weights(self, part: Part) -> Mapping[Any, float]:
+    def _served_weights(self, part: ClassWeights) -> Mapping[Any, float]:
         return {name: self._served_weight(part, name) for name in part.weights.view()}
 
-    def _served_weight(self, part: Part, name: Hashable) -> float:
+    def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
         return saturated(part.weights.get(name) - part.aside.get(name) / max(self.clock, 1))
 
-    def _served_intercept(self, part: Part) -> float:
+    def _served_intercept(self, part: ClassWeights) -> float:
         return saturated(part.intercept - part.aside_intercept / max(self.clock, 1))
 
-    def _served_score(self, part: Part, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
         return part.weights.dot(x) + part.intercept - self._mean_lag(part, x)
 
-    def _mean_lag(self, part: Part, x: Mapping[Any, Any]) -> float:
+    def _mean_lag(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
         return (part.aside.dot(x) + part.aside_intercept) / max(self.clock, 1)
 
     def _served_from(self, x: Mapping[Any, Any], raw: dict[Any, float]) -> dict[Any, float]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hinged.multiclass import DEFAULT_CLASSES, MulticlassLinearClassifier, Part
+from hinged.multiclass import DEFAULT_CLASSES, ClassWeights, MulticlassLinearClassifier
 from hinged.parameters import LearningRate, rate_at
 from hinged.vector import WeightVector, add_all
 
@@ -22,7 +22,13 @@ class TwoClassStep(MulticlassLinearClassifier):
         """Return the step tau; `norm2` is the squared norm of all that moves, both classes."""
 
     def _update(
-        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+        self,
+        x: Mapping[Any, Any],
+        right: ClassWeights,
+        rival: ClassWeights,
+        margin: float,
+        norm: float,
+        w: float,
     ) -> bool:
         if self.max_features is not None:
             kept = self._part_kept(x)
@@ -38,7 +44,7 @@ class TwoClassStep(MulticlassLinearClassifier):
         right.intercept, rival.intercept = up, down
         return True
 
-    def _moves(self, part: Part, step: float) -> tuple[tuple[WeightVector, float], ...]:
+    def _moves(self, part: ClassWeights, step: float) -> tuple[tuple[WeightVector, float], ...]:
         return ((part.weights, step),)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from hinged.multiclass import DEFAULT_CLASSES, Part
+from hinged.multiclass import DEFAULT_CLASSES, ClassWeights
 from hinged.multiclass_perceptron import MulticlassPerceptron
-from hinged.state import COUNT, Kind
+from hinged.state import COUNT, ScalarType
 from hinged.vector import WeightVector
 
 __all__ = ["MulticlassPocketPerceptron"]
@@ -57,7 +57,7 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
     """
 
     _ASIDE = "pocket"
-    _SCALARS: ClassVar[dict[str, Kind]] = {"record": COUNT, "last_update": COUNT}
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {"record": COUNT, "last_update": COUNT}
     _serves_raw = False
 
     def __init__(
@@ -75,7 +75,13 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
         return self.clock - self.last_update > self.record
 
     def _update(
-        self, x: Mapping[Any, Any], right: Part, rival: Part, margin: float, norm: float, w: float
+        self,
+        x: Mapping[Any, Any],
+        right: ClassWeights,
+        rival: ClassWeights,
+        margin: float,
+        norm: float,
+        w: float,
     ) -> bool:
         run = self.clock - 1 - self.last_update
         if run > self.record:
@@ -86,17 +92,17 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
         self.last_update = self.clock
         return super()._update(x, right, rival, margin, norm, w)
 
-    def _served(self, part: Part) -> WeightVector:
+    def _served(self, part: ClassWeights) -> WeightVector:
         return part.weights if self._running() else part.aside
 
-    def _served_weights(self, part: Part) -> Mapping[Any, float]:
+    def _served_weights(self, part: ClassWeights) -> Mapping[Any, float]:
         return self._served(part).view()
 
-    def _served_weight(self, part: Part, name: Hashable) -> float:
+    def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
         return self._served(part).get(name)
 
-    def _served_intercept(self, part: Part) -> float:
+    def _served_intercept(self, part: ClassWeights) -> float:
         return part.intercept if self._running() else part.aside_intercept
 
-    def _served_score(self, part: Part, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
         return self._served(part).dot(x) + self._served_intercept(part)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from hinged.accounting import Accounting
 from hinged.errors import InvalidState, shown
 from hinged.events import refuse_unplain
-from hinged.state import SIGNED, SUM, Kind
+from hinged.state import SIGNED, SUM, ScalarType
 from hinged.vector import WeightVector
 
 __all__ = ["PENALTY_SCALARS", "PENALTY_VECTORS", "LazyPenalty"]
 
-PENALTY_SCALARS: dict[str, Kind] = {"log_shrink": SIGNED, "pull": SUM}
+PENALTY_SCALARS: dict[str, ScalarType] = {"log_shrink": SIGNED, "pull": SUM}
 PENALTY_VECTORS: dict[str, float] = {"shrink_marks": -math.inf, "pull_marks": 0.0}
 
 

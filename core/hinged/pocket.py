@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, rate_at
-from hinged.state import COUNT, SIGNED, Kind
+from hinged.state import COUNT, SIGNED, ScalarType
 from hinged.vector import WeightVector
 
 __all__ = ["PocketPerceptron"]
@@ -56,7 +56,7 @@ class PocketPerceptron(BinaryLinearClassifier):
 
     """
 
-    _SCALARS: ClassVar[dict[str, Kind]] = {
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {
         "pocket_intercept": SIGNED,
         "record": COUNT,
         "last_update": COUNT,

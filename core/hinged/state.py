@@ -14,7 +14,7 @@ __all__ = [
     "SIGNED",
     "STATE_VERSION",
     "SUM",
-    "Kind",
+    "ScalarType",
     "checked_header",
     "part",
     "scalar",
@@ -24,7 +24,7 @@ __all__ = [
 STATE_VERSION = 1
 
 
-class Kind(NamedTuple):
+class ScalarType(NamedTuple):
     """What a saved scalar may be.
 
     Parameters
@@ -40,9 +40,9 @@ class Kind(NamedTuple):
     least: float
 
 
-COUNT = Kind(int, 0.0)
-SIGNED = Kind(float, -math.inf)
-SUM = Kind(float, 0.0)
+COUNT = ScalarType(int, 0.0)
+SIGNED = ScalarType(float, -math.inf)
+SUM = ScalarType(float, 0.0)
 
 
 def checked_header(state: Any, kind: str) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[
     return given
 
 
-def scalar(name: str, kind: Kind, value: Any) -> Any:
+def scalar(name: str, kind: ScalarType, value: Any) -> Any:
     """Return a saved scalar as its own type.
 
     Raises

@@ -37,7 +37,7 @@ from hinged_service.api.events import Call
 from hinged_service.api.open_inference import routes
 from hinged_service.api.rate_limits import Rates
 from hinged_service.api.readiness import Readiness
-from hinged_service.engine.registry import Host
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Malformed, ServiceError
 from hinged_service.ingest.inbox import Inboxes
 from hinged_service.insights.live_feed import Feeds
@@ -45,7 +45,7 @@ from hinged_service.insights.model_metrics import Scraping
 from hinged_service.insights.overview import Overview
 from hinged_service.river_support import custom
 from hinged_service.server import framing
-from hinged_service.server.admission import HELD, Held, Room
+from hinged_service.server.admission import HELD, AdmissionControl, RequestLease
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
@@ -78,7 +78,7 @@ class _Service(FastAPI):
     observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
-    room: Room
+    room: AdmissionControl
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -118,7 +118,7 @@ class _Service(FastAPI):
                 await admitted(scope, receive, send)
             return
         # What `_admitted` does, without its layers: they tell in the time of a prediction.
-        began_s, held = perf_counter(), Held(room)
+        began_s, held = perf_counter(), RequestLease(room)
         scope[HELD] = held
         try:
             status, at_s = await call(scope, receive, send)
@@ -217,18 +217,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         observer = app.observer = Observer(settings.metrics_dir, settings.metrics_models)
         observer.tracing = tracing.configured(os.environ)
         async with opened(settings, observer) as connection:
-            host = Host(connection, settings)
-            predicting.host = learning.host = app.state.host = host
-            feeds = app.state.feeds = Feeds(host, settings)
-            stopping = host.stopping
+            registry = ModelRegistry(connection, settings)
+            predicting.registry = learning.registry = app.state.registry = registry
+            feeds = app.state.feeds = Feeds(registry, settings)
+            stopping = registry.stopping
             stopping.listen()
-            host.start()
-            app.state.overview = Overview(host)
-            inboxes = Inboxes(host, settings)
+            registry.start()
+            app.state.overview = Overview(registry)
+            inboxes = Inboxes(registry, settings)
             inboxes.start()
-            ready = app.state.readiness = Readiness(host, settings, lambda: stopping.begun)
+            ready = app.state.readiness = Readiness(registry, settings, lambda: stopping.begun)
             ready.start()
-            scraping = app.state.scraping = Scraping(host, lambda: feeds.open_count)
+            scraping = app.state.scraping = Scraping(registry, lambda: feeds.open_count)
             scraping.start()
             try:
                 with stopping.ending(feeds.end):
@@ -239,7 +239,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await ready.aclose()
                 await inboxes.aclose()
                 await feeds.aclose()
-                await host.aclose()
+                await registry.aclose()
                 await scraping.aclose()
                 if observer.tracing is not None:
                     await asyncio.to_thread(observer.tracing.close)
@@ -254,7 +254,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     problems.install(app)
     app.keys = Keys.load(settings.keys_file, settings.keys)
-    app.rates, app.room = Rates(app.keys or ()), Room(settings)
+    app.rates, app.room = Rates(app.keys or ()), AdmissionControl(settings)
     app.hot = {"predict": predicting, "learn": learning}
     for path, call in app.hot.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hinged
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from tests.support.plain_fold import accounts, binary
 
 Entry = tuple[str, Mapping[str, str]]
@@ -61,9 +61,9 @@ class Double:
         return _state(self.learner, self.frozen, counts)
 
 
-def live(appender: Appender) -> dict[str, Any]:
+def live(live_model: LiveModel) -> dict[str, Any]:
     """Return the same of a replica."""
-    fold = appender.replica.fold
+    fold = live_model.replica.fold
     return _state(fold.learner, fold.frozen, (fold.events, fold.mistakes, fold.rejected))
 
 

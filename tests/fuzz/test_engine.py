@@ -25,7 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.wire.events import Question
 from tests.fuzz.budget import tries
@@ -127,11 +127,11 @@ class Engine(RuleBasedStateMachine):
                 if time.monotonic() > end_s:
                     raise
 
-    async def read(self, which: int, name: str) -> Appender:
+    async def read(self, which: int, name: str) -> LiveModel:
         """Bring a worker's model to the log's end, also one that was made anew."""
-        appender = await self.workers[which].open(name)
-        await appender.read()
-        return appender
+        live_model = await self.workers[which].open(name)
+        await live_model.read()
+        return live_model
 
     def sync(self) -> None:
         """Take in what has come into the log."""
@@ -182,7 +182,7 @@ class Engine(RuleBasedStateMachine):
         if name not in self.past.doubles:
             return
         try:
-            self.run(lambda: self.workers[which].host.delete(name))
+            self.run(lambda: self.workers[which].registry.delete(name))
         except NotFound:
             pass  # it was done, but the answer was lost
         except Conflict:
@@ -199,7 +199,7 @@ class Engine(RuleBasedStateMachine):
         """Let the alias mean a model."""
         if to not in self.past.doubles:
             return
-        aliases, of = self.workers[which].host.aliases, self.past.aliases.get(ALIAS)
+        aliases, of = self.workers[which].registry.aliases, self.past.aliases.get(ALIAS)
         if of is None:
             self.run(lambda: aliases.set(ALIAS, to))
         else:
@@ -212,7 +212,7 @@ class Engine(RuleBasedStateMachine):
         if self.past.aliases.pop(ALIAS, None) is None:
             return
         with contextlib.suppress(NotFound):  # it was done, but the answer was lost
-            self.run(lambda: self.workers[which].host.aliases.delete(ALIAS))
+            self.run(lambda: self.workers[which].registry.aliases.delete(ALIAS))
 
     # What is learned
 
@@ -279,10 +279,10 @@ class Engine(RuleBasedStateMachine):
         question = Question({k: float(v) for k, v in x.items()}, f"p{of}")
 
         async def predict() -> None:
-            appender = await self.workers[which].open(name)
-            y = appender.replica.fold.predict(question.x).y
+            live_model = await self.workers[which].open(name)
+            y = live_model.replica.fold.predict(question.x).y
             sent = msgspec.json.encode(question.x).decode()
-            await appender.keep([question], [sent], [y])
+            await live_model.keep([question], [sent], [y])
 
         try:
             self.run(predict)
@@ -364,8 +364,8 @@ class Engine(RuleBasedStateMachine):
             return
 
         async def restore() -> None:
-            appender = await self.read(which, name)
-            await appender.restore(await appender.find_checkpoint(uid))
+            live_model = await self.read(which, name)
+            await live_model.restore(await live_model.find_checkpoint(uid))
 
         self.run(restore)
         self.sync()
@@ -465,10 +465,10 @@ class Engine(RuleBasedStateMachine):
         assert self.past.acknowledged <= set(self.past.ids)
         for name, double in self.past.doubles.items():
             for which in (0, 1):
-                appender = self.run(lambda w=which, n=name: self.read(w, n))  # type: ignore[misc]
-                assert appender.entry.uid == self.past.uids[name]
-                assert appender.replica.position.id == self.past.entries[-1][0]
-                assert live(appender) == double.state(), f"worker {which} has another {name}"
+                live_model = self.run(lambda w=which, n=name: self.read(w, n))  # type: ignore[misc]
+                assert live_model.entry.uid == self.past.uids[name]
+                assert live_model.replica.position.id == self.past.entries[-1][0]
+                assert live(live_model) == double.state(), f"worker {which} has another {name}"
         if self.past.doubles:
             leaked = leaked_keys(self.client, STREAM)
             assert [key for key in leaked if ":checkpoint:" not in key] == []

@@ -146,7 +146,7 @@ def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> Non
 @example(body=b'{"x":{"a":1,"a":1e101},"y":true}')
 @tries(300)
 def test_a_body_is_the_same_however_many_names_are_expected(body: bytes) -> None:
-    assert outcome(body, few_names=True) == outcome(body, few_names=False)
+    assert outcome(body, small_vocabulary=True) == outcome(body, small_vocabulary=False)
 
 
 @given(
@@ -160,8 +160,8 @@ def test_a_body_is_the_same_however_many_names_are_expected(body: bytes) -> None
 def test_no_name_is_longer_than_it_may_be(lengths: list[int], filled: str, room: str) -> None:
     x = {f"{n}{filled * length}"[:length]: 1.0 for n, length in enumerate(lengths)}
     body = json.dumps({"x": x, "y": True}, ensure_ascii=False).replace(",", f",{room}").encode()
-    found = outcome(body, few_names=True)
-    assert found == outcome(body, few_names=False)
+    found = outcome(body, small_vocabulary=True)
+    assert found == outcome(body, small_vocabulary=False)
     assert isinstance(found, list) is all(len(name) <= 256 for name in x)
 
 
@@ -174,10 +174,10 @@ def test_one_long_name_among_short_ones_is_seen_wherever_it_stands() -> None:
             assert names_fit(body) is (size == 256)
 
 
-def outcome(body: bytes, few_names: bool) -> Any:
+def outcome(body: bytes, small_vocabulary: bool) -> Any:
     """Return what a body is read as, or the error and all it says."""
     try:
-        events, payload, many = parse_events(body, MOST, few_names=few_names)
+        events, payload, many = parse_events(body, MOST, small_vocabulary=small_vocabulary)
     except (Malformed, Unprocessable, TooLarge) as error:
         return type(error), error.detail, error.errors
     return [*map(msgspec.structs.astuple, events), bytes(payload), many]

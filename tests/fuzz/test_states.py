@@ -16,7 +16,7 @@ import hinged
 from hinged_service.engine import export
 from hinged_service.errors import Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.index import Loaded
 from hinged_service.wire.codec import (
@@ -65,10 +65,10 @@ def labels_of(name: str) -> list[Any]:
     return ["ham", "spam"] if name == "averaged" else ["a", "b", "c"]
 
 
-def fold_of(name: str) -> Fold:
+def fold_of(name: str) -> ModelState:
     """Return a model that has learned a little."""
     spec = ModelSpec.model_validate_json(json.dumps(SPECS[name]))
-    fold = Fold(spec)
+    fold = ModelState(spec)
     events: list[Event | None] = []
     for n in range(12):
         x: dict[str, Any] = {"a": 0.1 * n - 0.5, f"n{n % 5}": 1.0 + n / 3}
@@ -83,7 +83,7 @@ def fold_of(name: str) -> Fold:
     return fold
 
 
-def state_of(fold: Fold) -> dict[str, Any]:
+def state_of(fold: ModelState) -> dict[str, Any]:
     """Return all that is stored of a model, as JSON has it."""
     vectors = {
         name: [[encode_name(k), v] for k, v in vector.view().items()]
@@ -104,7 +104,7 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
     @given(state=damaged_json([whole]))
     @tries(80)
     def try_out(state: Any) -> None:
-        fold = Fold(spec)
+        fold = ModelState(spec)
         try:
             vectors = {
                 kind: {decode_name(str(k)): decode_value(str(v)) for k, v in pairs}
@@ -120,7 +120,7 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
             assert "scalars" not in state
             return
         again = state_of(fold)
-        other = Fold(spec)
+        other = ModelState(spec)
         other.restore(
             again["scalars"],
             {

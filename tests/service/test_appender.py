@@ -62,7 +62,7 @@ def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
             outcomes = [o for a in answers for o in a.outcomes if isinstance(o, Outcome)]
             assert plain["mistakes"] == sum(o.mistake for o in outcomes)
             assert plain["updates"] == sum(o.updated for o in outcomes)
-            assert replica_state(await one.host.open("m")) == plain
+            assert replica_state(await one.registry.open("m")) == plain
 
     asyncio.run(run())
 
@@ -201,7 +201,7 @@ def test_predictions_share_one_read_of_the_log(
             monkeypatch.setattr(one.connection, "run", counted)
             await asyncio.gather(*(one.open("m") for _ in range(50)))
             assert ran == []
-            (await one.host.open("m")).fresh_at_s = -1e9
+            (await one.registry.open("m")).fresh_at_s = -1e9
             await asyncio.gather(*(one.open("m") for _ in range(50)))
             assert ran == ["catch_up"]
             await one.learn("m", event(0))
@@ -216,7 +216,7 @@ def test_a_worker_that_stops_in_order_saves_what_it_learned(
 ) -> None:
     async def run() -> None:
         one = Worker(redis_url)
-        one.host.start()
+        one.registry.start()
         await one.create("m")
         await one.open("m")
         learning = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(20)]
@@ -241,7 +241,7 @@ def test_the_least_recently_used_replicas_go_and_come_back_whole(
                     if turn == 0:
                         await one.create(name)
                     await one.learn(name, event(turn))
-                    assert len(one.host._live) <= 3
+                    assert len(one.registry._live) <= 3
             with shared_server.client() as client:
                 for name in "abcdefg":
                     assert await one.state(name) == fold_of(client, name)

@@ -47,18 +47,18 @@ def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
             await one.learn("m", event(0), event(1))
             await one.save("m")
             await two.learn("other", event(2))
-            appender = await two.read("m")
-            replica, keys = appender.replica, appender.keys
-            whole = replica.take_snapshot(index.Kept(None, 10**6), full=True)
+            live_model = await two.read("m")
+            replica, keys = live_model.replica, live_model.keys
+            whole = replica.take_snapshot(index.Retention(None, 10**6), full=True)
             assert (await index.save_full(two.connection, keys, whole, 2)).became == "ok"
             held = [keys.on.meta, keys.on.followers]
             await two.connection.run(load("hold"), held, keys.uid, 100)
             await index.set_aside(two.connection, keys.on, keys.uid)
-            await one.host._sweep()
+            await one.registry._sweep()
             with cluster.client() as client:
                 assert stored_state(client) == fold_of(client)
                 for name in ("m", "other"):
-                    await one.host.delete(name)
+                    await one.registry.delete(name)
                 assert leaked_keys(client) == []
 
     asyncio.run(run())

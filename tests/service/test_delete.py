@@ -37,7 +37,7 @@ def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
             await one.create("m")
             await one.learn("m", event(0))
             await two.learn("m", event(1))
-            await one.host.delete("m")
+            await one.registry.delete("m")
             await asyncio.sleep(0.06)  # older than it may be
             for w in (one, two):
                 with pytest.raises(NotFound):
@@ -45,7 +45,7 @@ def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
                 with pytest.raises(NotFound):
                     await w.learn("m", event(2))
             with pytest.raises(NotFound):
-                await two.host.delete("m")
+                await two.registry.delete("m")
             with shared_server.client() as client:
                 assert list(client.scan_iter()) == []
 
@@ -60,14 +60,17 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
             await one.create("m")
             for n in range(5):
                 await late.learn("m", event(n))
-            appender = await late.open("m")
-            keys, replica = appender.keys, appender.replica
-            changes, base = replica.take_snapshot(index.Kept(None, 0), full=False), replica.base
-            whole = replica.take_snapshot(index.Kept(None, 0), full=True)
-            await one.host.delete("m")
+            live_model = await late.open("m")
+            keys, replica = live_model.keys, live_model.replica
+            changes, base = (
+                replica.take_snapshot(index.Retention(None, 0), full=False),
+                replica.base,
+            )
+            whole = replica.take_snapshot(index.Retention(None, 0), full=True)
+            await one.registry.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
-                    await appender.read()
+                    await live_model.read()
                 script = Script(late.connection, "m", keys.uid)
                 end = replica.position
                 assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
@@ -97,13 +100,13 @@ def test_one_of_two_followers_is_deleted_and_the_other_keeps_the_stream(
             for name in ("m", "other"):
                 await one.read(name)
                 await one.save(name)
-            await one.host.delete("m")
+            await one.registry.delete("m")
             await one.learn("other", event(1))
             await one.save("other")
             with shared_server.client() as client:
                 assert stored_state(client, "m", model_uid(client, "other")) == fold_of(client)
                 assert leaked_keys(client, "m") == []
-                await one.host.delete("other")
+                await one.registry.delete("other")
                 assert list(client.scan_iter()) == []
 
     asyncio.run(run())
@@ -135,7 +138,7 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                     await one.create("m")
                     await asyncio.sleep(0.01)
                     with contextlib.suppress(NotFound):
-                        await one.host.delete("m")
+                        await one.registry.delete("m")
 
             loads = [asyncio.ensure_future(load(w)) for w in (*workers, *workers)]
             await asyncio.gather(turn(workers[0]), turn(workers[1]))
@@ -148,17 +151,17 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                 assert 0 < plain["events"] < number
                 for one in workers:
                     # whoever still has an older life open finds out by asking
-                    appender = await one.open("m")
-                    await appender.read()
-                    assert appender.keys.uid == model_uid(client, "m")
-                    assert replica_state(appender) == plain
+                    live_model = await one.open("m")
+                    await live_model.read()
+                    assert live_model.keys.uid == model_uid(client, "m")
+                    assert replica_state(live_model) == plain
                 await workers[0].save("m")
                 assert stored_state(client) == plain
                 assert leaked_keys(client, "m") == []
                 for one in workers:
                     await one.stop()
                 last = Worker(redis_url)
-                await last.host.delete("m")
+                await last.registry.delete("m")
                 assert leaked_keys(client) == []
                 await last.stop()
 
@@ -169,7 +172,7 @@ def test_many_creations_at_once_make_one_model(redis_url: str, shared_server: Re
     async def run() -> None:
         async with worker(redis_url) as one, worker(redis_url) as two:
             made = await asyncio.gather(
-                *(w.host.create("m", spec()) for w in (one, two) for _ in range(10))
+                *(w.registry.create("m", spec()) for w in (one, two) for _ in range(10))
             )
             assert len({(entry.uid, entry.base) for entry, _ in made}) == 1
             assert sum(new for _, new in made) == 1
@@ -201,9 +204,9 @@ def test_a_half_finished_creation_is_finished(
             if by == "the next creation":
                 await one.create("m")
             elif by == "the sweep":
-                await one.host._sweep()
+                await one.registry._sweep()
             else:
-                await one.host.delete("m")
+                await one.registry.delete("m")
             with shared_server.client() as client:
                 if by == "a deletion":
                     assert list(client.scan_iter()) == []
@@ -228,7 +231,7 @@ def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
             entry = await index.find(one.connection, "z")
             assert isinstance(entry, IndexEntry)
             assert await index.swap(one.connection, "z", entry, entry.as_deleting())
-            await one.host._sweep()
+            await one.registry._sweep()
             assert await index.find(one.connection, "z") is None
             assert await index.find(one.connection, "a") is not None
 
@@ -251,19 +254,19 @@ def test_a_half_finished_deletion_is_finished(
             assert isinstance(entry, IndexEntry)
             assert await index.swap(one.connection, "m", entry, entry.as_deleting())
             if step == "removed":
-                await index.delete(one.connection, (await one.host.open("m")).keys)
+                await index.delete(one.connection, (await one.registry.open("m")).keys)
             async with worker(redis_url) as two:
                 with pytest.raises(NotFound):
                     await two.learn("m", event(1))
                 if by == "the next deletion":
-                    await two.host.delete("m")
+                    await two.registry.delete("m")
                 elif by == "the sweep":
-                    await two.host._sweep()
+                    await two.registry._sweep()
                 else:
                     await two.create("m")
                     assert (await two.learn("m", event(0))).outcomes[0] is not None
                     assert (await two.state("m"))["events"] == 1
-                    await two.host.delete("m")
+                    await two.registry.delete("m")
             with shared_server.client() as client:
                 assert list(client.scan_iter()) == []
 
@@ -281,9 +284,9 @@ def test_a_follower_that_no_name_leads_to_is_removed(
             await Script(one.connection, "m", "orphan").register()
             with shared_server.client() as client:
                 client.hset("hinged:{m}:model:orphan:weights", "a", "1.0")
-                await one.host._sweep()
+                await one.registry._sweep()
                 assert client.hexists("hinged:{m}:followers", "orphan")
-                await one.host._sweep()
+                await one.registry._sweep()
                 assert not client.hexists("hinged:{m}:followers", "orphan")
                 assert leaked_keys(client, "m") == []
             assert (await one.learn("m", event(0))).outcomes[0] is not None
@@ -324,7 +327,7 @@ def test_a_sequence_of_a_former_life_is_unknown_to_the_next(
                 with shared_server.client() as client:
                     learner = fold_log(client, "m", hinged.Perceptron()).learner
                     assert learner.accounting.events == 5
-                await one.host.delete("m")
+                await one.registry.delete("m")
 
     asyncio.run(run())
 
@@ -357,7 +360,7 @@ def test_an_entry_that_an_older_version_wrote_can_be_used_and_deleted(
                 client.hset("hinged:models", "m", json.dumps(entry))
                 await one.create("m")
                 await one.learn("m", event(0))
-                await asyncio.wait_for(one.host.delete("m"), 5)
+                await asyncio.wait_for(one.registry.delete("m"), 5)
                 assert list(client.scan_iter()) == []
 
     asyncio.run(run())
@@ -380,9 +383,9 @@ def test_an_entry_that_cannot_be_read_here_harms_no_other_model(
                     with pytest.raises(SetAside):
                         await call
                 for _ in range(3):
-                    await one.host._sweep()
+                    await one.registry._sweep()
                 assert client.hexists("hinged:{m}:followers", uid)
-                assert list(await one.host.entries()) == ["m"]
+                assert list(await one.registry.entries()) == ["m"]
                 assert (await one.learn("m", event(0))).outcomes[0] is not None
 
     asyncio.run(run())

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hinged_service.engine.live_model import Fed
+from hinged_service.engine.live_model import SourceAppendResult
 from hinged_service.errors import Unavailable
 from hinged_service.store.log import Span
 from hinged_service.wire.events import Event
@@ -23,10 +23,10 @@ def events_of(first: int, count: int, ids: bool = False) -> list[Event]:
     ]
 
 
-async def feed(one: Worker, events: list[Event], start: str, end: str) -> Fed:
+async def feed(one: Worker, events: list[Event], start: str, end: str) -> SourceAppendResult:
     payload = b",".join(map(msgspec.json.encode, events))
-    appender = await one.open("m")
-    return await appender.feed(events, payload, Span("file:x", start, end))
+    live_model = await one.open("m")
+    return await live_model.feed(events, payload, Span("file:x", start, end))
 
 
 def test_batches_follow_one_another_and_none_is_taken_twice(
@@ -40,9 +40,9 @@ def test_batches_follow_one_another_and_none_is_taken_twice(
             assert first.learned is not None
             assert len(first.learned.outcomes) == 5
             again = await feed(two, events_of(0, 5), "", "5")  # a zombie, or after a lost reply
-            assert again == Fed("5", None)
+            assert again == SourceAppendResult("5", None)
             gap = await feed(two, events_of(7, 2), "7", "9")
-            assert gap == Fed("5", None)
+            assert gap == SourceAppendResult("5", None)
             rest = await feed(two, events_of(5, 2), "5", "7")
             assert rest.offset == "7"
             assert (await feed(one, [], "7", "9")).offset == "9"  # nothing but bad records
@@ -91,7 +91,7 @@ def test_a_lost_reply_is_found_out(redis_url: str, monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(one.connection, "run", losing)
             fed = await feed(one, events_of(0, 4), "", "4")
             assert lost == 1
-            assert fed == Fed("4", None)
+            assert fed == SourceAppendResult("4", None)
             assert (await one.read("m")).replica.fold.events == 4
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ import json
 import random
 
 import hinged
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.wire.events import FEW_NAMES, Event, MeasuredEvent, parse_events
 from tests.support.engine import spec
 
@@ -21,9 +21,9 @@ def body(names: list[str], draw: random.Random) -> bytes:
     ).encode()
 
 
-def learn(fold: Fold, sent: bytes) -> set[type]:
+def learn(fold: ModelState, sent: bytes) -> set[type]:
     """Learn a body as the service does; return the types that it was decoded into."""
-    events, _, _ = parse_events(sent, 1_000, fold.takes_mixed, fold.few_names)
+    events, _, _ = parse_events(sent, 1_000, fold.accepts_non_numeric, fold.small_vocabulary)
     fold.learn_all(events, frozenset(), "1-1")
     return set(map(type, events))
 
@@ -31,7 +31,7 @@ def learn(fold: Fold, sent: bytes) -> set[type]:
 def test_a_model_that_comes_to_know_many_names_learns_the_same() -> None:
     draw = random.Random(1)
     names = [f"n{i}" for i in range(3 * FEW_NAMES)]
-    fold, alone = Fold(spec()), hinged.Perceptron()
+    fold, alone = ModelState(spec()), hinged.Perceptron()
     kinds: list[set[type]] = []
     for number in range(60):
         sent = body(names[: 5 * (number + 1)], draw)
@@ -46,15 +46,15 @@ def test_a_model_that_comes_to_know_many_names_learns_the_same() -> None:
 
 
 def test_what_is_expected_follows_a_reset_and_a_restored_state() -> None:
-    many = Fold(spec())
-    assert many.few_names
+    many = ModelState(spec())
+    assert many.small_vocabulary
     learn(many, json.dumps({"x": {f"n{i}": 1 for i in range(FEW_NAMES + 1)}, "y": True}).encode())
-    assert not many.few_names
-    copy = Fold(spec())
+    assert not many.small_vocabulary
+    copy = ModelState(spec())
     copy.restore(many.scalars(), {n: dict(v.view()) for n, v in many.vectors().items()})
-    assert not copy.few_names
+    assert not copy.small_vocabulary
     many.reset()
-    assert many.few_names
-    assert not Fold(
+    assert many.small_vocabulary
+    assert not ModelState(
         spec(learner={"type": "multiclass_perceptron"}, labels=["a", "b", "c"])
-    ).few_names
+    ).small_vocabulary

@@ -108,20 +108,20 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
     async def run() -> None:
         async with worker(redis_url) as one:
             await _grow(one, 10)
-            appender = await one.open("m")
-            keys = appender.keys
+            live_model = await one.open("m")
+            keys = live_model.keys
             await one.learn("m", event(1))
             with shared_server.client() as client:
                 before = stored_state(client)
                 await one.connection.run(
                     index._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
                 )
-                changes = appender.replica.take_snapshot(index.Kept(None, 0), full=False)
-                base = appender.replica.base
+                changes = live_model.replica.take_snapshot(index.Retention(None, 0), full=False)
+                base = live_model.replica.base
                 assert (
                     await index.save_changes(one.connection, keys, changes, base)
                 ).became == "later"
-                whole = appender.replica.take_snapshot(index.Kept(None, 2**30), full=True)
+                whole = live_model.replica.take_snapshot(index.Retention(None, 2**30), full=True)
                 assert (await index.save_full(one.connection, keys, whole, 5)).became == "later"
                 assert stored_state(client) == before
                 # a hold set by a clock that has gone back since is none
@@ -251,7 +251,7 @@ def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
             client.hset(keys.vector("weights"), "a", "nan")
             position = stored_position(client)
             async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
-                after.host.start()
+                after.registry.start()
                 await after.open("m")
                 await until(lambda: client.hget(keys.vector("weights"), "a") != "nan")
                 assert stored_position(client) == position
@@ -284,7 +284,7 @@ def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
                     assert caught.value.status == 503
                     assert caught.value.retry_after_s is not None
                 assert (await after.learn("other", event(1))).outcomes[0] is not None
-                await after.host.delete("m")
+                await after.registry.delete("m")
                 await after.create("m")
                 assert (await after.learn("m", event(1))).outcomes[0] is not None
                 assert (await after.state("m"))["events"] == 1
@@ -303,7 +303,7 @@ def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
             for _ in range(3):
                 with pytest.raises(SetAside):
                     await two.learn("m", event(0))
-            await one.host.delete("m")
+            await one.registry.delete("m")
             await one.create("m")
             assert (await two.learn("m", event(0))).outcomes[0] is not None
 
@@ -333,7 +333,7 @@ def test_a_model_of_another_version_is_neither_folded_nor_written(
             async with worker(redis_url) as after:
                 with pytest.raises(SetAside, match="hinged-of-tomorrow"):
                     await after.learn("m", event(1))
-                await after.host._sweep()
+                await after.registry._sweep()
             assert client.hgetall(keys.state) == before
             assert client.xlen(keys.on.log) == 2
 
@@ -356,7 +356,7 @@ def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
             for _ in range(2):
                 with pytest.raises(Unavailable):
                     await one.learn("m", event(1))
-            await one.host._sweep()
+            await one.registry._sweep()
             assert (await one.learn("other", event(1))).outcomes[0] is not None
 
     asyncio.run(run())
@@ -371,6 +371,6 @@ def test_two_cold_workers_may_load_at_the_same_time(
             states = await asyncio.gather(*(w.state("m") for w in (one, one, two, two)))
             with shared_server.client() as client:
                 assert all(state == fold_of(client) for state in states)
-            await until(lambda: one.host.live("m") is not None)
+            await until(lambda: one.registry.live("m") is not None)
 
     asyncio.run(run())

@@ -59,7 +59,7 @@ def test_a_failover_that_keeps_the_first_entry_of_three(
                 await ahead.save("m")
                 assert stored_state(client) == plain
             with pytest.raises(Conflict):
-                await (await other.open("m")).reach(lost.position)
+                await (await other.open("m")).wait_for_position(lost.position)
 
     asyncio.run(run())
 
@@ -92,16 +92,16 @@ def test_a_past_of_the_same_entry_ids_is_told_by_its_chain(
             await one.create("m")
             for n in range(1, 4):
                 await one.learn("m", event(n, y=True))
-            appender = await one.open("m")
-            before = replica_state(appender)
+            live_model = await one.open("m")
+            before = replica_state(live_model)
             rewrite_log(shared_server, "m", kept=2)
             with shared_server.client() as client:
                 assert fold_of(client) != before
                 if through == "snapshot":
                     stored = everything(client)
-                    await appender.save()
+                    await live_model.save()
                     assert everything(client) == stored, "it persists nothing that the log lost"
-                    await until(lambda: replica_state(appender) == fold_of(client))
+                    await until(lambda: replica_state(live_model) == fold_of(client))
                 elif through == "learn":
                     learned = await one.learn("m", event(4))
                     assert learned.outcomes[0] is not None
@@ -241,7 +241,9 @@ def test_a_replica_behind_the_start_of_the_log_loads_the_snapshot(
             state = await quiet.state("m")
             assert state["events"] == whole["events"] + 1 == 21
             assert state == await busy.state("m")
-            await (await quiet.open("m")).reach(old)  # older than the log's start: reached
+            await (await quiet.open("m")).wait_for_position(
+                old
+            )  # older than the log's start: reached
 
     asyncio.run(run())
 
@@ -264,17 +266,17 @@ def test_callers_whose_entry_lies_behind_a_rebuild_are_answered_like_duplicates(
             await slow.learn("m", event(0))
             for n in range(1, 40):
                 await fast.learn("m", event(n))
-            appender = await slow.open("m")  # as far as it is now
+            live_model = await slow.open("m")  # as far as it is now
             for n in range(40, 80):
                 await fast.learn("m", event(n))
-            through = appender._fold_through
+            through = live_model._fold_through
 
             async def overtaken(own: Position | None) -> Any:
                 await fast.read("m")
                 await fast.save("m")
                 return await through(own)
 
-            appender._fold_through = overtaken  # type: ignore[method-assign]
+            live_model._fold_through = overtaken  # type: ignore[method-assign]
             learned = await slow.learn("m", event(80))
             assert learned.outcomes == [None]
             with shared_server.client() as client:
@@ -293,21 +295,21 @@ def test_an_own_entry_that_a_failover_takes_away_is_not_called_learned(
     async def run() -> None:
         async with worker(own_server.url, reply_bytes=1024) as slow, worker(own_server.url) as fast:
             await fast.create("m")
-            appender = await slow.open("m")
+            live_model = await slow.open("m")
             for n in range(40):
                 await fast.learn("m", event(n))
             own_server.copy_data(tmp_path / "copy")
-            through = appender._fold_through
+            through = live_model._fold_through
 
             async def overtaken(own: Position | None) -> Any:
                 if own is not None:
-                    appender._fold_through = through  # type: ignore[method-assign]
+                    live_model._fold_through = through  # type: ignore[method-assign]
                     own_server.set_back(tmp_path / "copy")
                     with contextlib.suppress(Unavailable):  # the old connection is broken
                         await slow.connection.hget("nothing", "nothing")
                 return await through(own)
 
-            appender._fold_through = overtaken  # type: ignore[method-assign]
+            live_model._fold_through = overtaken  # type: ignore[method-assign]
             try:
                 await slow.learn("m", event(80))
             except Unavailable:
@@ -326,20 +328,20 @@ def test_at_least_waits_for_what_is_logged_and_gives_up_on_what_never_comes(
         async with worker(redis_url, at_least_timeout_ms=200) as one, worker(redis_url) as two:
             await one.create("m")
             learned = await two.learn("m", event(1))
-            appender = await one.open("m")
-            await appender.reach(learned.position)
-            assert appender.replica.position == learned.position
-            ms = appender.replica.position.order[0] + 10**6
+            live_model = await one.open("m")
+            await live_model.wait_for_position(learned.position)
+            assert live_model.replica.position == learned.position
+            ms = live_model.replica.position.order[0] + 10**6
             began_s = clock()
             with pytest.raises(Unavailable):
-                await appender.reach(Position(f"{ms}-0", "0" * 40))
+                await live_model.wait_for_position(Position(f"{ms}-0", "0" * 40))
             assert clock() - began_s < 1
             for wrong in (
                 Position(learned.position.id, "0" * 40),
                 Position(f"{learned.position.order[0] - 1}-7", "0" * 40),
             ):
                 with pytest.raises(ServiceError) as caught:
-                    await appender.reach(wrong)
+                    await live_model.wait_for_position(wrong)
                 assert caught.value.status == 409
 
     asyncio.run(run())

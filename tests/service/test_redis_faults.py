@@ -312,8 +312,8 @@ def test_cancelled_requests_never_get_each_others_answers(
                 await one.save(name)
 
             async def weights(name: str) -> set[Any]:
-                appender = await one.open(name)
-                return set(appender.replica.fold.learner.weights)
+                live_model = await one.open(name)
+                return set(live_model.replica.fold.learner.weights)
 
             proxy.delay_s = 0.02
             for n in range(60):
@@ -332,7 +332,7 @@ def test_cancelled_requests_never_get_each_others_answers(
                         assert await weights(name) == {f"only-{name}"}
             proxy.delay_s = 0.0
             for name in ("a", "b"):
-                await until(lambda: one.host.live("a") is None or one.host.live("a").idle)  # type: ignore[union-attr]
+                await until(lambda: one.registry.live("a") is None or one.registry.live("a").idle)  # type: ignore[union-attr]
                 with shared_server.client() as client:
                     assert await one.state(name) == fold_of(client, name)
                     assert client.info("clients")["connected_clients"] <= 4
@@ -381,8 +381,8 @@ def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: C
         async with worker(own_server.url, max_staleness_ms=50) as one:
             await one.create("m")
             await one.learn("m", event(0))
-            appender = await one.open("m")
-            assert appender.staleness_s() is None
+            live_model = await one.open("m")
+            assert live_model.staleness_s() is None
             own_server.signal(signal.SIGSTOP)
             try:
                 began_s = clock()
@@ -395,10 +395,10 @@ def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: C
                 slowest_s = 0.0
                 for _ in range(50):
                     asked_s = clock()
-                    assert (await one.open("m")) is appender
-                    appender.replica.fold.learner.score_one({"a": 1.0})
+                    assert (await one.open("m")) is live_model
+                    live_model.replica.fold.learner.score_one({"a": 1.0})
                     slowest_s = max(slowest_s, clock() - asked_s)
-                    stale_s = appender.staleness_s()
+                    stale_s = live_model.staleness_s()
                     assert stale_s is not None
                     assert 0.5 < stale_s < 10
                     await asyncio.sleep(0.005)
@@ -496,8 +496,8 @@ def test_no_call_waits_long_for_a_redis_that_stands_still(
                     cold.open("m"),
                     cold.create("another"),
                     one.create("m"),
-                    one.host.delete("m"),
-                    one.host.entries(),
+                    one.registry.delete("m"),
+                    one.registry.entries(),
                     one.connection.check_writable(),
                     one.read("m"),
                     return_exceptions=True,
@@ -520,7 +520,7 @@ def test_no_call_waits_long_for_a_redis_that_stands_still(
 
     async def _deleted(cold: Any) -> bool:
         with contextlib.suppress(NotFound):
-            await cold.host.delete("m")
+            await cold.registry.delete("m")
         return True
 
     asyncio.run(run())
@@ -532,7 +532,7 @@ def test_a_worker_that_stops_while_redis_stands_still_ends_soon(
 ) -> None:
     async def run() -> None:
         one = Worker(own_server.url)
-        one.host.start()
+        one.registry.start()
         for name in "abcdefgh":
             await one.create(name)
             await one.learn(name, event(0))

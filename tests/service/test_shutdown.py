@@ -14,7 +14,7 @@ import pytest
 
 import hinged
 from hinged_service.engine import registry as host_module
-from hinged_service.engine.registry import Host
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.model.learner_specs import PerceptronSpec
 from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
@@ -34,7 +34,7 @@ def test_a_host_stops_in_the_middle_of_its_housekeeping(
         connection = Connection(redis_url, settings)
         chance = random.Random(1)
         for n in range(times):
-            host = Host(connection, settings)
+            host = ModelRegistry(connection, settings)
             if n == 0:
                 spec = ModelSpec(learner=PerceptronSpec(type="perceptron"))
                 await host.create("m", spec)
@@ -51,7 +51,7 @@ def test_a_host_stops_twice_and_without_having_started(redis_url: str) -> None:
         settings = Settings(redis_url=redis_url)
         connection = Connection(redis_url, settings)
         for start in (False, True):
-            host = Host(connection, settings)
+            host = ModelRegistry(connection, settings)
             if start:
                 host.start()
             for _ in itertools.repeat(None, 2):

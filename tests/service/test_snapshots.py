@@ -124,12 +124,12 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
         async with worker(redis_url) as one, worker(redis_url) as two:
             await one.create("m")
             await one.learn("m", event(0))
-            appender = await one.open("m")
+            live_model = await one.open("m")
             base, old = (
-                appender.replica.base,
-                appender.replica.take_snapshot(index.Kept(None, 0), full=True),
+                live_model.replica.base,
+                live_model.replica.take_snapshot(index.Retention(None, 0), full=True),
             )
-            keys, connection = appender.keys, one.connection
+            keys, connection = live_model.keys, one.connection
             await two.learn("m", event(1))
             await two.save("m")
             lost = index.Snapshot(
@@ -143,7 +143,7 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
                     assert saved.became == answer
                     assert (await index.save_full(connection, keys, snapshot, 1)).became == answer
                     assert everything(client) == before
-                await two.host.delete("m")
+                await two.registry.delete("m")
                 assert (await index.save_changes(connection, keys, old, base)).became == "gone"
                 assert (await index.save_full(connection, keys, old, 1)).became == "gone"
                 assert leaked_keys(client) == []
@@ -175,20 +175,20 @@ def test_a_full_snapshot_that_lost_a_chunk_is_refused(
             await one.create("m")
             for n in range(10):
                 await one.learn("m", event(n))
-            appender = await one.open("m")
-            snapshot = appender.replica.take_snapshot(index.Kept(None, 2**30), full=True)
+            live_model = await one.open("m")
+            snapshot = live_model.replica.take_snapshot(index.Retention(None, 2**30), full=True)
             drop_one(one.connection, monkeypatch, "gather")
             with shared_server.client() as client:
                 before = everything(client)
-                saved = await index.save_full(one.connection, appender.keys, snapshot, 3)
+                saved = await index.save_full(one.connection, live_model.keys, snapshot, 3)
                 assert saved.became == "incomplete"
                 assert everything(client) == before
                 assert leaked_keys(client, "m") == []
                 monkeypatch.undo()
-                saved = await index.save_full(one.connection, appender.keys, snapshot, 3)
+                saved = await index.save_full(one.connection, live_model.keys, snapshot, 3)
                 assert saved.became == "ok"
                 assert stored_state(client) == fold_of(client)
-                vector = appender.keys.vector("weights")
+                vector = live_model.keys.vector("weights")
                 assert client.ttl(vector) == -1, "what is stored does not expire"
 
     asyncio.run(run())
@@ -258,7 +258,7 @@ def test_snapshots_come_by_number_of_events_changed_names_and_age(
     async def run() -> None:
         async with worker(redis_url, **changes) as one:
             await one.create("m")
-            one.host.start()
+            one.registry.start()
             for n in range(10):
                 await one.learn("m", event(n))
             with shared_server.client() as client:
@@ -280,14 +280,14 @@ def test_predictions_change_no_state_and_create_no_weight(
             with shared_server.client() as client:
                 before, state = everything(client), await one.state("m")
                 for n in range(1_000):
-                    appender = await one.open("m")
-                    learner = appender.replica.fold.learner
+                    live_model = await one.open("m")
+                    learner = live_model.replica.fold.learner
                     learner.score_one({"a": n, f"unknown{n}": 1.0})
                     learner.predict_proba_one({f"other{n}": 1.0})
                     assert learner.weights.get(f"unknown{n}") is None
-                assert replica_state(appender) == state
-                assert appender.replica.is_saved()
-                await appender.save()
+                assert replica_state(live_model) == state
+                assert live_model.replica.is_saved()
+                await live_model.save()
                 assert everything(client) == before
 
     asyncio.run(run())

@@ -94,7 +94,7 @@ class Chaos:
             hold_ms=200,
             max_replicas=(1, 1_000, 1_000)[number % 3],
         )
-        one.host.start()
+        one.registry.start()
         return one
 
     async def run(self, seconds: float, rounds: int = 1) -> None:
@@ -247,7 +247,7 @@ class Chaos:
         self._epoch += 1
         names = self.random.choice((MODELS, MODELS[:1], MODELS[1:]))
         for name in names:
-            await self._try(self.workers[number].host.delete(name))
+            await self._try(self.workers[number].registry.delete(name))
             if self.random.random() < 0.5:
                 await asyncio.sleep(0.02)
         await self._create_all()
@@ -298,10 +298,10 @@ class Chaos:
                 assert base is not None
                 folded = past.fold(base)
                 plain = exact(folded.weights, folded.accounts, folded.rejected)
-                for appender in appenders:
-                    assert appender.keys.uid == model_uid(client, name)
-                    assert appender.replica.position.id == past.entries[-1][0]
-                    assert replica_state(appender) == plain, f"a replica of {name} differs"
+                for live_model in appenders:
+                    assert live_model.keys.uid == model_uid(client, name)
+                    assert live_model.replica.position.id == past.entries[-1][0]
+                    assert replica_state(live_model) == plain, f"a replica of {name} differs"
                 await appenders[self.random.randrange(WORKERS)].save()
                 stored = read_snapshot(client, STREAM, model_uid(client, name))
                 if stored is not None:

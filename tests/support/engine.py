@@ -14,8 +14,8 @@ from typing import Any
 import redis
 
 import hinged
-from hinged_service.engine.live_model import Appender, Learned
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import AppendResult, LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, ServiceError
 from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
@@ -67,37 +67,37 @@ class Worker:
     def __init__(self, url: str, **changes: Any) -> None:
         self.settings = settings(url, **changes)
         self.connection = Connection(url, self.settings)
-        self.host = Host(self.connection, self.settings)
+        self.registry = ModelRegistry(self.connection, self.settings)
 
     async def create(self, name: str, **parts: Any) -> None:
         """Create a model."""
-        await self.host.create(name, spec(**parts))
+        await self.registry.create(name, spec(**parts))
 
-    async def learn(self, name: str, *events: Event, raw: bytes | None = None) -> Learned:
+    async def learn(self, name: str, *events: Event, raw: bytes | None = None) -> AppendResult:
         """Do what `POST learn` does."""
         parsed, payload, _ = parse_events(body(*events) if raw is None else raw, 10**6)
-        appender = await self.host.open(name)
+        live_model = await self.registry.open(name)
         try:
-            return await appender.learn(parsed, payload)
+            return await live_model.learn(parsed, payload)
         except ModelGone:
-            self.host.forget(name, appender)
-        return await (await self.host.open(name)).learn(parsed, payload)
+            self.registry.forget(name, live_model)
+        return await (await self.registry.open(name)).learn(parsed, payload)
 
-    async def open(self, name: str) -> Appender:
+    async def open(self, name: str) -> LiveModel:
         """Do what a prediction does: open the model and look at the log."""
-        appender = await self.host.open(name)
+        live_model = await self.registry.open(name)
         try:
-            await appender.freshen()
+            await live_model.refresh_if_stale()
         except ModelGone:
-            self.host.forget(name, appender)
-            return await self.host.open(name)
-        return appender
+            self.registry.forget(name, live_model)
+            return await self.registry.open(name)
+        return live_model
 
-    async def read(self, name: str) -> Appender:
+    async def read(self, name: str) -> LiveModel:
         """Open the model and bring it to the log's end, or raise."""
-        appender = await self.host.open(name)
-        await appender.read()
-        return appender
+        live_model = await self.registry.open(name)
+        await live_model.read()
+        return live_model
 
     async def state(self, name: str) -> State:
         """Return the replica's state at the log's end."""
@@ -105,21 +105,21 @@ class Worker:
 
     async def save(self, name: str) -> None:
         """Save the replica's snapshot now."""
-        await (await self.host.open(name)).save()
+        await (await self.registry.open(name)).save()
 
     async def stop(self) -> None:
         """Stop in order."""
-        await self.host.aclose()
+        await self.registry.aclose()
         await self.connection.aclose()
 
     async def kill(self) -> None:
         """Stop where it stands: whatever is under way is cut off, nothing is saved."""
-        host = self.host
+        host = self.registry
         tasks: list[asyncio.Future[Any] | None] = [host._task, *host._opening.values()]
         tasks += host._switching._tasks
-        for appender in self.host._live.values():
-            appender.gone = True
-            tasks += [appender._task, appender._saver._task, appender._reading]
+        for live_model in self.registry._live.values():
+            live_model.gone = True
+            tasks += [live_model._task, live_model._saver._task, live_model._reading]
         alive = {task for task in tasks if task is not None and not task.done()}
         while alive:  # an answer that comes in the same moment may swallow a cancel
             for task in alive:
@@ -148,9 +148,9 @@ def exact(weights: Mapping[Any, float], account: Mapping[str, int | float], reje
     return {"weights": bits, "rejected": rejected} | counts
 
 
-def replica_state(appender: Appender) -> State:
+def replica_state(live_model: LiveModel) -> State:
     """Return the state of a live replica."""
-    fold = appender.replica.fold
+    fold = live_model.replica.fold
     return exact(fold.learner.weights, accounts(fold.learner), fold.rejected)
 
 

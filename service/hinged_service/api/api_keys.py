@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Key", "Keys", "Right", "needed", "new_key"]
 
@@ -30,7 +30,7 @@ _READING = frozenset({"predict", "explain"})
 Scope = Literal["predict", "learn", "admin"]
 
 
-class Key(Strict):
+class Key(StrictModel):
     """What is kept of an API key: a salted hash, never the key."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]{1,64}$")]

@@ -15,7 +15,7 @@ from hinged_service.errors import (
     Unprocessable,
     WrongMediaType,
 )
-from hinged_service.server.admission import HELD, Held
+from hinged_service.server.admission import HELD, RequestLease
 from hinged_service.wire.codec import Position
 from hinged_service.wire.encodings import other_encoding, without_marks
 
@@ -107,7 +107,7 @@ async def read_json_body(
             raise WrongMediaType("Send the body without content-encoding.")
         elif name == b"content-length" and int(value) > max_bytes:
             raise _too_large(max_bytes)
-    held: Held = scope[HELD]
+    held: RequestLease = scope[HELD]
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         held.whole = True
@@ -124,7 +124,7 @@ async def read_json_body(
 
 
 async def _gathered(
-    message: Message, receive: Receive, max_bytes: int, held: Held, counted: bool
+    message: Message, receive: Receive, max_bytes: int, held: RequestLease, counted: bool
 ) -> bytes:
     """Return a body that comes in parts, of which `message` is the first.
 

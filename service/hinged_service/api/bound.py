@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from hinged_service.api.dependencies import AtLeast, Name, fresh, host_of, problems_for
+from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for, registry_of
 from hinged_service.insights.bound_certificate import certify
 from hinged_service.settings import Settings
 
@@ -70,8 +70,8 @@ def router(settings: Settings) -> APIRouter:
         `max_bound_events` of it; what was taught is what left the pipeline.
         """
         async with one_at_a_time:
-            appender = await fresh(request, model, at_least)
-            found = await certify(host_of(request).connection, settings, appender)
+            live_model = await fresh(request, model, at_least)
+            found = await certify(registry_of(request).connection, settings, live_model)
         shown = {name: BoundShown(**b._asdict()) for name, b in found.bounds.items()}
         return CertificateShown(**found._asdict() | {"bounds": shown})
 

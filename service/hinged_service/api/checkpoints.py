@@ -14,9 +14,9 @@ from hinged_service.api.dependencies import (
     body_of,
     document,
     fresh,
-    host_of,
     may_use,
     problems_for,
+    registry_of,
 )
 from hinged_service.api.models import ModelListed
 from hinged_service.engine import export as portable
@@ -26,18 +26,18 @@ from hinged_service.model.start import NAME_PATTERN, Exclude
 from hinged_service.model.start import Name as PlainName
 from hinged_service.settings import Settings
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["bodies", "router"]
 
 
-class NewCheckpoint(Strict):
+class NewCheckpoint(StrictModel):
     """What to call the checkpoint."""
 
     name: PlainName | None = Field(None, description="Unique on the stream; none if left out.")
 
 
-class Replay(Strict):
+class Replay(StrictModel):
     """How to rebuild a model beside the old one."""
 
     name: PlainName = Field(description="The new model's name.")
@@ -79,9 +79,9 @@ def router(settings: Settings) -> APIRouter:
     async def make_checkpoint(request: Request, model: Name) -> Checkpoint:
         """Keep the model's present state, for good."""
         wanted = await body_of(request, NewCheckpoint, settings.max_body_bytes)
-        appender = await fresh(request, model)
-        await appender.read()
-        return await appender.checkpoint(wanted.name)
+        live_model = await fresh(request, model)
+        await live_model.read()
+        return await live_model.checkpoint(wanted.name)
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -97,10 +97,10 @@ def router(settings: Settings) -> APIRouter:
     )
     async def delete_checkpoint(request: Request, model: Name, checkpoint: CheckpointName) -> None:
         """Delete it, unless a model starts with it or is about to restore it."""
-        appender = await fresh(request, model)
-        user = await appender.drop_checkpoint(checkpoint)
+        live_model = await fresh(request, model)
+        user = await live_model.drop_checkpoint(checkpoint)
         if user is not None:
-            names = {e.uid: name for name, e in (await host_of(request).entries()).items()}
+            names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
             raise Conflict(
                 f"The model {names.get(user, user)!r} needs it: it starts with it, or its snapshot "
                 "is not past the command that restores it."
@@ -119,9 +119,9 @@ def router(settings: Settings) -> APIRouter:
     )
     async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
         """Return spec and state as one JSON document, for another server to import."""
-        appender = await fresh(request, model)
-        found = await appender.find_checkpoint(checkpoint)
-        loaded = await appender.read_checkpoint(found)
+        live_model = await fresh(request, model)
+        found = await live_model.find_checkpoint(checkpoint)
+        loaded = await live_model.read_checkpoint(found)
         body = await asyncio.to_thread(portable.exported, found, loaded)
         return Response(body, media_type="application/json")
 
@@ -145,7 +145,7 @@ def router(settings: Settings) -> APIRouter:
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             document = await asyncio.to_thread(portable.imported, body)
-        entry = await host_of(request).create_imported(model, document)
+        entry = await registry_of(request).create_imported(model, document)
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 
     @routes.post(
@@ -162,9 +162,9 @@ def router(settings: Settings) -> APIRouter:
         """
         wanted = await body_of(request, Replay, settings.max_body_bytes)
         may_use(request, wanted.name)
-        appender = await fresh(request, model)
-        entry, _ = await host_of(request).replay(
-            appender, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
+        live_model = await fresh(request, model)
+        entry, _ = await registry_of(request).replay(
+            live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
         )
         return ModelListed(name=wanted.name, spec=entry.spec, base=entry.base or "")
 

@@ -7,11 +7,18 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
-from hinged_service.api.dependencies import Name, body_of, document, fresh, host_of, problems_for
+from hinged_service.api.dependencies import (
+    Name,
+    body_of,
+    document,
+    fresh,
+    problems_for,
+    registry_of,
+)
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import Settings
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Configure", "Obeyed", "Restore", "bodies", "router"]
 
@@ -34,7 +41,7 @@ class Upgraded(BaseModel):
     )
 
 
-class Configure(Strict):
+class Configure(StrictModel):
     """Parameters to change from now on."""
 
     set: dict[str, Any] = Field(
@@ -45,7 +52,7 @@ class Configure(Strict):
     )
 
 
-class Restore(Strict):
+class Restore(StrictModel):
     """Which state to go back to."""
 
     checkpoint: str = Field(max_length=128, description="Name or uid of a checkpoint.")
@@ -74,13 +81,15 @@ def router(settings: Settings) -> APIRouter:
     async def configure(request: Request, model: Name) -> Obeyed:
         """Change learning rate, aggressiveness and the like; what was learned stays."""
         wanted = await body_of(request, Configure, settings.max_body_bytes)
-        appender = await fresh(request, model)
-        fold = appender.replica.fold
+        live_model = await fresh(request, model)
+        fold = live_model.replica.fold
         try:
-            appender.entry.spec.configured({**fold.configured, **wanted.set})
+            live_model.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:
             raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
-        return Obeyed(position=str(await appender.command({"do": "configure", "set": wanted.set})))
+        return Obeyed(
+            position=str(await live_model.command({"do": "configure", "set": wanted.set}))
+        )
 
     @routes.post("/freeze", summary="Stop learning")
     async def freeze(request: Request, model: Name) -> Obeyed:
@@ -106,14 +115,14 @@ def router(settings: Settings) -> APIRouter:
     async def restore(request: Request, model: Name) -> Obeyed:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
         wanted = await body_of(request, Restore, settings.max_body_bytes)
-        appender = await fresh(request, model)
-        checkpoint = await appender.find_checkpoint(wanted.checkpoint)
-        if not appender.replica.fits(checkpoint.spec):
+        live_model = await fresh(request, model)
+        checkpoint = await live_model.find_checkpoint(wanted.checkpoint)
+        if not live_model.replica.fits(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
             )
-        return Obeyed(position=str(await appender.restore(checkpoint)))
+        return Obeyed(position=str(await live_model.restore(checkpoint)))
 
     @routes.post(
         "/upgrade",
@@ -126,7 +135,7 @@ def router(settings: Settings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await host_of(request).upgrade(model)
+        done = await registry_of(request).upgrade(model)
         return Upgraded(position=str(done.position), fold=done.fold, before=done.before)
 
     return routes
@@ -141,5 +150,5 @@ def _wrong(error: ValueError) -> Detail:
 
 
 async def _do(request: Request, model: str, what: str) -> Obeyed:
-    appender = await fresh(request, model)
-    return Obeyed(position=str(await appender.command({"do": what})))
+    live_model = await fresh(request, model)
+    return Obeyed(position=str(await live_model.command({"do": what})))

@@ -10,11 +10,20 @@ from pydantic import BaseModel, ValidationError
 from hinged_service.api.api_keys import Key
 from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
 from hinged_service.api.problems import Problem, refused
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Forbidden, ModelGone, NotFound
 
-__all__ = ["AtLeast", "Name", "body_of", "document", "fresh", "host_of", "may_use", "problems_for"]
+__all__ = [
+    "AtLeast",
+    "Name",
+    "body_of",
+    "document",
+    "fresh",
+    "may_use",
+    "problems_for",
+    "registry_of",
+]
 
 Name = Annotated[str, Path(description="The name of a model or alias.", examples=["spam"])]
 AtLeast = Annotated[
@@ -28,10 +37,10 @@ AtLeast = Annotated[
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def host_of(request: Request) -> Host:
+def registry_of(request: Request) -> ModelRegistry:
     """Return the worker's models."""
-    host: Host = request.app.state.host
-    return host
+    registry: ModelRegistry = request.app.state.registry
+    return registry
 
 
 def may_use(request: Request, *names: str | None) -> None:
@@ -49,7 +58,7 @@ def may_use(request: Request, *names: str | None) -> None:
             raise Forbidden(f"The API key {key.name!r} is not for {name!r}.")
 
 
-async def fresh(request: Request, model: str, at_least: str | None = None) -> Appender:
+async def fresh(request: Request, model: str, at_least: str | None = None) -> LiveModel:
     """Return a model that has read its log.
 
     Raises
@@ -60,18 +69,18 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Ap
         About `at_least`, or as the model is opened.
 
     """
-    host = host_of(request)
+    registry = registry_of(request)
     position = None if at_least is None else parse_position(at_least)
     for _ in range(2):
-        appender = await host.open(model)
+        live_model = await registry.open(model)
         try:
-            await appender.freshen()
+            await live_model.refresh_if_stale()
             if position is not None:
-                await appender.reach(position)
+                await live_model.wait_for_position(position)
         except ModelGone:
-            host.forget(model, appender)
+            registry.forget(model, live_model)
             continue
-        return appender
+        return live_model
     raise NotFound(f"There is no model {model!r}.")
 
 

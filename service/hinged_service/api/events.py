@@ -18,10 +18,10 @@ from starlette.types import Receive, Scope, Send
 import hinged
 from hinged_service.api.bodies import are_lines, at_least, read_json_body
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
-from hinged_service.api.prechecks import faults_of, note_refused
+from hinged_service.api.prechecks import note_refused, precheck
 from hinged_service.api.problems import GUARDS, internal_error, problem
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import (
     Conflict,
     Detail,
@@ -32,7 +32,7 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.model.predictor import Label, Prediction
-from hinged_service.model.state import Fold, Refused
+from hinged_service.model.state import ModelState, Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings
@@ -154,7 +154,7 @@ class Call:
 
     """
 
-    host: Host
+    registry: ModelRegistry
     path: str
 
     def __init__(self, settings: Settings) -> None:
@@ -162,7 +162,7 @@ class Call:
         self._max_events = settings.max_events_per_call
         self._settings = settings
 
-    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
+    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
         raise NotImplementedError
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,13 +180,13 @@ class Call:
                 check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
-            appender = self.host.live(name) or await self.host.open(name)
+            live_model = self.registry.live(name) or await self.registry.open(name)
             status, headers = 200, _JSON
             try:
-                answer = await self._answer(appender, body, scope)
+                answer = await self._answer(live_model, body, scope)
             except ModelGone:
-                self.host.forget(name, appender)
-                answer = await self._answer(await self.host.open(name), body, scope)
+                self.registry.forget(name, live_model)
+                answer = await self._answer(await self.registry.open(name), body, scope)
         except ServiceError as error:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
@@ -206,21 +206,21 @@ class Predicting(Call):
     path = "/v1/models/{model}/predict"
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await predict_lines(self.host, self._settings, scope, receive, send)
+        await predict_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        takes_mixed = appender.replica.fold.takes_mixed
+    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
+        takes_mixed = live_model.replica.fold.accepts_non_numeric
         questions, body, many = parse_questions(body, self._max_events, takes_mixed)
-        stale_s = appender.staleness_s()
+        stale_s = live_model.staleness_s()
         if stale_s is not None:
-            await appender.freshen()
-            stale_s = appender.staleness_s()
+            await live_model.refresh_if_stale()
+            stale_s = live_model.staleness_s()
         if scope["query_string"] and (position := at_least(scope)) is not None:
-            await appender.reach(position)
-            stale_s = appender.staleness_s()
-        replica = appender.replica
+            await live_model.wait_for_position(position)
+            stale_s = live_model.staleness_s()
+        replica = live_model.replica
         fold, at = replica.fold, str(replica.position)
-        if fold.may_refuse:
+        if fold.can_reject_features:
             found = _predictions(fold, questions, many)
         else:
             predict = fold.answers.predict
@@ -230,7 +230,7 @@ class Predicting(Call):
             if question.id is not None:
                 try:
                     labels = [answer.y for answer in answers]
-                    await appender.keep(questions, sent_features(body, many), labels)
+                    await live_model.keep(questions, sent_features(body, many), labels)
                 except (Conflict, Expired) as refused:
                     _unindexed(refused, many)
                     raise
@@ -244,21 +244,21 @@ class Learning(Call):
     path = "/v1/models/{model}/learn"
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await learn_lines(self.host, self._settings, scope, receive, send)
+        await learn_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(self, appender: Appender, body: bytes, scope: Scope) -> bytes:
-        fold, many = appender.replica.fold, True
+    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
+        fold, many = live_model.replica.fold, True
         try:
             events, payload, many = parse_events(
-                body, self._max_events, fold.takes_mixed, fold.few_names
+                body, self._max_events, fold.accepts_non_numeric, fold.small_vocabulary
             )
-            if faults := faults_of(events, fold, fold.may_refuse):
+            if faults := precheck(events, fold, fold.can_reject_features):
                 raise _refusal(faults, many, logged=False)
             if not events:
                 return b"[]"
-            learned = await appender.learn(events, payload)
+            learned = await live_model.learn(events, payload)
         except ServiceError as error:
-            note_refused(appender, error.status)
+            note_refused(live_model, error.status)
             if isinstance(error, (Conflict, NotFound, Expired)):
                 _unindexed(error, many)
             raise
@@ -268,8 +268,8 @@ class Learning(Call):
         for o in outcomes:
             if o is None:
                 answers.append(Duplicate(at))
-            elif type(o) is Refused:
-                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Refused]
+            elif type(o) is Rejection:
+                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Rejection]
                 raise _refusal(late, many, logged=True)
             else:
                 answers.append(Learned(label(o[0]), o[1], o[2], o[3], o[4], at))
@@ -284,21 +284,21 @@ def _unindexed(refused: ServiceError, many: bool) -> None:
         refused.errors = [Detail("id", fault.reason) for fault in refused.errors]
 
 
-def _predictions(fold: Fold, questions: list[Question], many: bool) -> list[Prediction]:
+def _predictions(fold: ModelState, questions: list[Question], many: bool) -> list[Prediction]:
     """Return the answers of a model whose pipeline may refuse a feature."""
     found: list[Prediction] = []
-    faults: list[tuple[int, Refused]] = []
+    faults: list[tuple[int, Rejection]] = []
     for i, question in enumerate(questions):
         try:
             found.append(fold.predict(question.x))
         except hinged.InvalidEvent as error:
-            faults.append((i, Refused(error.field, error.reason)))
+            faults.append((i, Rejection(error.field, error.reason)))
     if faults:
         raise _refusal(faults, many, logged=False)
     return found
 
 
-def _refusal(faults: list[tuple[int, Refused]], many: bool, logged: bool) -> Unprocessable:
+def _refusal(faults: list[tuple[int, Rejection]], many: bool, logged: bool) -> Unprocessable:
     what = "The log has all of it, the model could not take some" if logged else "Nothing was taken"
     some = "" if len(faults) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(faults)} shown)"
     details = [

@@ -69,9 +69,9 @@ def router(settings: Settings) -> APIRouter:
     ) -> Explanation:
         """Return what each feature of an event adds to the model's score."""
         body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
-        appender = await fresh(request, model, at_least)
-        fold = appender.replica.fold
-        questions, _, many = parse_questions(body, 1, fold.takes_mixed)
+        live_model = await fresh(request, model, at_least)
+        fold = live_model.replica.fold
+        questions, _, many = parse_questions(body, 1, fold.accepts_non_numeric)
         if many:
             raise Unprocessable(
                 "Explain one event at a time.", [Detail("body", "must be an object, not an array")]
@@ -89,6 +89,6 @@ def router(settings: Settings) -> APIRouter:
         for part in ("contributions", "features"):
             pairs = sorted(found[part].items(), key=lambda item: (-abs(item[1]), str(item[0])))
             found[part] = {str(name): value for name, value in pairs}
-        return Explanation(**found, position=str(appender.replica.position))
+        return Explanation(**found, position=str(live_model.replica.position))
 
     return routes

@@ -102,8 +102,8 @@ def router(settings: Settings) -> APIRouter:
         Of many events some outcomes are shown, the others counted. What happens between
         two connections is not told again. Who does not read is dropped.
         """
-        appender = await fresh(request, model)
+        live_model = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds
-        return _Feed(feeds.watch(appender, model, features, weights))
+        return _Feed(feeds.watch(live_model, model, features, weights))
 
     return routes

@@ -16,11 +16,11 @@ from hinged_service.api.dependencies import (
     body_of,
     document,
     fresh,
-    host_of,
     may_use,
     problems_for,
+    registry_of,
 )
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.top_weights import largest
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.spec import NAME_PATTERN, ModelSpec
@@ -175,14 +175,14 @@ def router(settings: Settings) -> APIRouter:
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
         source = spec.start.model if isinstance(spec.start, StartFrom) else None
         may_use(request, spec.stream, source)
-        entry, new = await host_of(request).create(model, spec)
+        entry, new = await registry_of(request).create(model, spec)
         response.status_code = 201 if new else 200
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 
     @routes.get("", summary="List the models")
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
-        entries = await host_of(request).entries()
+        entries = await registry_of(request).entries()
         key: Key | None = request.scope.get("hinged.key")
         return [
             ModelListed(name=name, spec=entry.spec, base=entry.base or "")
@@ -193,17 +193,17 @@ def router(settings: Settings) -> APIRouter:
     @routes.get("/{model}", summary="Look at a model", responses=unknown | contradicted)
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
-        appender = await host_of(request).open(model)
-        if appender.caught_up or at_least is not None:
-            appender = await fresh(request, model, at_least)
-        replica, entry = appender.replica, appender.entry
+        live_model = await registry_of(request).open(model)
+        if live_model.caught_up or at_least is not None:
+            live_model = await fresh(request, model, at_least)
+        replica, entry = live_model.replica, live_model.entry
         account, fold = replica.fold.learner.accounting, replica.fold
         return ModelInfo(
-            name=appender.name,  # that of the model, also through an alias
+            name=live_model.name,  # that of the model, also through an alias
             spec=entry.spec,
             base=entry.base or "",
             position=str(replica.position),
-            progress=await appender.progress(),
+            progress=await live_model.progress(),
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,
@@ -216,7 +216,7 @@ def router(settings: Settings) -> APIRouter:
             frozen=fold.frozen,
             configured=fold.configured,
             metrics=fold.metrics.report() if fold.metrics is not None else {},
-            labels=await _labels(appender),
+            labels=await _labels(live_model),
             drifts=fold.detected,
             detections=[Drift(**d._asdict()) for d in fold.detections],
             perceptron_loss=account.perceptron_loss,
@@ -225,7 +225,7 @@ def router(settings: Settings) -> APIRouter:
             features=fold.feature_count(),
             classes=fold.answers.classes(),
             snapshot=replica.stored,
-            stale_s=appender.staleness_s(),
+            stale_s=live_model.staleness_s(),
         )
 
     @routes.delete(
@@ -237,7 +237,7 @@ def router(settings: Settings) -> APIRouter:
     )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
-        await host_of(request).delete(model)
+        await registry_of(request).delete(model)
 
     @routes.get(
         "/{model}/weights",
@@ -261,8 +261,8 @@ def router(settings: Settings) -> APIRouter:
         The numbers have all their digits: score = intercept + sum of weight times value
         gives the served score.
         """
-        appender = await fresh(request, model, at_least)
-        position, fold = str(appender.replica.position), appender.replica.fold
+        live_model = await fresh(request, model, at_least)
+        position, fold = str(live_model.replica.position), live_model.replica.fold
         shown = fold.shown_weights(label)
         if shown is None:
             raise Conflict("This learner has no weights.")
@@ -278,9 +278,9 @@ def router(settings: Settings) -> APIRouter:
     return routes
 
 
-async def _labels(appender: Appender) -> Labels | None:
-    fold = appender.replica.fold
-    counts = await appender.labels()
+async def _labels(live_model: LiveModel) -> Labels | None:
+    fold = live_model.replica.fold
+    counts = await live_model.labels()
     if counts is None:
         return None
     done = counts["predicted"] - counts["waiting"]

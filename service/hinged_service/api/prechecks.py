@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hinged_service.engine.live_model import Appender
-from hinged_service.model.state import Fold, Refused
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.model.state import ModelState, Rejection
 from hinged_service.wire.events import Event
 
-__all__ = ["faults_of", "note_refused"]
+__all__ = ["note_refused", "precheck"]
 
 _REASONS = {
     400: "invalid",
@@ -21,7 +21,9 @@ _REASONS = {
 }
 
 
-def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[int, Refused]]:
+def precheck(
+    events: Sequence[Event], fold: ModelState, closely: bool
+) -> list[tuple[int, Rejection]]:
     """Return what is wrong with labels, weights and features, by the index of the event.
 
     Parameters
@@ -31,21 +33,21 @@ def faults_of(events: Sequence[Event], fold: Fold, closely: bool) -> list[tuple[
     fold
         The model's present state.
     closely
-        Whether features may be refused too, as `ModelSpec.may_refuse` tells.
+        Whether features may be refused too, as `ModelSpec.can_reject_features` tells.
 
     """
     faults = []
     target, expected = fold.answers.target, fold.answers.expected
     for i, event in enumerate(events):
         if target(event.y) is None:
-            faults.append((i, Refused("y", expected())))
+            faults.append((i, Rejection("y", expected())))
         if (event.w != 1.0 or closely) and (fault := fold.check(event)) is not None:
             faults.append((i, fault))
     return faults
 
 
-def note_refused(appender: Appender, status: int) -> None:
+def note_refused(live_model: LiveModel, status: int) -> None:
     """Count a call or line that a model refused, by the status that tells why."""
     reason = _REASONS.get(status)
     if reason is not None:
-        appender.observer.of_model(appender.name, reason)
+        live_model.observer.of_model(live_model.name, reason)

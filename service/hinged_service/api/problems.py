@@ -19,7 +19,7 @@ from starlette.types import Message, Send
 from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
 from hinged_service.telemetry import request_context
 from hinged_service.telemetry.request_context import template
-from hinged_service.telemetry.state_log import Changes
+from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_DETAILS, shown
 
@@ -36,7 +36,7 @@ _TELL_S = 60.0
 _PART_CHARS = 40
 
 
-_faults = Changes()
+_faults = StateChangeLog()
 
 
 class Fault(BaseModel):
@@ -124,7 +124,7 @@ def internal_error(route: str) -> ServiceError:
 
     """
     error = sys.exception()
-    _faults.bad(
+    _faults.enter(
         (route, type(error)),
         logger,
         "unexpected error at %s: %s",

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from hinged_service.engine.registry import Host
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Detail, NotFound, ServiceError, SetAside, Unavailable
 from hinged_service.settings import Settings
 
@@ -29,8 +29,10 @@ class Readiness:
 
     """
 
-    def __init__(self, host: Host, settings: Settings, is_stopping: Callable[[], bool]) -> None:
-        self._host = host
+    def __init__(
+        self, registry: ModelRegistry, settings: Settings, is_stopping: Callable[[], bool]
+    ) -> None:
+        self._registry = registry
         self._is_stopping = is_stopping
         self._timeout_s = settings.redis_timeout_ms / 1000
         names = (name.strip() for name in (settings.preload or "").split(","))
@@ -81,7 +83,7 @@ class Readiness:
         self._asking = None
 
     async def _redis_faults(self) -> list[Detail]:
-        connection = self._host.connection
+        connection = self._registry.connection
         try:
             async with asyncio.timeout(self._timeout_s):
                 await connection.ensure_checked()
@@ -97,15 +99,15 @@ class Readiness:
         while self._missing:
             for name in sorted(self._missing):
                 try:
-                    appender = await self._host.open(name)
+                    live_model = await self._registry.open(name)
                 except (NotFound, SetAside) as error:
                     logger.warning("model %s is not loaded at the start: %s", name, error.detail)
                     self._missing.discard(name)
                 except Unavailable:
                     continue
                 else:
-                    if appender.caught_up:
+                    if live_model.caught_up:
                         self._missing.discard(name)
                     else:
-                        appender.go_on()
+                        live_model.resume_catch_up()
             await asyncio.sleep(_PAUSE_S)

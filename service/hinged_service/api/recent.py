@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from hinged_service.api.dependencies import AtLeast, Name, fresh, host_of, problems_for
+from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for, registry_of
 from hinged_service.insights.recent_events import recent
 
 __all__ = ["router"]
@@ -47,8 +47,8 @@ def router() -> APIRouter:
         They are read from the log: what was trimmed is not told, nor what lies behind a MB
         of newer events.
         """
-        appender = await fresh(request, model, at_least)
-        found = await recent(host_of(request).connection, appender, count)
+        live_model = await fresh(request, model, at_least)
+        found = await recent(registry_of(request).connection, live_model, count)
         return [RecentEvent(**one._asdict()) for one in found]
 
     return routes

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 
-from hinged_service.api.dependencies import body_of, document, host_of, problems_for
-from hinged_service.engine.registry import Host
+from hinged_service.api.dependencies import body_of, document, problems_for, registry_of
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.model.start import NAME_PATTERN, Name
 from hinged_service.settings import Settings
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Promotion", "StreamInfo", "bodies", "router"]
 
@@ -62,13 +62,13 @@ class AliasInfo(BaseModel):
     model: str | None = Field(description="Null if that model was lost.")
 
 
-class AliasSpec(Strict):
+class AliasSpec(StrictModel):
     """What an alias is to mean."""
 
     model: Name
 
 
-class Promotion(Strict):
+class Promotion(StrictModel):
     """A decision to let an alias mean another model."""
 
     of: Name = Field(alias="from", description="The model that it means now.")
@@ -108,7 +108,7 @@ def router(settings: Settings) -> APIRouter:
     @routes.get("/streams", summary="List the streams")
     async def list_streams(request: Request) -> list[StreamListed]:
         """Return every stream with its models and aliases."""
-        models, aliases = await host_of(request).overview()
+        models, aliases = await registry_of(request).overview()
         return [
             StreamListed(
                 stream=stream,
@@ -125,20 +125,20 @@ def router(settings: Settings) -> APIRouter:
     )
     async def get_stream(request: Request, stream: str) -> StreamInfo:
         """Return the stream's models side by side; all of them learn from every event."""
-        host = host_of(request)
-        models, aliases = await host.overview()
+        registry = registry_of(request)
+        models, aliases = await registry.overview()
         named = {name: entry for name, entry in models.items() if entry.stream == stream}
         if not named:
             raise NotFound(f"There is no stream {stream!r}.")
         meaning = {alias: model for alias, (on, model) in aliases.items() if on == stream}
-        found = await asyncio.gather(*(_follower(host, name, meaning) for name in named))
+        found = await asyncio.gather(*(_follower(registry, name, meaning) for name in named))
         found = sorted(found, key=lambda f: (-(f.accuracy or 0.0), f.name))
         return StreamInfo(stream=stream, aliases=meaning, models=found)
 
     @routes.get("/aliases", summary="List the aliases")
     async def list_aliases(request: Request) -> list[AliasInfo]:
         """Return every alias with the model that it means."""
-        _, aliases = await host_of(request).overview()
+        _, aliases = await registry_of(request).overview()
         return [AliasInfo(alias=a, stream=s, model=m) for a, (s, m) in aliases.items()]
 
     @routes.put(
@@ -155,7 +155,7 @@ def router(settings: Settings) -> APIRouter:
     async def put_alias(request: Request, response: Response, alias: AliasName) -> AliasInfo:
         """Make an alias: it works wherever the name of a model does."""
         wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
-        stream, new = await host_of(request).aliases.set(alias, wanted.model)
+        stream, new = await registry_of(request).aliases.set(alias, wanted.model)
         response.status_code = 201 if new else 200
         return AliasInfo(alias=alias, stream=stream, model=wanted.model)
 
@@ -168,9 +168,9 @@ def router(settings: Settings) -> APIRouter:
     async def promote(request: Request, alias: AliasName) -> Promoted:
         """Move the alias, if it still means the one model and the decision is new."""
         wanted = await body_of(request, Promotion, settings.max_body_bytes)
-        host = host_of(request)
-        made = await host.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
-        _, aliases = await host.overview()
+        registry = registry_of(request)
+        made = await registry.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
+        _, aliases = await registry.overview()
         return Promoted(became=made.kind, model=aliases.get(alias, ("", None))[1])
 
     @routes.delete(
@@ -182,24 +182,24 @@ def router(settings: Settings) -> APIRouter:
     )
     async def delete_alias(request: Request, alias: AliasName) -> None:
         """Forget the alias; the model stays."""
-        await host_of(request).aliases.delete(alias)
+        await registry_of(request).aliases.delete(alias)
 
     return routes
 
 
-async def _follower(host: Host, name: str, meaning: dict[str, str | None]) -> Follower:
+async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str | None]) -> Follower:
     aliases = [alias for alias, model in meaning.items() if model == name]
     try:
-        appender = await host.open(name)
-        await appender.freshen()
+        live_model = await registry.open(name)
+        await live_model.refresh_if_stale()
     except ServiceError as error:
         return Follower(name=name, aliases=aliases, learner="", problem=error.detail)
-    fold = appender.replica.fold
+    fold = live_model.replica.fold
     return Follower(
         name=name,
         aliases=aliases,
-        learner=appender.entry.spec.learner.type,
-        position=str(appender.replica.position),
+        learner=live_model.entry.spec.learner.type,
+        position=str(live_model.replica.position),
         events=fold.events,
         judged=fold.judged,
         mistakes=fold.mistakes,

@@ -16,10 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from hinged_service.engine.aliases import Aliases
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.model.spec import IndexEntry
-from hinged_service.model.state import Detection, Fold
+from hinged_service.model.state import Detection, ModelState
 
 __all__ = ["NEW_S", "Switching"]
 
@@ -48,28 +48,28 @@ class Switching:
         self,
         aliases: Aliases,
         entries: Callable[[], Awaitable[dict[str, IndexEntry]]],
-        open_model: Callable[[str], Awaitable[Appender]],
+        open_model: Callable[[str], Awaitable[LiveModel]],
     ) -> None:
         self._aliases = aliases
         self._entries = entries
         self._open = open_model
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def heed(self, name: str, appender: Appender) -> None:
+    def watch_drift(self, name: str, live_model: LiveModel) -> None:
         """See to it that an alias is switched when a model's drift detector fires."""
-        drift = appender.entry.spec.drift
+        drift = live_model.entry.spec.drift
         if drift is None or isinstance(drift.action, str):
             return
         alias = drift.action.promote.alias
 
         def act(detections: Sequence[Detection]) -> None:
             if detections and _age_s(detections[-1]) < NEW_S:
-                task = asyncio.create_task(self._switch(alias, name, appender, detections[-1]))
+                task = asyncio.create_task(self._switch(alias, name, live_model, detections[-1]))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-        appender.replica.watchers.append(lambda folded: act(folded.detections))
-        act(appender.replica.fold.detections)
+        live_model.replica.watchers.append(lambda folded: act(folded.detections))
+        act(live_model.replica.fold.detections)
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
@@ -79,12 +79,12 @@ class Switching:
             await asyncio.wait(self._tasks, timeout=0.1)
 
     async def _switch(
-        self, alias: str, name: str, appender: Appender, detection: Detection
+        self, alias: str, name: str, live_model: LiveModel, detection: Detection
     ) -> None:
         pause_s = _PAUSE_S
         while _age_s(detection) < NEW_S:
             try:
-                await self._switch_once(alias, name, appender, detection)
+                await self._switch_once(alias, name, live_model, detection)
             except Unavailable:  # Redis is away
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -98,27 +98,27 @@ class Switching:
                 return
 
     async def _switch_once(
-        self, alias: str, name: str, appender: Appender, detection: Detection
+        self, alias: str, name: str, live_model: LiveModel, detection: Detection
     ) -> None:
         """Let an alias mean the best other model of the stream, once per detection."""
-        best = await self._best_challenger(name, appender.entry.stream)
+        best = await self._best_challenger(name, live_model.entry.stream)
         if best is None:
             logger.warning("model %s: drift, but its stream has no other model to use", name)
-        decision = f"{appender.entry.uid}:{detection.entry}:{detection.number}"
+        decision = f"{live_model.entry.uid}:{detection.entry}:{detection.number}"
         made = await self._aliases.promote(alias, name, best or name, decision)
         if made.kind == "ok" and best is not None:
             logger.info("model %s: drift; %s means %s now", name, alias, best)
 
     async def _best_challenger(self, name: str, stream: str) -> str | None:
         """Return the other model of the stream that errs least, by recent accuracy."""
-        found: dict[str, Fold] = {}
+        found: dict[str, ModelState] = {}
         for other, entry in (await self._entries()).items():
             if entry.stream != stream or other == name:
                 continue
             try:
                 challenger = await self._open(other)
                 if challenger.caught_up:
-                    await challenger.freshen()
+                    await challenger.refresh_if_stale()
                     found[other] = challenger.replica.fold
             except ServiceError as error:
                 if type(error) is Unavailable:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hinged_service.engine.replica import Replica
-from hinged_service.engine.snapshots import Saver, folded_elsewhere, load_replica
+from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
 from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
@@ -19,7 +19,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
-__all__ = ["REBUILDS", "Follower"]
+__all__ = ["REBUILDS", "LogFollower"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,11 @@ _PART_EVENTS = 16
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
-class _SnapshotTells(Exception):
+class _ReloadSnapshot(Exception):
     """What the log says next can only be followed from the stored snapshot; the text tells why."""
 
 
-class Follower:
+class LogFollower:
     """A replica that reads on in its log, and is loaded anew where the log has another past.
 
     It does one thing at a time: whoever uses it sees to that.
@@ -79,7 +79,7 @@ class Follower:
         self._connection = connection
         self.observer = connection.observer
         self._settings = settings
-        self._saver = Saver(connection, settings, name, self.keys, self._read_soon)
+        self._saver = SnapshotWriter(connection, settings, name, self.keys, self._read_soon)
         self._unsettled = True
         self._read_ahead: tuple[str, index.Loaded] | None = None
         self._loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ class Follower:
             try:
                 outcomes = await self._fold(reply.entries, own) or outcomes
                 self._check_awaited(reply.more)
-            except _SnapshotTells as error:
+            except _ReloadSnapshot as error:
                 rebuilds += 1
                 await self._rebuild(rebuilds, str(error))
                 continue
@@ -143,7 +143,7 @@ class Follower:
         try:
             await self._fold(reply.entries)
             self._check_awaited(reply.more)
-        except _SnapshotTells as error:
+        except _ReloadSnapshot as error:
             await self._rebuild(1, str(error))
             return False
         return True
@@ -157,7 +157,7 @@ class Follower:
             if entry.command is not None:
                 command = self.replica.command_in(entry) or {}
                 if _is_upgrade(command) and not self.replica.passes(entry, command):
-                    raise _SnapshotTells("An upgrade went on from another snapshot")
+                    raise _ReloadSnapshot("An upgrade went on from another snapshot")
                 if (uid := _to_restore(command)) is not None:
                     self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                     continue
@@ -183,8 +183,8 @@ class Follower:
 
     def _check_awaited(self, more: bool) -> None:
         """Raise unless the upgrade under which the snapshot was loaded stands in the log."""
-        if self.replica.awaits is not None and not more:
-            raise _SnapshotTells("A failover of Redis lost an upgrade")
+        if self.replica.awaited_upgrade is not None and not more:
+            raise _ReloadSnapshot("A failover of Redis lost an upgrade")
 
     async def _restored(self, uid: str, at: Position) -> index.Loaded | None:
         """Return the state that the entry at a position restores, `None` if there never was one.
@@ -198,7 +198,7 @@ class Follower:
         if found is None:
             stored = await index.snapshot_position(self._connection, self.keys)
             if stored.order >= at.order:
-                raise _SnapshotTells("A checkpoint that the model restored was deleted since")
+                raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
 
     async def _checkpoint(self, uid: str) -> index.Loaded | None:
@@ -220,7 +220,7 @@ class Follower:
                 retry_after_s=60,
             )
         self._unsettled = True
-        self.observer.changes.bad(
+        self.observer.changes.enter(
             ("rebuilt", self.entry.uid),
             logger,
             "model %s: %s; loading the snapshot",
@@ -254,8 +254,8 @@ class Follower:
             self.caught_up = True
             changes = self.observer.changes
             for trouble in ("rebuilt", "damaged"):
-                changes.good((trouble, self.entry.uid), logger)
-            changes.good(
+                changes.leave((trouble, self.entry.uid), logger)
+            changes.leave(
                 ("aside", self.entry.uid),
                 logger,
                 "model %s is served again",

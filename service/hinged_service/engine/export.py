@@ -13,7 +13,7 @@ from pydantic import ValidationError
 import hinged
 from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.index import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
@@ -43,7 +43,7 @@ class Document:
     """
 
     spec: ModelSpec
-    fold: Fold
+    fold: ModelState
 
 
 def exported(checkpoint: Checkpoint, loaded: Loaded) -> bytes:
@@ -108,7 +108,7 @@ def _read(document: Any) -> Document:
     try:
         spec = ModelSpec.model_validate_json(json.dumps(document.get("spec")))
         spec = spec.model_copy(update={"stream": None, "start": "now", "exclude": None})
-        fold = Fold(spec)
+        fold = ModelState(spec)
         fold.restore(document["scalars"], _vectors(document["vectors"]))
     except ValidationError as error:
         raise _refused("spec", str(error).splitlines()[0]) from None

@@ -15,10 +15,18 @@ from collections.abc import Awaitable
 from time import perf_counter
 from typing import Any, Self
 
-from hinged_service.engine.catch_up import Follower
+from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import folded_elsewhere, load_replica
-from hinged_service.engine.write_queue import Fed, Learned, Queue, Waiting, callers, joined, refusal
+from hinged_service.engine.write_queue import (
+    AppendResult,
+    PendingWrite,
+    SourceAppendResult,
+    WriteQueue,
+    concat_json,
+    group_by_caller,
+    refusal,
+)
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -37,7 +45,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import Event, Json, mark
 
-__all__ = ["RETRY_S", "Committer"]
+__all__ = ["RETRY_S", "GroupCommit"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +60,10 @@ _ROUNDS_S = 0.0005
 _SMALL_BYTES = 2**16
 
 
-class Committer(Follower):
+class GroupCommit(LogFollower):
     """A live model: its replica, and the queue of what wants to be learned or read.
 
-    Parameters and attributes, but for these, are those of `Follower`.
+    Parameters and attributes, but for these, are those of `LogFollower`.
 
     Parameters
     ----------
@@ -87,7 +95,7 @@ class Committer(Follower):
         self.gone = False
         self._producer = f"{producer}.{entry.uid}"
         self._sequence = sequence
-        self._queue = Queue(settings)
+        self._queue = WriteQueue(settings)
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._reading: asyncio.Future[None] | None = None
@@ -160,7 +168,7 @@ class Committer(Follower):
                 retry_after_s=1,
             )
 
-    def go_on(self) -> None:
+    def resume_catch_up(self) -> None:
         """Catch up further if Redis was away in between."""
         if not self.caught_up and self._task is None:
             self._read_soon(self.replica)
@@ -169,11 +177,11 @@ class Committer(Follower):
         """Return the share of the stream's log that was learned, 1 once its end was seen."""
         if self.caught_up:
             return 1.0
-        self.go_on()
+        self.resume_catch_up()
         total = int(await self._connection.hget(self.keys.on.meta, "bytes") or 0)
         return self.replica.log_bytes / total if total else 0.0
 
-    def learn(self, events: list[Event], payload: Json) -> Awaitable[Learned]:
+    def learn(self, events: list[Event], payload: Json) -> Awaitable[AppendResult]:
         """Append the events to the log; to be awaited for what they did, `Busy` is told at once.
 
         Parameters
@@ -200,7 +208,7 @@ class Committer(Follower):
             return self._put(events, payload, each=False)
         return self._queued(events, payload, each=False)
 
-    async def learn_each(self, events: list[Event], payload: Json) -> Fed:
+    async def learn_each(self, events: list[Event], payload: Json) -> SourceAppendResult:
         """Append the events, each by itself: one that is refused does not keep out the others.
 
         Parameters, and errors but for `Conflict`, as for `learn`.
@@ -211,9 +219,9 @@ class Committer(Follower):
 
         """
         try:  # as one caller, for the script's sake: refusals are rare
-            return Fed("", await self._queued(events, payload, each=False))
+            return SourceAppendResult("", await self._queued(events, payload, each=False))
         except (Conflict, NotFound, Expired):
-            fed: Fed = await self._queued(events, payload, each=True)
+            fed: SourceAppendResult = await self._queued(events, payload, each=True)
             return fed
 
     async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
@@ -230,7 +238,7 @@ class Committer(Follower):
         deadline_s = loop.time() + self._timeout_s
         answer: asyncio.Future[Any] = loop.create_future()
         marks = self._marks(events)
-        self._queue.put(Waiting(events, payload, marks, deadline_s, answer, each=each))
+        self._queue.put(PendingWrite(events, payload, marks, deadline_s, answer, each=each))
         if self._task is None:
             self._wake()
         return answer
@@ -244,7 +252,7 @@ class Committer(Follower):
             self.keeps = any(kind for _, kind, _, _ in marks)
         return marks
 
-    async def feed(self, events: list[Event], payload: Json, span: log.Span) -> Fed:
+    async def feed(self, events: list[Event], payload: Json, span: log.Span) -> SourceAppendResult:
         """Append what a source outside brings, each event by itself, and move its offset.
 
         Parameters
@@ -266,12 +274,12 @@ class Committer(Follower):
             await self.ensure_caught_up()
         marks = self._marks(events)
         deadline_s = self._loop.time() + self._timeout_s
-        waiting = Waiting(
+        waiting = PendingWrite(
             events, payload, marks, deadline_s, self._loop.create_future(), span, each=True
         )
         self._queue.put(waiting)
         self._wake()
-        fed: Fed = await self._traced("append", waiting.answer, events=len(events))
+        fed: SourceAppendResult = await self._traced("append", waiting.answer, events=len(events))
         return fed
 
     async def offset(self, source: str) -> str:
@@ -311,7 +319,7 @@ class Committer(Follower):
             finally:
                 span.set_attribute("hinged.position", str(self.replica.position))
 
-    async def freshen(self) -> None:
+    async def refresh_if_stale(self) -> None:
         """Read the log if the replica is older than allowed; if Redis is slow or away, go on.
 
         Raises
@@ -337,7 +345,7 @@ class Committer(Follower):
         self._reading = None
         _ignore(reader)
 
-    async def reach(self, position: Position) -> None:
+    async def wait_for_position(self, position: Position) -> None:
         """Wait until the replica is at `position` or later.
 
         Raises
@@ -429,7 +437,7 @@ class Committer(Follower):
         self._saver.stop()
 
     def _tell_aside(self, why: str, exc_info: bool = False) -> None:
-        self.observer.changes.bad(
+        self.observer.changes.enter(
             ("aside", self.entry.uid),
             logger,
             "model %s is set aside: %s",
@@ -440,12 +448,12 @@ class Committer(Follower):
             extra=self._place,
         )
 
-    async def _commit(self, taken: list[Waiting]) -> None:
+    async def _commit(self, taken: list[PendingWrite]) -> None:
         batch = log.Batch(
             self._producer,
             next(self._sequence),
-            joined([w.payload for w in taken]),
-            callers(taken),
+            concat_json([w.payload for w in taken]),
+            group_by_caller(taken),
             taken[0].span,
         )
         events = [event for w in taken for event in w.events]
@@ -456,7 +464,7 @@ class Committer(Follower):
             self._count_duplicates(batch, reply)
         if reply.kind == "moved":
             if not taken[0].answer.done():
-                taken[0].answer.set_result(Fed(reply.offset, None))
+                taken[0].answer.set_result(SourceAppendResult(reply.offset, None))
             return
         own = reply.position
         if own is None:
@@ -470,7 +478,7 @@ class Committer(Follower):
             if not reply.appended:
                 outcomes = None  # the entry there is somebody else's
         elif reply.appended:
-            entry = self.replica.own_entry(
+            entry = self.replica.entry_of_batch(
                 own, batch.payload, reply.skip, len(events), reply.joined
             )
             outcomes = self.replica.fold_entry(entry, events)
@@ -521,7 +529,7 @@ class Committer(Follower):
 
     @staticmethod
     def _answer(
-        taken: list[Waiting],
+        taken: list[PendingWrite],
         own: Position,
         outcomes: list[Result] | None,
         reply: log.Appended,
@@ -532,13 +540,15 @@ class Committer(Follower):
             answer, last = waiting.answer, first + len(waiting.events)
             mine = [None] * (last - first) if outcomes is None else outcomes[first:last]
             within = early and frozenset(i - first for i in early if first <= i < last)
-            learned = Learned(own, mine, within)
+            learned = AppendResult(own, mine, within)
             if waiting.each:
                 asked = range(last - first if refused else 0)
                 errors = {i: refusal(*refused[caller + i]) for i in asked if caller + i in refused}
                 offset = "" if waiting.span is None else waiting.span.end
                 if not answer.done():
-                    answer.set_result(Fed(offset, learned, frozenset(errors), errors))
+                    answer.set_result(
+                        SourceAppendResult(offset, learned, frozenset(errors), errors)
+                    )
                 caller += last - first
             else:
                 if refused and caller in refused:
@@ -572,7 +582,7 @@ class Committer(Follower):
                 await asyncio.wait([task], timeout=0.1)
             if task.cancelled():
                 self._task = None
-        if self.replica.between:
+        if self.replica.mid_entry:
             self._saver.stop()
         while self._task is not None:
             await asyncio.wait([self._task])

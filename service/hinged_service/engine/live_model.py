@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from hinged_service.engine.catch_up import REBUILDS
-from hinged_service.engine.group_commit import RETRY_S, Committer
-from hinged_service.engine.write_queue import Fed, Learned
+from hinged_service.engine.group_commit import RETRY_S, GroupCommit
+from hinged_service.engine.write_queue import AppendResult, SourceAppendResult
 from hinged_service.errors import (
     Busy,
     Conflict,
@@ -31,13 +31,13 @@ from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Question, features_digest
 
-__all__ = ["Appender", "Fed", "Learned"]
+__all__ = ["AppendResult", "LiveModel", "SourceAppendResult"]
 
 
-class Appender(Committer):
+class LiveModel(GroupCommit):
     """A live model: learning and reading, and what else is done with it.
 
-    The parameters and attributes are those of `Committer`.
+    The parameters and attributes are those of `GroupCommit`.
 
     """
 
@@ -45,8 +45,8 @@ class Appender(Committer):
     _labels: dict[str, int] | None = None
 
     @functools.cached_property
-    def _room(self) -> pending_predictions.Room:
-        return pending_predictions.Room(self._connection, self.keys)
+    def _room(self) -> pending_predictions.PendingPredictions:
+        return pending_predictions.PendingPredictions(self._connection, self.keys)
 
     @functools.cached_property
     def _commanding(self) -> asyncio.Lock:
@@ -165,7 +165,7 @@ class Appender(Committer):
         deadline_s = self._loop.time() + self._timeout_s
         while True:
             try:
-                await self.reach(reply.position)
+                await self.wait_for_position(reply.position)
             except Unavailable as error:  # it is in the log: do not let it be sent again
                 if type(error) is not Unavailable or self._loop.time() >= deadline_s:
                     raise

@@ -18,7 +18,7 @@ import hinged
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.auto_promotion import Switching
 from hinged_service.engine.export import Document
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import (
     Conflict,
@@ -32,7 +32,7 @@ from hinged_service.errors import (
 )
 from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, checkpoints, index
@@ -43,7 +43,7 @@ from hinged_service.store.keys import StreamKeys
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import label_digest
 
-__all__ = ["Host"]
+__all__ = ["ModelRegistry"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _SAVING_S = 10.0
 _NAMES_TOLD = 20
 
 
-class Host:
+class ModelRegistry:
     """The worker's models, the least recently used ones forgotten first.
 
     Parameters
@@ -79,14 +79,14 @@ class Host:
         self._changes = connection.observer.changes
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
-        self._live: OrderedDict[str, Appender] = OrderedDict()
+        self._live: OrderedDict[str, LiveModel] = OrderedDict()
         self.aliases = Aliases(
             connection,
             settings.max_staleness_ms / 1000,
             settings.max_models,
             settings.max_replicas,
         )
-        self._opening: dict[str, asyncio.Task[Appender]] = {}
+        self._opening: dict[str, asyncio.Task[LiveModel]] = {}
         self._aside: dict[str, tuple[str, float]] = {}
         self._orphans: set[str] = set()
         self._switching = Switching(self.aliases, self.entries, self.open)
@@ -105,7 +105,7 @@ class Host:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._switching.aclose()
-        saving = {asyncio.create_task(appender.aclose()) for appender in self._live.values()}
+        saving = {asyncio.create_task(live_model.aclose()) for live_model in self._live.values()}
         if not saving:
             return
         done, late = await asyncio.wait(saving, timeout=_SAVING_S)
@@ -118,24 +118,24 @@ class Host:
         for task in done:
             task.result()
 
-    def live(self, name: str) -> Appender | None:
+    def live(self, name: str) -> LiveModel | None:
         """Return the model if it is open here; the fast way of the hot calls."""
-        appender = self._live.get(name)
-        if appender is None or appender.gone:
+        live_model = self._live.get(name)
+        if live_model is None or live_model.gone:
             return None
         self._live.move_to_end(name)
-        return appender
+        return live_model
 
     @property
     def open_count(self) -> int:
         """How many models are open here."""
         return len(self._live)
 
-    def recent(self) -> Iterator[Appender]:
+    def recent(self) -> Iterator[LiveModel]:
         """Return the models that are open here, the last used ones first."""
         return reversed(self._live.values())
 
-    async def open(self, name: str) -> Appender:
+    async def open(self, name: str) -> LiveModel:
         """Return a model by its name or an alias, loaded if need be.
 
         Raises
@@ -147,24 +147,24 @@ class Host:
 
         """
         name = self.aliases.fresh(name) or name
-        appender = self.live(name)
-        if appender is not None:
-            return appender
+        live_model = self.live(name)
+        if live_model is not None:
+            return live_model
         return await asyncio.shield(self._opening_of(name))
 
-    def _opening_of(self, name: str) -> asyncio.Task[Appender]:
+    def _opening_of(self, name: str) -> asyncio.Task[LiveModel]:
         task = self._opening.get(name)
         if task is None:
             task = self._opening[name] = asyncio.create_task(self._load(name))
             task.add_done_callback(lambda done: self._opened(name, done))
         return task
 
-    def _opened(self, name: str, task: asyncio.Task[Appender]) -> None:
+    def _opened(self, name: str, task: asyncio.Task[LiveModel]) -> None:
         del self._opening[name]
         if not task.cancelled():
             task.exception()  # whoever waited has it
 
-    async def _load(self, name: str) -> Appender:
+    async def _load(self, name: str) -> LiveModel:
         try:
             await self.connection.ensure_checked()
             if (meant := await self.aliases.again(name)) is not None:
@@ -173,10 +173,10 @@ class Host:
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
         except Unavailable:  # an alias goes on meaning what it meant
-            appender = self.live(self.aliases.last(name) or name)
-            if appender is None:
+            live_model = self.live(self.aliases.last(name) or name)
+            if live_model is None:
                 raise
-            return appender
+            return live_model
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)
             raise NotFound(f"There is no model {name!r}. Create it with PUT /v1/models/{name}.")
@@ -185,12 +185,12 @@ class Host:
         if entry.uid in self._aside:
             raise SetAside(self._aside[entry.uid][0], retry_after_s=60)
         try:
-            appender = await Appender.open(
+            live_model = await LiveModel.open(
                 self.connection, self._settings, name, entry, self._producer, self._sequence
             )
         except SetAside as error:
             self._aside[entry.uid] = (error.detail, now_s + _ASIDE_S)
-            self._changes.bad(
+            self._changes.enter(
                 ("aside", entry.uid),
                 logger,
                 "model %s is set aside: %s",
@@ -205,10 +205,10 @@ class Host:
                 f"The model {name!r} is not on its stream any more: it is being deleted, or Redis "
                 "lost it. PUT it again to make it anew."
             ) from None
-        self._live[name] = appender
-        self._switching.heed(name, appender)
+        self._live[name] = live_model
+        self._switching.watch_drift(name, live_model)
         self._forget_some()
-        return appender
+        return live_model
 
     def _forget_some(self) -> None:
         excess = len(self._live) - self._settings.max_replicas
@@ -218,9 +218,9 @@ class Host:
         for name in idle[:excess]:
             del self._live[name]
 
-    def forget(self, name: str, appender: Appender) -> None:
+    def forget(self, name: str, live_model: LiveModel) -> None:
         """Drop a model that turned out to be gone."""
-        if self._live.get(name) is appender:
+        if self._live.get(name) is live_model:
             del self._live[name]
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
@@ -282,7 +282,7 @@ class Host:
                 "it is too. Export and import it to go elsewhere."
             )
         spec = spec.on(stream)
-        await asyncio.to_thread(Fold, spec)  # what it needs of River is imported there
+        await asyncio.to_thread(ModelState, spec)  # what it needs of River is imported there
         if start.checkpoint is not None:
             found = await checkpoints.find(self.connection, keys, start.checkpoint)
             state = await source.read_checkpoint(found)
@@ -378,7 +378,7 @@ class Host:
 
     async def replay(
         self,
-        source: Appender,
+        source: LiveModel,
         name: str,
         checkpoint: str | None,
         exclude: Exclude | None,
@@ -418,7 +418,7 @@ class Host:
         if entry.base is not None:
             if entry.uid in await index.followers(self.connection, keys):
                 return entry
-            self._changes.bad(
+            self._changes.enter(
                 ("anew", entry.uid),
                 logger,
                 "model %s is not on its stream any more; it starts anew",
@@ -456,7 +456,7 @@ class Host:
             self._settings.seen_ids,
             start,
             entry.origin,
-            None if kept is None else index.Kept(kept.events, kept.bytes),
+            None if kept is None else index.Retention(kept.events, kept.bytes),
             None if spec.late_labels is None else _waiting(spec.late_labels),
         )
 
@@ -548,9 +548,9 @@ class Host:
             if self._closing:
                 return
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
-            for appender in list(self._live.values()):
-                appender.save_if_due()
-                appender.retire_soon()
+            for live_model in list(self._live.values()):
+                live_model.save_if_due()
+                live_model.retire_soon()
             began_s = loop.time()
             if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
@@ -559,7 +559,7 @@ class Host:
                 except ServiceError:
                     continue  # Redis is away; the next sweep finds the same
                 except Exception as error:  # noqa: BLE001 - logged there; the next may go well
-                    self._changes.bad(
+                    self._changes.enter(
                         "sweep",
                         logger,
                         "housekeeping fails: %s",
@@ -568,7 +568,7 @@ class Host:
                         exc_info=True,
                     )
                 else:
-                    self._changes.good("sweep", logger, "housekeeping works again")
+                    self._changes.leave("sweep", logger, "housekeeping works again")
 
     async def _sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
@@ -581,9 +581,9 @@ class Host:
         for stream, entries in by_stream.items():
             try:
                 unnamed |= await self._sweep_stream(StreamKeys(stream), entries)
-                self._changes.good(("stream", stream), logger, "stream %s is whole again", stream)
+                self._changes.leave(("stream", stream), logger, "stream %s is whole again", stream)
             except DamagedState as error:
-                self._changes.bad(
+                self._changes.enter(
                     ("stream", stream),
                     logger,
                     "stream %s is damaged: %s",
@@ -594,10 +594,10 @@ class Host:
         if unreadable:  # nobody knows which followers are theirs: remove none
             shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
             text = "%d index entries cannot be read here: %s"
-            self._changes.bad("index", logger, text, len(unreadable), shown)
+            self._changes.enter("index", logger, text, len(unreadable), shown)
             unnamed.clear()
         else:
-            self._changes.good("index", logger, "all index entries can be read again")
+            self._changes.leave("index", logger, "all index entries can be read again")
             self.connection.observer.note_index(
                 told, {entry.uid for entry in found.values()}, set(found)
             )
@@ -638,17 +638,17 @@ class Host:
         for uid, name in named.items():
             if lag.get(uid, 0) > limit // 2:
                 try:
-                    appender = await self.open(name)
-                    if not appender.caught_up:  # it reads and saves by itself
-                        appender.go_on()
+                    live_model = await self.open(name)
+                    if not live_model.caught_up:  # it reads and saves by itself
+                        live_model.resume_catch_up()
                         continue
-                    await appender.read()
-                    await appender.save()
-                    self._changes.good(("laggard", uid), logger)
+                    await live_model.read()
+                    await live_model.save()
+                    self._changes.leave(("laggard", uid), logger)
                 except (NotFound, ModelGone):
                     continue  # deleted meanwhile
                 except SetAside:
-                    self._changes.bad(
+                    self._changes.enter(
                         ("laggard", uid),
                         logger,
                         "model %s cannot advance; the log no longer waits for it",
@@ -664,7 +664,7 @@ def _check_kind(
     """Refuse a model that is to start with the state of another kind of model."""
     reason = "its labels are others" if spec.labels != other.labels else ""
     try:
-        Fold(spec).restore(scalars, dict(vectors))
+        ModelState(spec).restore(scalars, dict(vectors))
     except hinged.InvalidState as error:
         reason = reason or str(error)
     if reason:
@@ -674,9 +674,9 @@ def _check_kind(
         )
 
 
-def _waiting(rules: LateLabels) -> index.Waiting:
+def _waiting(rules: LateLabels) -> index.DelayedLabelRules:
     default = rules.default_label
-    return index.Waiting(
+    return index.DelayedLabelRules(
         rules.wait_s * 1000,
         rules.max_waiting,
         "" if default is None else json.dumps(default),

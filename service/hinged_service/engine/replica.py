@@ -11,21 +11,21 @@ import msgspec
 
 import hinged
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Detection, Fold, Late, Result
-from hinged_service.store.index import Kept, Loaded, Saved, Snapshot
+from hinged_service.model.state import Detection, Late, ModelState, Result
+from hinged_service.store.index import Loaded, Retention, Saved, Snapshot
 from hinged_service.store.log import Entry
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Barrier, Mark, Position
+from hinged_service.wire.codec import Mark, Position, UpgradePoint
 from hinged_service.wire.events import Event, Joined, completed, parse_joined, parse_log
 
-__all__ = ["Folded", "Replica", "Watcher"]
+__all__ = ["AppliedEntry", "Replica", "Watcher"]
 
 logger = logging.getLogger(__name__)
 
 _MARKS_PER_RETENTION = 16
 
 
-class Folded(NamedTuple):
+class AppliedEntry(NamedTuple):
     """What a replica did with one entry, for those who watch it.
 
     Parameters
@@ -50,7 +50,7 @@ class Folded(NamedTuple):
     detections: Sequence[Detection]
 
 
-Watcher = Callable[[Folded], None]
+Watcher = Callable[[AppliedEntry], None]
 
 
 class Replica:
@@ -99,7 +99,7 @@ class Replica:
         self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
     ) -> None:
         self.uid = uid
-        self.fold = Fold(spec)
+        self.fold = ModelState(spec)
         self._spec = spec
         self._marks: list[Mark] = []
         if loaded.state is not None:
@@ -110,11 +110,11 @@ class Replica:
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
-        self.awaits: Barrier | None = None
+        self.awaited_upgrade: UpgradePoint | None = None
         if loaded.barrier is not None and _order(loaded.barrier.id) > loaded.position.order:
-            self.awaits = loaded.barrier
+            self.awaited_upgrade = loaded.barrier
         self.watchers: list[Watcher] = []
-        self.between = False
+        self.mid_entry = False
         self._complete = complete
         mark = loaded.mark or (self._marks[-1] if self._marks else Mark("0-0", 0, 0))
         self.log_bytes, self.log_events = mark.bytes, mark.events
@@ -152,7 +152,7 @@ class Replica:
     def fold_in_parts(self, entry: Entry, size: int) -> Iterator[None]:
         """Fold the next entry of the log in, with a pause after every `size` events.
 
-        Until the last of them it is `between`; if the iteration is not gone on with, for good.
+        Until the last of them it is `mid_entry`; if the iteration is not gone on with, for good.
         """
         detected = self.fold.detected
         decoded, late = self._decoded(entry, None)
@@ -160,13 +160,13 @@ class Replica:
             self.fold_entry(entry)
             return
         results: list[Result] = []
-        self.between = True
+        self.mid_entry = True
         for first in range(0, len(decoded), size):
             part = decoded[first : first + size]
             results += self.fold.learn_all(part, entry.skip, entry.position.id, late, first)
             yield
         self._end(entry, decoded, results, None, detected)
-        self.between = False
+        self.mid_entry = False
 
     def _decoded(
         self, entry: Entry, events: Sequence[Event | None] | None
@@ -197,14 +197,14 @@ class Replica:
         if self.watchers:
             new = self.fold.detected - detected
             found = self.fold.detections[-new:] if new else []
-            self._tell(Folded(entry, decoded, results, command, found))
+            self._tell(AppliedEntry(entry, decoded, results, command, found))
 
     def _late(self, prediction: Joined) -> Late:
         served = prediction.served
         at_ms = None if prediction.default else prediction.at
         return Late(at_ms, self.uid in served, served.get(self.uid))
 
-    def _tell(self, folded: Folded) -> None:
+    def _tell(self, folded: AppliedEntry) -> None:
         for watcher in tuple(self.watchers):
             watcher(folded)
 
@@ -230,12 +230,12 @@ class Replica:
         If it did not, this state is of another line of folds than the one that goes on.
         An upgrade before the one awaited decides nothing any more.
         """
-        awaited = self.awaits
+        awaited = self.awaited_upgrade
         if awaited is None:
             return False
         if entry.position.id != awaited.id:
             return entry.position.order < _order(awaited.id)
-        self.awaits = None
+        self.awaited_upgrade = None
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
     def fits(self, spec: ModelSpec) -> bool:
@@ -257,7 +257,7 @@ class Replica:
             kind of model: then the command is counted and nothing else changes.
 
         """
-        fold = Fold(self._spec)
+        fold = ModelState(self._spec)
         try:
             stored = None if state is None else state.state
             if state is not None and stored is not None:
@@ -270,9 +270,9 @@ class Replica:
             self.fold.rejected += 1
         self._stand_at(entry)
         if self.watchers:
-            self._tell(Folded(entry, (), (), self.command_in(entry), ()))
+            self._tell(AppliedEntry(entry, (), (), self.command_in(entry), ()))
 
-    def own_entry(
+    def entry_of_batch(
         self,
         position: Position,
         payload: bytes,
@@ -316,7 +316,7 @@ class Replica:
             or now_s - self._unsaved_since_s >= every_s
             or self.changed_names() >= every_names
         )
-        return due and not (self.between or self.is_saved())
+        return due and not (self.mid_entry or self.is_saved())
 
     def unsaved_s(self, now_s: float) -> float:
         """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
@@ -326,7 +326,7 @@ class Replica:
         """Return how many stored values would have to be written."""
         return sum(v.changed_count() for v in self.fold.vectors().values())
 
-    def take_snapshot(self, kept: Kept, full: bool) -> Snapshot:
+    def take_snapshot(self, kept: Retention, full: bool) -> Snapshot:
         """Return the state as it is now, to be saved.
 
         Parameters
@@ -362,7 +362,7 @@ class Replica:
             wanted=wanted,
         )
 
-    def _wanted(self, kept: Kept) -> str:
+    def _wanted(self, kept: Retention) -> str:
         """Return the oldest entry id that is to be kept: the later one of both limits."""
         if 0 in kept:
             return self.position.id

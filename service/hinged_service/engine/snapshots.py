@@ -16,9 +16,9 @@ from hinged_service.store import checkpoints, index
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Barrier, DamagedState, Mark, OtherVersion, Position
+from hinged_service.wire.codec import DamagedState, Mark, OtherVersion, Position, UpgradePoint
 
-__all__ = ["Saver", "folded_elsewhere", "load_replica"]
+__all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _OTHER_S = 5  # an upgrade may come any moment
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
-class Saver:
+class SnapshotWriter:
     """Saves a model's snapshots, one at a time, in tasks of their own.
 
     Parameters
@@ -64,7 +64,7 @@ class Saver:
         self._task: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._stopped = False
-        self._default = index.Kept(None, settings.retention_bytes)
+        self._default = index.Retention(None, settings.retention_bytes)
         self.kept = self._default
         self._loop = asyncio.get_running_loop()
 
@@ -73,7 +73,7 @@ class Saver:
         """Whether a snapshot is being saved."""
         return self._task is not None
 
-    def keep(self, asked: index.Kept) -> None:
+    def keep(self, asked: index.Retention) -> None:
         """Keep so much of the log; the setting's amount if no model of the stream says."""
         self.kept = self._default if asked == (None, None) else asked
 
@@ -114,12 +114,12 @@ class Saver:
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved in ("lost", "other"):
                 self._on_lost(replica)
-            changes.good(key, logger, "model %s: snapshots are saved again", self._name)
+            changes.leave(key, logger, "model %s: snapshots are saved again", self._name)
         except ServiceError:  # the names stay marked; the next append or read tells the log
             self._not_before_s = self._loop.time() + _PAUSE_S
         except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
             self._not_before_s = self._loop.time() + _PAUSE_S
-            changes.bad(
+            changes.enter(
                 key,
                 logger,
                 "model %s: no snapshot can be saved: %s",
@@ -141,7 +141,7 @@ class Saver:
             return await self._saved(replica, full)
 
     async def _saved(self, replica: Replica, full: bool) -> index.Saved:
-        while replica.between:
+        while replica.mid_entry:
             if self._stopped:
                 raise ModelGone("The model failed in the middle of an entry.")
             await asyncio.sleep(_ENTRY_S)
@@ -197,7 +197,7 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
     except (DamagedState, hinged.InvalidState) as error:
-        connection.observer.changes.bad(
+        connection.observer.changes.enter(
             ("damaged", entry.uid),
             logger,
             "model %s: %s; folding the log from the model's base instead",
@@ -233,7 +233,7 @@ async def at_origin(
     keys: StreamKeys,
     entry: IndexEntry,
     mark: Mark | None,
-    barrier: Barrier | None,
+    barrier: UpgradePoint | None,
     chunk: int,
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.

@@ -17,13 +17,22 @@ from hinged_service.store import log
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
 
-__all__ = ["GATHER_BYTES", "Fed", "Learned", "Queue", "Waiting", "callers", "joined", "refusal"]
+__all__ = [
+    "GATHER_BYTES",
+    "AppendResult",
+    "PendingWrite",
+    "SourceAppendResult",
+    "WriteQueue",
+    "concat_json",
+    "group_by_caller",
+    "refusal",
+]
 
 GATHER_BYTES = 2**20
 """A batch is not gathered beyond so many bytes of JSON."""
 
 
-class Learned(msgspec.Struct, gc=False):
+class AppendResult(msgspec.Struct, gc=False):
     """What became of one caller's events.
 
     Parameters
@@ -43,7 +52,7 @@ class Learned(msgspec.Struct, gc=False):
     early: frozenset[int] = frozenset()
 
 
-class Fed(NamedTuple):
+class SourceAppendResult(NamedTuple):
     """What became of a source's batch.
 
     Parameters
@@ -62,12 +71,12 @@ class Fed(NamedTuple):
     """
 
     offset: str
-    learned: Learned | None
+    learned: AppendResult | None
     refused: frozenset[int] = frozenset()
     errors: Mapping[int, ServiceError] = MappingProxyType({})
 
 
-class Waiting(msgspec.Struct):
+class PendingWrite(msgspec.Struct):
     """What one caller wants to have appended.
 
     Parameters
@@ -94,7 +103,7 @@ class Waiting(msgspec.Struct):
     each: bool = False
 
 
-class Queue:
+class WriteQueue:
     """What waits, in the order in which it came.
 
     Parameters
@@ -111,7 +120,7 @@ class Queue:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingWrite] = deque()
         self._sources = 0
         self.events = 0
         self.bytes = 0
@@ -127,14 +136,14 @@ class Queue:
             or self.bytes + size > settings.max_queued_bytes
         )
 
-    def put(self, waiting: Waiting) -> None:
+    def put(self, waiting: PendingWrite) -> None:
         """Add at the end."""
         self._waiting.append(waiting)
         self.events += len(waiting.events)
         self.bytes += len(waiting.payload)
         self._sources += waiting.span is not None
 
-    def take(self) -> list[Waiting]:
+    def take(self) -> list[PendingWrite]:
         """Remove and return what goes out together: a source's batch goes alone."""
         most = self._settings.max_batch_events
         if not self._sources and self.events <= most and self.bytes <= GATHER_BYTES:
@@ -180,9 +189,9 @@ def refusal(index: int, why: int) -> ServiceError:
     )
 
 
-def callers(taken: list[Waiting]) -> list[log.Caller]:
+def group_by_caller(taken: list[PendingWrite]) -> list[log.Caller]:
     """Return who is taken or refused whole: a caller's events, or each event by itself."""
-    callers: list[log.Caller] = []
+    group_by_caller: list[log.Caller] = []
     alone = 0  # callers of one event without an id that follow each other
     for waiting in taken:
         count = len(waiting.events)
@@ -190,16 +199,16 @@ def callers(taken: list[Waiting]) -> list[log.Caller]:
             alone += 1
             continue
         if alone:
-            callers += log.apart(alone, ())
+            group_by_caller += log.independent_events(alone, ())
             alone = 0
         if not waiting.each:
-            callers.append(log.Caller(count, waiting.marks))
+            group_by_caller.append(log.Caller(count, waiting.marks))
         elif count:
-            callers += log.apart(count, waiting.marks)
-    return callers + log.apart(alone, ()) if alone else callers
+            group_by_caller += log.independent_events(count, waiting.marks)
+    return group_by_caller + log.independent_events(alone, ()) if alone else group_by_caller
 
 
-def joined(payloads: list[Json]) -> bytes:
+def concat_json(payloads: list[Json]) -> bytes:
     """Return one JSON array of all the callers' events, copying each once."""
     parts: list[Json] = [b"["]
     for payload in payloads:

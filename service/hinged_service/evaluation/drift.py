@@ -12,7 +12,7 @@ import hinged
 from hinged_service.river_support import state
 from hinged_service.river_support.lazy import drift
 from hinged_service.wire.codec import DamagedState
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Detector", "Drift", "DriftSpec", "Promote", "PromoteTo"]
 
@@ -23,7 +23,7 @@ Confidence = Annotated[float, Field(gt=0, lt=1)]
 Instances = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-class _Detector(Strict):
+class _Detector(StrictModel):
     @abc.abstractmethod
     def build(self) -> Any:
         """Return the fresh River detector."""
@@ -152,7 +152,7 @@ Detector = Annotated[
 ]
 
 
-class PromoteTo(Strict):
+class PromoteTo(StrictModel):
     """Which alias goes to the best challenger."""
 
     alias: str = Field(
@@ -160,13 +160,13 @@ class PromoteTo(Strict):
     )
 
 
-class Promote(Strict):
+class Promote(StrictModel):
     """On a change, switch an alias to the best challenger."""
 
     promote: PromoteTo
 
 
-class DriftSpec(Strict):
+class DriftSpec(StrictModel):
     """Watch a model's mistakes for a change, and what to do at one."""
 
     detector: Detector = Field(description="River's detector and its parameters.")

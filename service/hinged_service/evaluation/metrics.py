@@ -23,7 +23,7 @@ from pydantic import Field
 import hinged
 from hinged_service.evaluation.ranks import Ranks, area
 from hinged_service.river_support.lazy import metrics
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["MetricSpecs", "Metrics", "RollingSpec", "check_metrics"]
 
@@ -65,7 +65,7 @@ _MULTICLASS = {
 }
 
 
-class MetricSpec(Strict):
+class MetricSpec(StrictModel):
     """A metric of all events since the model began; with two classes the positive one counts.
 
     With more classes, f1, precision and recall are the mean over the classes. ROC AUC is exact
@@ -91,7 +91,7 @@ class MetricSpec(Strict):
         return self.type
 
 
-class RollingSpec(Strict):
+class RollingSpec(StrictModel):
     """A metric of the newest events only; ROC AUC is exact, null if they are of one label."""
 
     type: Literal["rolling"]

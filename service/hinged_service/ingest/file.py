@@ -17,7 +17,7 @@ from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Lot, Raw
 from hinged_service.ingest.runner import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, meanwhile
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
 
 __all__ = ["bring_files"]
@@ -47,7 +47,9 @@ async def bring_files(
         The user wants an end.
 
     """
-    fold: Fold | None = None  # a file that is refused makes no model: it comes after the files
+    fold: ModelState | None = (
+        None  # a file that is refused makes no model: it comes after the files
+    )
 
     def takes(y: LabelValue) -> bool:
         return fold is not None and fold.answers.target(y) is not None

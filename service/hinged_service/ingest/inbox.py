@@ -27,12 +27,12 @@ import logging
 import random
 from collections.abc import Hashable
 
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
 from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Raw, gather
 from hinged_service.model.spec import IndexEntry
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store.inbox import Item, filled, take
 from hinged_service.store.keys import StreamKeys
@@ -66,9 +66,9 @@ class Inboxes:
 
     """
 
-    def __init__(self, host: Host, settings: Settings) -> None:
-        self._host = host
-        self._changes = host.connection.observer.changes
+    def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
+        self._registry = registry
+        self._changes = registry.connection.observer.changes
         self._poll_s = settings.inbox_poll_ms / 1000
         self._index: dict[str, IndexEntry] = {}
         self._index_s = -1e9
@@ -103,7 +103,7 @@ class Inboxes:
                 self._tell("inboxes", "no inbox can be looked into", error, exc_info=True)
                 pause_s = max(_ASIDE_S, self._poll_s)
             else:
-                self._changes.good("inboxes", logger, "inboxes are looked into again")
+                self._changes.leave("inboxes", logger, "inboxes are looked into again")
                 pause_s = max(self._poll_s, (self._loop.time() - began_s) / _IDLE_SHARE)
 
     async def _look(self) -> None:
@@ -114,7 +114,7 @@ class Inboxes:
             await self._read_index()
             self._index_s = now_s
         idle = [s for s in self._models if s not in self._draining and s not in self._not_before_s]
-        busy = await filled(self._host.connection, idle)
+        busy = await filled(self._registry.connection, idle)
         _DICE.shuffle(busy)
         if index_due and idle:  # an empty one may be at the end of its ids: see take_inbox.lua
             busy.insert(0, _DICE.choice(idle))
@@ -127,7 +127,7 @@ class Inboxes:
         del self._draining[stream]
 
     async def _read_index(self) -> None:
-        index = await self._host.entries()
+        index = await self._registry.entries()
         if index == self._index:
             return
         models: dict[str, dict[str, IndexEntry]] = {}
@@ -142,7 +142,7 @@ class Inboxes:
             for _ in range(_TURN):
                 if not await self._take_one(stream):
                     break
-            self._changes.good(("inbox", stream), logger, "the inbox of %s works again", stream)
+            self._changes.leave(("inbox", stream), logger, "the inbox of %s works again", stream)
         except SetAside:
             wait_s = _ASIDE_S
         except (NotFound, ModelGone):  # deleted meanwhile
@@ -162,12 +162,14 @@ class Inboxes:
     def _tell(self, key: Hashable, what: str, error: Exception, exc_info: bool = False) -> None:
         """Log once what keeps records in an inbox."""
         why = type(error).__name__ if exc_info else error
-        self._changes.bad(key, logger, "%s: %s", what, why, level=logging.ERROR, exc_info=exc_info)
+        self._changes.enter(
+            key, logger, "%s: %s", what, why, level=logging.ERROR, exc_info=exc_info
+        )
 
     async def _take_one(self, stream: str) -> bool:
         """Take one batch; return whether to go on at once."""
         inbox = await take(
-            self._host.connection, StreamKeys(stream), _BATCH, _BATCH_BYTES, MAX_RECORD_BYTES
+            self._registry.connection, StreamKeys(stream), _BATCH, _BATCH_BYTES, MAX_RECORD_BYTES
         )
         if not inbox.items:
             return False
@@ -181,16 +183,16 @@ class Inboxes:
                 batch.events, batch.payload, batch.span(INBOX, inbox.offset, inbox.end)
             )
         except ModelGone:
-            self._host.forget(writer.name, writer)
+            self._registry.forget(writer.name, writer)
             raise
         return fed.offset in (inbox.offset, inbox.end)  # else another worker is at it
 
-    async def _writer(self, stream: str) -> Appender:
+    async def _writer(self, stream: str) -> LiveModel:
         """Return the first model of the stream that works here."""
         why: ServiceError = NotFound("The stream has no models.")
         for name in self._models.get(stream, ()):
             try:
-                model = self._host.live(name) or await self._host.open(name)
+                model = self._registry.live(name) or await self._registry.open(name)
                 await model.ensure_caught_up()
             except (NotFound, ModelGone) as error:
                 why = error
@@ -201,13 +203,13 @@ class Inboxes:
                 return model
         raise why
 
-    async def _judges(self, stream: str, writer: Appender) -> list[Fold]:
+    async def _judges(self, stream: str, writer: LiveModel) -> list[ModelState]:
         """Return the other models of the stream, for what is an event of theirs."""
         found = []
         for name, entry in self._models.get(stream, {}).items():
             if name != writer.name:
                 with contextlib.suppress(ServiceError):  # its pipeline is not known here
-                    found.append(await asyncio.to_thread(Fold, entry.spec))  # may import
+                    found.append(await asyncio.to_thread(ModelState, entry.spec))  # may import
         return found
 
 

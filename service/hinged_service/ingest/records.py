@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.errors import ServiceError
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.store.log import Letter, Span
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import (
@@ -129,7 +129,7 @@ class Batch(NamedTuple):
         return Span(source, start, end, self.places, self.letters)
 
 
-def gather(folds: Sequence[Fold], records: Sequence[Raw] | Lot) -> Batch:
+def gather(folds: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
     """Read records for models on one stream.
 
     Parameters
@@ -171,7 +171,7 @@ def _lot(records: Sequence[Raw]) -> Lot | None:
     return Lot(places, texts, None, lambda: records, names)
 
 
-def _at_once(fold: Fold, lot: Lot) -> Batch | None:
+def _at_once(fold: ModelState, lot: Lot) -> Batch | None:
     """Return the batch if all are events of the model, alike in kind."""
     try:
         found = _decoded(fold, lot) if lot.events is None else _made(fold, lot.events, lot.texts)
@@ -180,22 +180,22 @@ def _at_once(fold: Fold, lot: Lot) -> Batch | None:
     if found is None:
         return None
     events, payload = found
-    target, check, closely = fold.answers.target, fold.check, fold.may_refuse
+    target, check, closely = fold.answers.target, fold.check, fold.can_reject_features
     for event in events:
         if target(event.y) is None or ((event.w != 1.0 or closely) and check(event) is not None):
             return None
     return Batch(events, payload, lot.places, [])
 
 
-def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
+def _decoded(fold: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
     texts: Any = lot.texts
     if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
     payload = b",".join(texts)
     decode: Callable[[bytes], Event] = _decode_numbers
-    if fold.takes_mixed:
+    if fold.accepts_non_numeric:
         decode = _decode_mixed
-    elif fold.few_names and names_fit(payload):
+    elif fold.small_vocabulary and names_fit(payload):
         decode = _decode_measured
     # Each by itself: joined, two halves of an event would be one.
     events = list(map(decode, texts))
@@ -211,10 +211,10 @@ def _decoded(fold: Fold, lot: Lot) -> tuple[list[Event], bytes] | None:
 
 
 def _made(
-    fold: Fold, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
+    fold: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
 ) -> tuple[list[Event], bytes] | None:
     """Return events of what was checked, and their JSON, which nobody has to read again."""
-    kind, values = (MixedEvent, _MIXED) if fold.takes_mixed else (Event, _NUMBERS)
+    kind, values = (MixedEvent, _MIXED) if fold.accepts_non_numeric else (Event, _NUMBERS)
     events: list[Any] = list(records)
     parts: list[Any] = list(texts)
     for at, record in enumerate(records):
@@ -230,7 +230,7 @@ def _made(
 
 
 def read(
-    folds: Sequence[Fold], body: bytes, name: str | None = None
+    folds: Sequence[ModelState], body: bytes, name: str | None = None
 ) -> tuple[Event, bytes] | Fault:
     """Read one record, by the rules of `POST learn`.
 
@@ -257,10 +257,10 @@ def read(
     return fault or Fault("", "is for no model")
 
 
-def _read_for(fold: Fold, body: bytes) -> tuple[Event, bytes] | Fault:
+def _read_for(fold: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
     if len(body) > MAX_RECORD_BYTES:
         return Fault("", f"has {len(body)} bytes; at most {MAX_RECORD_BYTES} are taken")
-    mixed = fold.takes_mixed
+    mixed = fold.accepts_non_numeric
     try:
         event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hinged_service.engine.registry import Host
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.ingest.losses import Allowance
 from hinged_service.ingest.progress import Reporter
@@ -145,8 +145,8 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
             spec, settings = target.spec(), target.settings()
             custom.install(settings.models)
             async with opened(settings) as connection:
-                host = Host(connection, settings)
-                feeder = Feeder(host, target.model, stop, reporter.say, tally)
+                registry = ModelRegistry(connection, settings)
+                feeder = Feeder(registry, target.model, stop, reporter.say, tally)
                 feeder.spec = spec
                 try:
                     if spec is None:  # what is not to be made is there, or all else is in vain
@@ -154,7 +154,7 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
                     more = await bring(feeder, reporter)
                     state, code = "done", 0
                 finally:
-                    await host.aclose()
+                    await registry.aclose()
         except Stopped:
             state, code = "stopped", 0 if endless else _SIGNAL + (stop.signal or 0)
             reporter.say(go_on)

@@ -9,7 +9,7 @@ from typing import Any
 from hinged_service.ingest.files.cells import as_number, label_like
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.records import Fault, Lot, Raw
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 
 __all__ = ["Reading"]
 
@@ -37,7 +37,9 @@ class Reading:
     weight: str | None = None
     text: frozenset[str] = frozenset()
 
-    def all(self, entries: Sequence[tuple[str, dict[bytes, bytes]]], fold: Fold) -> Lot | list[Raw]:
+    def all(
+        self, entries: Sequence[tuple[str, dict[bytes, bytes]]], fold: ModelState
+    ) -> Lot | list[Raw]:
         """Return entries as records of the model `fold`: as columns if each holds JSON."""
 
         def each() -> list[Raw]:
@@ -55,7 +57,7 @@ class Reading:
         places = [entry_id for entry_id, _ in entries]
         return each() if None in texts else Lot(places, texts, None, each, names)
 
-    def raw(self, entry_id: str, fields: dict[bytes, bytes], fold: Fold) -> Raw:
+    def raw(self, entry_id: str, fields: dict[bytes, bytes], fold: ModelState) -> Raw:
         """Return an entry as a record of the model `fold`."""
         try:
             name = None
@@ -72,7 +74,7 @@ class Reading:
             entry_id, Fault(self.event, "is no field of the entry") if body is None else body, name
         )
 
-    def _flat(self, fields: dict[bytes, bytes], fold: Fold) -> dict[str, Any]:
+    def _flat(self, fields: dict[bytes, bytes], fold: ModelState) -> dict[str, Any]:
         x: dict[str, Any] = {}
         event: dict[str, Any] = {"x": x}
         for key, value in fields.items():
@@ -95,7 +97,7 @@ def _number(name: str, cell: str) -> float:
         raise BadRecord(f"field {name} {fault}") from None
 
 
-def _label(cell: str, fold: Fold) -> bool | int | str:
+def _label(cell: str, fold: ModelState) -> bool | int | str:
     """Return the label of the model that is written like this, if there is one."""
     label = label_like(cell, lambda y: fold.answers.target(y) is not None)
     return cell if label is None else label

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from hinged_service.engine.live_model import Appender, Fed
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel, SourceAppendResult
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, SetAside, Unavailable
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold, Refused
+from hinged_service.model.state import ModelState, Rejection
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
@@ -82,7 +82,7 @@ class Tally:
         """Share of right predictions before learning, of the judged; `None` before the first."""
         return 1 - self.mistakes / self.judged if self.judged else None
 
-    def note(self, batch: Batch, fed: Fed, taken: bool) -> None:
+    def note(self, batch: Batch, fed: SourceAppendResult, taken: bool) -> None:
         """Count a batch and its answer."""
         if not taken:
             return
@@ -94,7 +94,7 @@ class Tally:
         for event, outcome in zip(batch.events, fed.learned.outcomes, strict=True):
             if outcome is None:
                 self.duplicates += 1
-            elif isinstance(outcome, Refused):
+            elif isinstance(outcome, Rejection):
                 self.rejected += 1
             else:
                 self.learned += 1
@@ -122,8 +122,8 @@ class Gathered(NamedTuple):
     batch: Batch
 
 
-def _gathered(appender: Appender, records: Sequence[Raw] | Lot) -> Gathered:
-    return Gathered(appender.entry.uid, records, gather([appender.replica.fold], records))
+def _gathered(live_model: LiveModel, records: Sequence[Raw] | Lot) -> Gathered:
+    return Gathered(live_model.entry.uid, records, gather([live_model.replica.fold], records))
 
 
 async def sent_off() -> None:
@@ -181,12 +181,17 @@ class Feeder:
     spec: ModelSpec | None = None
 
     def __init__(
-        self, host: Host, model: str, stop: Stop, say: Callable[[str], None], tally: Tally
+        self,
+        registry: ModelRegistry,
+        model: str,
+        stop: Stop,
+        say: Callable[[str], None],
+        tally: Tally,
     ) -> None:
         self.tally = tally
         self.stop = stop
         self.say = say
-        self._host = host
+        self._registry = registry
         self._model = model
 
     async def prepare(self, spec: ModelSpec | None) -> None:
@@ -199,14 +204,14 @@ class Feeder:
 
         """
         if spec is not None:
-            await self._patiently(lambda: self._host.create(self._model, spec))
+            await self._patiently(lambda: self._registry.create(self._model, spec))
         await self.fold()
 
     async def ready(self) -> None:
         """See to it that the model is there: a source calls this when it is sure to be one."""
         await self.prepare(self.spec)
 
-    async def fold(self) -> Fold:
+    async def fold(self) -> ModelState:
         """Return the model's present state.
 
         Raises
@@ -262,21 +267,23 @@ class Feeder:
         """
         ready = records if isinstance(records, Gathered) else await self.gathered(records)
 
-        async def send() -> Fed:
+        async def send() -> SourceAppendResult:
             nonlocal ready
-            appender = await self._open()
-            if appender.entry.uid != ready.uid:  # made anew, it may take other events
-                ready = _gathered(appender, ready.records)
+            live_model = await self._open()
+            if live_model.entry.uid != ready.uid:  # made anew, it may take other events
+                ready = _gathered(live_model, ready.records)
             batch = ready.batch
-            return await appender.feed(batch.events, batch.payload, batch.span(source, start, end))
+            return await live_model.feed(
+                batch.events, batch.payload, batch.span(source, start, end)
+            )
 
         fed = await self._patiently(send)
         self.tally.note(ready.batch, fed, taken=fed.offset == end)
         return fed.offset
 
-    async def _open(self) -> Appender:
-        appender = self._host.live(self._model)
-        return appender if appender is not None else await self._host.open(self._model)
+    async def _open(self) -> LiveModel:
+        live_model = self._registry.live(self._model)
+        return live_model if live_model is not None else await self._registry.open(self._model)
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
         pause_s = _FIRST_PAUSE_S
@@ -284,9 +291,9 @@ class Feeder:
             try:
                 done = await step()
             except ModelGone:  # deleted; made anew it is found, else that is told
-                appender = self._host.live(self._model)
-                if appender is not None:
-                    self._host.forget(self._model, appender)
+                live_model = self._registry.live(self._model)
+                if live_model is not None:
+                    self._registry.forget(self._model, live_model)
             except SetAside:
                 raise
             except Unavailable as error:

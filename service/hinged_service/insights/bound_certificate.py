@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import hinged
 from hinged import bounds
 from hinged.accounting import Accounting
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import Conflict, ModelGone, NotFound
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, log
 from hinged_service.store.connection import Connection
@@ -189,7 +189,7 @@ class _Recorder:
         return learn_and_record
 
 
-def _copy(spec: ModelSpec, fold: Fold) -> Any:
+def _copy(spec: ModelSpec, fold: ModelState) -> Any:
     """Return the learner as it stands, its account closed."""
     learner = spec.configured(fold.configured).build(spec.max_features)
     learner.set_state(fold.learner.get_state())
@@ -205,13 +205,13 @@ def _norm(weights: Mapping[Any, float], intercept: float) -> float:
     return math.hypot(*weights.values(), intercept)
 
 
-def _marks(fold: Fold) -> tuple[Any, ...]:
+def _marks(fold: ModelState) -> tuple[Any, ...]:
     """Return what tells two states of a model apart."""
     scalars: dict[str, Any] = fold.learner.get_state()["scalars"]
     return fold.events, fold.mistakes, fold.rejected, dict(scalars)
 
 
-async def certify(connection: Connection, settings: Settings, appender: Appender) -> Certificate:
+async def certify(connection: Connection, settings: Settings, live_model: LiveModel) -> Certificate:
     """Return the certificate of a model as it stands.
 
     Parameters
@@ -229,18 +229,18 @@ async def certify(connection: Connection, settings: Settings, appender: Appender
         As for reading the log.
 
     """
-    live = appender.replica
+    live = live_model.replica
     learner, end, wanted = live.fold.learner, live.position, _marks(live.fold)
     if not isinstance(learner, _COVERED):
         raise Conflict(
             "The theorem is about the perceptron, the averaged and the pocket perceptron; no bound "
-            f"is known for {appender.entry.spec.learner.type}."
+            f"is known for {live_model.entry.spec.learner.type}."
         )
     if not isinstance(learner.learning_rate, float):
         raise Conflict("No bound holds for a learning rate that is a schedule.")
     deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
-    for loaded in await _starts(connection, settings, appender, live.fold.events):
-        recorder = await _fold_again(connection, settings, appender, loaded, end, deadline_s)
+    for loaded in await _starts(connection, settings, live_model, live.fold.events):
+        recorder = await _fold_again(connection, settings, live_model, loaded, end, deadline_s)
         if recorder is not None and _marks(recorder.replica.fold) == wanted:
             search_s = time.monotonic() + settings.bound_timeout_ms / 1000
             return await asyncio.to_thread(_certificate, recorder, str(end), search_s)
@@ -248,13 +248,13 @@ async def certify(connection: Connection, settings: Settings, appender: Appender
 
 
 async def _starts(
-    connection: Connection, settings: Settings, appender: Appender, events: int
+    connection: Connection, settings: Settings, live_model: LiveModel, events: int
 ) -> list[Callable[[], Any]]:
     """Return what loads the states that a window may begin with, the best one first.
 
     Best is the latest that has enough events after it; then the earliest.
     """
-    entry, keys, chunk = appender.entry, appender.keys.on, settings.snapshot_chunk
+    entry, keys, chunk = live_model.entry, live_model.keys.on, settings.snapshot_chunk
     base = Position.parse(entry.base or "")
 
     async def from_base() -> Loaded:
@@ -263,8 +263,8 @@ async def _starts(
         return replace(await checkpoints.read(connection, keys, entry.origin, chunk), position=base)
 
     found: list[tuple[int, Callable[[], Any]]] = [(0, from_base)]
-    for kept in await appender.checkpoints():
-        if kept.model == appender.name and kept.spec == entry.spec and kept.position is not None:
+    for kept in await live_model.checkpoints():
+        if kept.model == live_model.name and kept.spec == entry.spec and kept.position is not None:
 
             async def from_checkpoint(uid: str = kept.uid) -> Loaded:
                 return await checkpoints.read(connection, keys, uid, chunk)
@@ -279,13 +279,13 @@ async def _starts(
 async def _fold_again(
     connection: Connection,
     settings: Settings,
-    appender: Appender,
+    live_model: LiveModel,
     load: Callable[[], Any],
     end: Position,
     deadline_s: float,
 ) -> _Recorder | None:
     """Fold from a known state to a position; `None` if the log does not lead there from it."""
-    entry, keys = appender.entry, appender.keys.on
+    entry, keys = live_model.entry, live_model.keys.on
     try:
         loaded = await load()
         if loaded.state is not None:
@@ -302,7 +302,7 @@ async def _fold_again(
         if reply.kind == "lost" or not reply.entries:
             return None
         page = [found for found in reply.entries if found.position.order <= end.order]
-        if not await _fold_page(connection, settings, appender, recorder, page):
+        if not await _fold_page(connection, settings, live_model, recorder, page):
             return None
         if time.monotonic() > deadline_s:
             raise Conflict(f"Folding the log again takes longer than bound_timeout_ms. {_ADVICE}")
@@ -312,7 +312,7 @@ async def _fold_again(
 async def _fold_page(
     connection: Connection,
     settings: Settings,
-    appender: Appender,
+    live_model: LiveModel,
     recorder: _Recorder,
     page: list[log.Entry],
 ) -> bool:
@@ -327,7 +327,7 @@ async def _fold_page(
         plain = []
         try:
             uid, chunk = str(command.get("checkpoint")), settings.snapshot_chunk
-            state = await checkpoints.read(connection, appender.keys.on, uid, chunk)
+            state = await checkpoints.read(connection, live_model.keys.on, uid, chunk)
         except (NotFound, DamagedState, OtherVersion):
             return False
         recorder.restore(entry, state)

@@ -18,12 +18,12 @@ import msgspec
 from fastapi.sse import format_sse_event
 
 import hinged
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
-from hinged_service.engine.replica import Folded
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.replica import AppliedEntry
 from hinged_service.engine.top_weights import largest
 from hinged_service.errors import Busy, ModelGone, NotFound, ServiceError, SetAside, Unavailable
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.wire.events import Event
 
@@ -91,7 +91,7 @@ class Reader:
         if behind:
             self._chunks.clear()
             self._bytes = 0
-            self._hub.changes.bad(
+            self._hub.changes.enter(
                 ("feed", self._hub.name),
                 logger,
                 "a reader of the live feed of %s was too slow",
@@ -174,9 +174,9 @@ class _Tick:
 class _Hub:
     """The readers of one name, and the task that feeds them."""
 
-    def __init__(self, feeds: Feeds, name: str, appender: Appender) -> None:
+    def __init__(self, feeds: Feeds, name: str, live_model: LiveModel) -> None:
         self._feeds = feeds
-        self.changes = feeds.host.connection.observer.changes
+        self.changes = feeds.registry.connection.observer.changes
         self.name = name
         self._readers: list[Reader] = []
         self._tick = _Tick()
@@ -185,9 +185,9 @@ class _Hub:
         self._heard_at_s = asyncio.get_running_loop().time()
         self._weights = b""
         self._weighed = ("", 0.0)
-        self._appender = appender
+        self._appender = live_model
         self._over = False
-        self._watch(appender)
+        self._watch(live_model)
         self._task = asyncio.create_task(self._run())
 
     def join(self, features: bool, weights: bool) -> Reader:
@@ -225,17 +225,17 @@ class _Hub:
         self._unwatch()
         self._feeds.forget(self.name, self)
 
-    def _watch(self, appender: Appender) -> None:
-        self._appender = appender
-        self._last = appender.replica.position.order
-        appender.replica.watchers.append(self._hear)
+    def _watch(self, live_model: LiveModel) -> None:
+        self._appender = live_model
+        self._last = live_model.replica.position.order
+        live_model.replica.watchers.append(self._hear)
 
     def _unwatch(self) -> None:
         watchers = self._appender.replica.watchers
         if self._hear in watchers:
             watchers.remove(self._hear)
 
-    def _hear(self, folded: Folded) -> None:
+    def _hear(self, folded: AppliedEntry) -> None:
         """Take note of an entry; this runs on the way of learning."""
         order = folded.entry.position.order
         if order <= self._last:  # folded again by a rebuild
@@ -258,7 +258,7 @@ class _Hub:
             data = {**detection._asdict(), "position": position, "at_ms": order[0]}
             tick.add("drift", data, position)
 
-    def _hear_outcomes(self, folded: Folded, position: str) -> None:
+    def _hear_outcomes(self, folded: AppliedEntry, position: str) -> None:
         tick, fold = self._tick, self._appender.replica.fold
         for number, result in enumerate(folded.results):
             if not _is_outcome(result):
@@ -294,11 +294,11 @@ class _Hub:
         try:
             if look_up or self._appender.gone:
                 await self._follow()
-            await self._appender.freshen()
+            await self._appender.refresh_if_stale()
         except (NotFound, ModelGone):
             if self._appender.name == self.name:
                 return "deleted"
-            self._feeds.host.forget(self._appender.name, self._appender)
+            self._feeds.registry.forget(self._appender.name, self._appender)
         except SetAside as error:
             return f"set aside: {error.detail}"
         except Unavailable:
@@ -316,7 +316,7 @@ class _Hub:
             There is none, or one made anew.
 
         """
-        found = await self._feeds.host.open(self.name)
+        found = await self._feeds.registry.open(self.name)
         if found is self._appender or not self._readers:
             return
         same = found.entry.uid == self._appender.entry.uid
@@ -369,9 +369,9 @@ class _Hub:
             reader.put(chunk)
 
     def _model(self) -> bytes:
-        appender = self._appender
-        position = str(appender.replica.position)
-        data = {"name": self.name, "model": appender.name, "uid": appender.entry.uid}
+        live_model = self._appender
+        position = str(live_model.replica.position)
+        data = {"name": self.name, "model": live_model.name, "uid": live_model.entry.uid}
         return _message("model", {**data, "position": position}, position)
 
     def _metrics(self, events_per_s: float | None) -> bytes:
@@ -411,7 +411,7 @@ def _is_outcome(result: Any) -> bool:
     return type(result) is hinged.Outcome or type(result) is tuple
 
 
-def _outcome(fold: Fold, event: Event, outcome: Any) -> dict[str, Any]:
+def _outcome(fold: ModelState, event: Event, outcome: Any) -> dict[str, Any]:
     y_pred, score, mistake, updated, hinge_loss = outcome
     data = {
         "id": event.id,
@@ -440,8 +440,8 @@ class Feeds:
 
     """
 
-    def __init__(self, host: Host, settings: Settings) -> None:
-        self.host = host
+    def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
+        self.registry = registry
         self._most = settings.max_live_feeds
         self._hubs: dict[str, _Hub] = {}
         self._stopping = False
@@ -457,7 +457,9 @@ class Feeds:
         self._stopping = True
         await asyncio.gather(*(hub.stop() for hub in tuple(self._hubs.values())))
 
-    def watch(self, appender: Appender, name: str, features: bool, weights: bool = False) -> Reader:
+    def watch(
+        self, live_model: LiveModel, name: str, features: bool, weights: bool = False
+    ) -> Reader:
         """Return a new reader of a model or alias, who has to leave in the end.
 
         Parameters
@@ -489,7 +491,7 @@ class Feeds:
             )
         hub = self._hubs.get(name)
         if hub is None:
-            hub = self._hubs[name] = _Hub(self, name, appender)
+            hub = self._hubs[name] = _Hub(self, name, live_model)
         return hub.join(features, weights)
 
     @property

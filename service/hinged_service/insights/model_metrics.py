@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import hinged
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
 from hinged_service.store import pending_predictions
 from hinged_service.telemetry.exposition import exposed
-from hinged_service.telemetry.worker_report import Labels, Page, Row
+from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
 from hinged_service.wire.codec import fold_tag
 
 __all__ = ["Scraping"]
@@ -45,10 +45,10 @@ class Scraping:
 
     """
 
-    def __init__(self, host: Host, feeds: Callable[[], int]) -> None:
-        self._host = host
+    def __init__(self, registry: ModelRegistry, feeds: Callable[[], int]) -> None:
+        self._registry = registry
         self._feeds = feeds
-        self._observer = host.connection.observer
+        self._observer = registry.connection.observer
         self._labels: dict[str, Labels] = {}
         self._asked: set[str] = set()
         self._asking = asyncio.Lock()
@@ -87,20 +87,20 @@ class Scraping:
             try:
                 await asyncio.to_thread(self._observer.publish, self._page())
             except OSError as error:
-                self._observer.changes.bad(
+                self._observer.changes.enter(
                     "metrics", logger, "the metrics of this worker cannot be laid out: %s", error
                 )
             else:
-                self._observer.changes.good("metrics", logger)
+                self._observer.changes.leave("metrics", logger)
 
-    def _page(self) -> Page:
-        host = self._host
+    def _page(self) -> WorkerReport:
+        registry = self._registry
         rows = [
-            _row(appender, host.connection.lost)
-            for appender in self._told()
-            if not appender.replica.between
+            _row(live_model, registry.connection.lost)
+            for live_model in self._told()
+            if not live_model.replica.mid_entry
         ]
-        return self._observer.page(host.open_count, self._feeds(), rows, dict(self._labels))
+        return self._observer.page(registry.open_count, self._feeds(), rows, dict(self._labels))
 
     async def _ask_for_labels(self) -> None:
         """Read the counts of labels of the streams in use, once a second at most."""
@@ -111,37 +111,37 @@ class Scraping:
             self._labels = {s: told for s, told in self._labels.items() if s in by_stream}
             self._asked.intersection_update(by_stream)
             wanted = (
-                (stream, appender)
-                for stream, appender in by_stream.items()
-                if appender.keeps or stream in self._labels or stream not in self._asked
+                (stream, live_model)
+                for stream, live_model in by_stream.items()
+                if live_model.keeps or stream in self._labels or stream not in self._asked
             )
             with contextlib.suppress(TimeoutError, ServiceError):  # the last ones known will do
                 async with asyncio.timeout(_PATIENCE_S):
                     await asyncio.gather(*(self._ask_each(wanted) for _ in range(_ASKED_AT_ONCE)))
             self._asked_at_s = time.monotonic()
 
-    async def _ask_each(self, wanted: Iterator[tuple[str, Appender]]) -> None:
-        for stream, appender in wanted:
+    async def _ask_each(self, wanted: Iterator[tuple[str, LiveModel]]) -> None:
+        for stream, live_model in wanted:
             at_s = time.time()
-            found = await pending_predictions.counts(self._host.connection, appender.keys.on)
+            found = await pending_predictions.counts(self._registry.connection, live_model.keys.on)
             self._asked.add(stream)
             if found is not None:
                 self._labels[stream] = Labels(
                     at_s, found["waiting"], found["joined"], found["expired"], found["late"]
                 )
 
-    def _told(self) -> Iterator[Appender]:
-        return itertools.islice(self._host.recent(), self._observer.most_models)
+    def _told(self) -> Iterator[LiveModel]:
+        return itertools.islice(self._registry.recent(), self._observer.most_models)
 
 
-def _row(appender: Appender, lost: bool) -> Row:
-    replica, now_s = appender.replica, asyncio.get_running_loop().time()
+def _row(live_model: LiveModel, lost: bool) -> ModelSample:
+    replica, now_s = live_model.replica, asyncio.get_running_loop().time()
     fold = replica.fold
     account = fold.learner.accounting
-    return Row(
-        appender.entry.uid,
-        appender.name,
-        appender.entry.stream,
+    return ModelSample(
+        live_model.entry.uid,
+        live_model.name,
+        live_model.entry.stream,
         replica.position.order,
         fold.events,
         fold.mistakes,
@@ -151,9 +151,9 @@ def _row(appender: Appender, lost: bool) -> Row:
         fold.labelled,
         fold.delay_ms,
         replica.log_events,
-        appender.age_s() if appender.failing and lost else 0.0,
+        live_model.age_s() if live_model.failing and lost else 0.0,
         replica.unsaved_s(now_s),
-        appender.queued,
+        live_model.queued,
         account.overflows,
         fold.judged,
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from hinged_service.engine.registry import Host
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
 from hinged_service.model.spec import IndexEntry
 
-__all__ = ["Glance", "Overview"]
+__all__ = ["ModelSummary", "Overview"]
 
 _KEEP_S = 1.0
 
 
-class Glance(NamedTuple):
+class ModelSummary(NamedTuple):
     """A model at a glance; without numbers where it cannot be served here and now.
 
     Parameters
@@ -60,12 +60,12 @@ class Overview:
 
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, registry: ModelRegistry) -> None:
+        self._registry = registry
         self._loop = asyncio.get_running_loop()
         self._entries: asyncio.Task[dict[str, IndexEntry]] | None = None
         self._entries_at_s = 0.0
-        self._seen: dict[str, tuple[float, str, asyncio.Task[Glance]]] = {}
+        self._seen: dict[str, tuple[float, str, asyncio.Task[ModelSummary]]] = {}
 
     async def entries(self) -> dict[str, IndexEntry]:
         """Return the index entries of all models by name, at most a second old.
@@ -78,11 +78,11 @@ class Overview:
         """
         now_s = self._loop.time()
         if self._entries is None or now_s - self._entries_at_s > _KEEP_S:
-            self._entries = self._loop.create_task(self._host.entries())
+            self._entries = self._loop.create_task(self._registry.entries())
             self._entries_at_s = now_s
         return await asyncio.shield(self._entries)
 
-    async def glances(self, wanted: dict[str, IndexEntry]) -> list[Glance]:
+    async def glances(self, wanted: dict[str, IndexEntry]) -> list[ModelSummary]:
         """Return models at a glance, each at most a second old."""
         now_s = self._loop.time()
         self._seen = {name: seen for name, seen in self._seen.items() if now_s - seen[0] <= _KEEP_S}
@@ -94,16 +94,16 @@ class Overview:
         tasks = [self._seen[name][2] for name in wanted]
         return list(await asyncio.gather(*map(asyncio.shield, tasks)))
 
-    async def _glance(self, name: str, entry: IndexEntry) -> Glance:
-        known = Glance(name, entry.stream, entry.spec.learner.type)
+    async def _glance(self, name: str, entry: IndexEntry) -> ModelSummary:
+        known = ModelSummary(name, entry.stream, entry.spec.learner.type)
         try:
-            appender = await self._host.open(name)
-            await appender.freshen()
+            live_model = await self._registry.open(name)
+            await live_model.refresh_if_stale()
         except ServiceError as error:
             return known._replace(problem=error.detail)
-        fold = appender.replica.fold
+        fold = live_model.replica.fold
         return known._replace(
-            at_ms=appender.replica.position.order[0],
+            at_ms=live_model.replica.position.order[0],
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,
@@ -112,5 +112,5 @@ class Overview:
             drifts=fold.detected,
             drifts_at_ms=tuple(int(d.entry.partition("-")[0]) for d in fold.detections),
             frozen=fold.frozen,
-            stale_s=max(0.0, appender.age_s()),
+            stale_s=max(0.0, live_model.age_s()),
         )

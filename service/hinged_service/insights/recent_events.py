@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import hinged
-from hinged_service.engine.live_model import Appender
-from hinged_service.model.state import Fold
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.model.state import ModelState
 from hinged_service.store.connection import Connection
 from hinged_service.store.log import Entry
 from hinged_service.store.log_tail import backwards
@@ -45,7 +45,7 @@ class Recent(NamedTuple):
     score: float
 
 
-async def recent(connection: Connection, appender: Appender, most: int) -> list[Recent]:
+async def recent(connection: Connection, live_model: LiveModel, most: int) -> list[Recent]:
     """Return the newest events of the stream that the model can take, the newest first.
 
     What the log no longer holds is not told, nor what lies behind a MB of newer events.
@@ -67,8 +67,8 @@ async def recent(connection: Connection, appender: Appender, most: int) -> list[
     """
     found: list[Recent] = []
     read = 0
-    async for entry in backwards(connection, appender.keys.on):
-        for one in _of(appender.replica.fold, entry):
+    async for entry in backwards(connection, live_model.keys.on):
+        for one in _of(live_model.replica.fold, entry):
             found.append(one)
             if len(found) == most:
                 return found
@@ -80,7 +80,7 @@ async def recent(connection: Connection, appender: Appender, most: int) -> list[
     return found
 
 
-def _of(fold: Fold, entry: Entry) -> Iterator[Recent]:
+def _of(fold: ModelState, entry: Entry) -> Iterator[Recent]:
     if entry.payload is None:
         return
     joined = parse_joined(entry.joined) if entry.joined else {}
@@ -102,9 +102,9 @@ def _of(fold: Fold, entry: Entry) -> Iterator[Recent]:
             )
 
 
-def _answer(fold: Fold, event: Event) -> tuple[Any, float] | None:
+def _answer(fold: ModelState, event: Event) -> tuple[Any, float] | None:
     """Return the label and score, `None` for features that the model cannot take."""
-    if not fold.takes_mixed and not all(type(v) in (int, float) for v in event.x.values()):
+    if not fold.accepts_non_numeric and not all(type(v) in (int, float) for v in event.x.values()):
         return None
     try:
         answer = fold.predict(event.x)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 import hinged
 from hinged.hedge import default_pool
 from hinged_service.river_support.lazy import optim
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["BinaryLearner", "OwnLearner"]
 
@@ -18,7 +18,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Schedule(Strict):
+class Schedule(StrictModel):
     """A learning rate that falls: rate / t^power at the t-th event."""
 
     type: Literal["inverse_scaling"]
@@ -35,7 +35,7 @@ def _rate(rate: float | Schedule) -> Any:
     return optim.schedulers.InverseScaling(rate.rate, rate.power)
 
 
-class _WithRate(Strict):
+class _WithRate(StrictModel):
     learning_rate: Rate = Field(1.0, description="The step eta, a number or a schedule.")
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
@@ -92,7 +92,7 @@ class PocketPerceptronSpec(_WithRate):
         return hinged.PocketPerceptron(_rate(self.learning_rate), self.fit_intercept, max_features)
 
 
-class _PassiveAggressive(Strict):
+class _PassiveAggressive(StrictModel):
     C: Positive = Field(1.0, description="Aggressiveness; without effect when uncapped.")
     mode: Literal["uncapped", "I", "II"] = Field("I", description="Which of the three forms.")
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
@@ -108,7 +108,7 @@ class PassiveAggressiveSpec(_PassiveAggressive):
         return hinged.PassiveAggressive(self.C, self.mode, self.fit_intercept, max_features)
 
 
-class LinearUnitSpec(Strict):
+class LinearUnitSpec(StrictModel):
     """The linear unit (ADALINE): the delta rule on the score itself."""
 
     type: Literal["linear_unit"]
@@ -123,7 +123,7 @@ class LinearUnitSpec(Strict):
         )
 
 
-class HingeSGDSpec(Strict):
+class HingeSGDSpec(StrictModel):
     """Sub-gradient descent on the hinge loss with penalties: the linear SVM, online."""
 
     type: Literal["hinge_sgd"]
@@ -155,7 +155,7 @@ class HingeSGDSpec(Strict):
         )
 
 
-class _AROW(Strict):
+class _AROW(StrictModel):
     r: Positive = Field(1.0, description="The larger, the smaller the steps.")
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
@@ -182,7 +182,7 @@ BinaryLearner = Annotated[
 ]
 
 
-class HedgeSpec(Strict):
+class HedgeSpec(StrictModel):
     """Hedge: several binary learners vote, trusted as much as they deserve."""
 
     type: Literal["hedge"]
@@ -270,7 +270,7 @@ class MulticlassAROWSpec(_AROW):
         return hinged.MulticlassAROW(self.r, self.fit_intercept, self.max_classes, max_features)
 
 
-class OneVsRestSpec(Strict):
+class OneVsRestSpec(StrictModel):
     """One binary learner per class against all others, the label by the highest score."""
 
     type: Literal["one_vs_rest"]

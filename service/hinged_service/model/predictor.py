@@ -19,9 +19,9 @@ from hinged_service.wire.faults import MAX_NAME, shown
 
 __all__ = [
     "Answers",
-    "BinaryAnswers",
+    "BinaryPredictor",
     "Label",
-    "MulticlassAnswers",
+    "MulticlassPredictor",
     "Prediction",
     "answers_for",
     "label_text",
@@ -50,7 +50,7 @@ class Prediction(msgspec.Struct, gc=False):
     proba: dict[str, float]
 
 
-class BinaryAnswers:
+class BinaryPredictor:
     """The two labels of a binary model.
 
     Parameters
@@ -120,7 +120,7 @@ class BinaryAnswers:
         )
 
 
-class RiverAnswers(BinaryAnswers):
+class RiverAnswers(BinaryPredictor):
     """The two labels of a binary River classifier, whose probabilities are River's own.
 
     Its score, 2 P(true) - 1, would lose the digits of a small one.
@@ -140,7 +140,7 @@ class RiverAnswers(BinaryAnswers):
         return self._prediction(*self.decide(x))
 
 
-class MulticlassAnswers:
+class MulticlassPredictor:
     """The labels of a multiclass model: of one JSON type, listed or found in the events.
 
     Parameters
@@ -208,14 +208,14 @@ class MulticlassAnswers:
         return Prediction(y, score, proba)
 
 
-Answers = BinaryAnswers | MulticlassAnswers
+Answers = BinaryPredictor | MulticlassPredictor
 
 
 def answers_for(spec: ModelSpec, learner: Any) -> Answers:
     """Return how the model of `spec` answers with `learner`."""
     if spec.multiclass:
-        return MulticlassAnswers(spec.labels, learner)
-    kind = RiverAnswers if isinstance(learner, RiverBinary) else BinaryAnswers
+        return MulticlassPredictor(spec.labels, learner)
+    kind = RiverAnswers if isinstance(learner, RiverBinary) else BinaryPredictor
     return kind(spec.labels, learner)
 
 

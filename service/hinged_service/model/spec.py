@@ -22,7 +22,7 @@ from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import RiverLearner
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
 
@@ -42,14 +42,14 @@ Labels = (
 )
 
 
-class Retention(Strict):
+class Retention(StrictModel):
     """How much of its log a stream keeps behind the snapshots; whichever is reached first."""
 
     events: int | None = Field(None, ge=0, le=10**12, description="So many events.")
     bytes: int | None = Field(None, ge=0, le=10**15, description="So many bytes of their JSON.")
 
 
-class LateLabels(Strict):
+class LateLabels(StrictModel):
     """How a stream's predictions wait for labels that come later."""
 
     wait_s: int = Field(
@@ -67,7 +67,7 @@ class LateLabels(Strict):
     early: bool = Field(False, description="Whether a label may come before its prediction.")
 
 
-class ModelSpec(Strict):
+class ModelSpec(StrictModel):
     """A model: a learner that follows a stream of labelled events."""
 
     learner: Learner = Field(description="The update rule and its parameters.")
@@ -187,12 +187,12 @@ class ModelSpec(Strict):
         return hasattr(self.learner, "max_classes")
 
     @property
-    def takes_mixed(self) -> bool:
+    def accepts_non_numeric(self) -> bool:
         """Whether features may be text, booleans or missing."""
         return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
 
     @property
-    def may_refuse(self) -> bool:
+    def can_reject_features(self) -> bool:
         """Whether features that are an event's may still be refused by the model."""
         return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
 
@@ -223,7 +223,7 @@ class ModelSpec(Strict):
         return self if self.stream else self.model_copy(update={"stream": name})
 
 
-class IndexEntry(Strict):
+class IndexEntry(StrictModel):
     """What the index knows of a model name."""
 
     uid: str
@@ -251,7 +251,7 @@ class IndexEntry(Strict):
         return self.model_copy(update={"deleting": True})
 
 
-class Alias(Strict):
+class Alias(StrictModel):
     """What the index knows of an alias: the stream that says which of its models is meant."""
 
     alias_on: Name

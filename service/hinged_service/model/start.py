@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field, StrictStr
 
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
 
@@ -31,21 +31,21 @@ def _entry(text: str) -> str:
 Entry = Annotated[StrictStr, AfterValidator(_entry)]
 
 
-class EntryRange(Strict):
+class EntryRange(StrictModel):
     """Entries of the log from one to another, both included."""
 
     first: Entry
     last: Entry
 
 
-class TimeRange(Strict):
+class TimeRange(StrictModel):
     """Entries that arrived in a span of time: from its start until before its end."""
 
     start: AwareDatetime
     end: AwareDatetime
 
 
-class Exclude(Strict):
+class Exclude(StrictModel):
     """Events that a model leaves out of its fold, for good."""
 
     ids: tuple[Annotated[StrictStr, Field(min_length=1, max_length=256)], ...] = Field(
@@ -61,7 +61,7 @@ class Exclude(Strict):
     )
 
 
-class StartFrom(Strict):
+class StartFrom(StrictModel):
     """The state of another model on the same stream."""
 
     model: Name = Field(description="The model to start from, as it is now or was.")

@@ -20,12 +20,12 @@ from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.wire.events import FEW_NAMES, PLAIN, Event, Value, is_label, not_a_number
 
-__all__ = ["Detection", "Fold", "Late", "Refused", "Result"]
+__all__ = ["Detection", "Late", "ModelState", "Rejection", "Result"]
 
 _KEPT_DETECTIONS = 20
 
 
-class Refused(NamedTuple):
+class Rejection(NamedTuple):
     """An event that stands in the log but that the model could not take.
 
     Parameters
@@ -60,7 +60,7 @@ class Late(NamedTuple):
     y: Any
 
 
-Result = hinged.Outcome | Refused | None
+Result = hinged.Outcome | Rejection | None
 """What an event did; why the model could not take it; `None` if it did not count."""
 
 
@@ -83,7 +83,7 @@ class Detection(NamedTuple):
     events: int
 
 
-class Fold:
+class ModelState:
     """The state of one model.
 
     Parameters
@@ -135,7 +135,10 @@ class Fold:
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self.takes_mixed, self.may_refuse = spec.takes_mixed, spec.may_refuse
+        self.accepts_non_numeric, self.can_reject_features = (
+            spec.accepts_non_numeric,
+            spec.can_reject_features,
+        )
         self._multiclass = spec.multiclass
         self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
@@ -172,12 +175,14 @@ class Fold:
         self.learner = learner
         self.answers = answers_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
-        self.few_names = not self._multiclass and isinstance(learner, hinged.LinearClassifier)
+        self.small_vocabulary = not self._multiclass and isinstance(
+            learner, hinged.LinearClassifier
+        )
 
     def _look_at_names(self) -> None:
         """Find out whether the names are few, if they may still be."""
-        if self.few_names:
-            self.few_names = all(len(v) <= FEW_NAMES for v in self.vectors().values())
+        if self.small_vocabulary:
+            self.small_vocabulary = all(len(v) <= FEW_NAMES for v in self.vectors().values())
 
     def learn_all(
         self,
@@ -210,7 +215,7 @@ class Fold:
         """
         exclusion = self._exclusion
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
-        numbers = not self.takes_mixed
+        numbers = not self.accepts_non_numeric
         plain = self.pipeline is None and self.metrics is None and self.drift is None
         results: list[Result] = []
         for number, event in enumerate(events, first):
@@ -241,7 +246,7 @@ class Fold:
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
-                results.append(Refused(error.field, error.reason))
+                results.append(Rejection(error.field, error.reason))
         self._look_at_names()
         return results
 
@@ -256,11 +261,11 @@ class Fold:
             if self.answers.target(late.y) != y:
                 self.served_mistakes += 1
 
-    def _refuse(self, event: Event | None) -> Refused:
+    def _refuse(self, event: Event | None) -> Rejection:
         self.rejected += 1
         if event is None:
-            return Refused("", "is not an event")
-        return Refused("y", self.answers.expected())
+            return Rejection("", "is not an event")
+        return Rejection("y", self.answers.expected())
 
     def _progress(self, event: Event, y: Any) -> hinged.Outcome:
         """Predict and score, then learn; count in the metrics and ask the drift detector."""
@@ -367,15 +372,15 @@ class Fold:
         self.replaced = True
         return True
 
-    def check(self, event: Event) -> Refused | None:
+    def check(self, event: Event) -> Rejection | None:
         """Return why the model cannot take weight or features of an event, `None` if it can."""
         try:
             if event.w != 1.0:
                 self.learner.check_weight(event.w)
-            if self.may_refuse and not is_label(event):
+            if self.can_reject_features and not is_label(event):
                 self.predict(event.x)
         except hinged.InvalidEvent as error:
-            return Refused(error.field, error.reason)
+            return Rejection(error.field, error.reason)
         return None
 
     def predict(self, x: dict[str, Any]) -> Prediction:
@@ -561,12 +566,12 @@ class Fold:
         self._look_at_names()
 
 
-def _unfit(event: Event, numbers: bool) -> Refused | None:
+def _unfit(event: Event, numbers: bool) -> Rejection | None:
     """Return why an event that is not plain numbers cannot be taken."""
     if is_label(event):
-        return Refused("x", "is missing")
+        return Rejection("x", "is missing")
     fault = not_a_number(event.x) if numbers else None
-    return None if fault is None else Refused(*fault)
+    return None if fault is None else Rejection(*fault)
 
 
 def _by_class(learner: Any, label: str | None) -> dict[str, Any]:

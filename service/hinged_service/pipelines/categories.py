@@ -12,7 +12,7 @@ from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["OneHotEncoderSpec"]
 
@@ -26,7 +26,7 @@ Category = (
 )
 
 
-class OneHotEncoderSpec(Strict):
+class OneHotEncoderSpec(StrictModel):
     """Turn each feature `name` with the value `v` into the feature `name_v` with the value 1.
 
     As `river.preprocessing.OneHotEncoder`, but it keeps at most 10,000 zeros (later

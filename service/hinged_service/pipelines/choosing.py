@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.values import Features, Value
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["DiscardSpec", "Name", "SelectSpec", "Separator"]
 
@@ -18,7 +18,7 @@ Separator = Annotated[str, Field(min_length=1, max_length=16)]
 Keys = Annotated[tuple[Name, ...], Field(max_length=10_000)]
 
 
-class SelectSpec(Strict):
+class SelectSpec(StrictModel):
     """Keep the named features, in this order, whatever their values.
 
     As `river.compose.Select`, but a feature that an event does not have is left
@@ -33,7 +33,7 @@ class SelectSpec(Strict):
         return Select(self.keys)
 
 
-class DiscardSpec(Strict):
+class DiscardSpec(StrictModel):
     """Drop the named features, whatever their values; without names it passes everything on."""
 
     type: Literal["Discard"]

@@ -13,12 +13,12 @@ import hinged
 from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["PolynomialExtenderSpec"]
 
 
-class PolynomialExtenderSpec(Strict):
+class PolynomialExtenderSpec(StrictModel):
     """Add the products of features, named like `a*b`.
 
     As `river.feature_extraction.PolynomialExtender`; an event that would give more than

@@ -10,12 +10,12 @@ import hinged
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import Features, clipped, refuse_missing
 from hinged_service.river_support.lazy import preprocessing
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["FeatureHasherSpec"]
 
 
-class FeatureHasherSpec(Strict):
+class FeatureHasherSpec(StrictModel):
     """Add each feature up in one of `n_features` buckets: numbers by name, text by name and value.
 
     `river.preprocessing.FeatureHasher` itself (MurmurHash3), its buckets named `"0"`,

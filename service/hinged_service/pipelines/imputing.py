@@ -16,7 +16,7 @@ from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
 from hinged_service.river_support.lazy import stats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["StatImputerSpec"]
 
@@ -30,7 +30,7 @@ Constant = (
 )
 
 
-class Imputer(Strict):
+class Imputer(StrictModel):
     """What stands in for one feature: a running statistic of it, or a constant."""
 
     feature: Name = Field(description="The feature that may be missing.")
@@ -50,7 +50,7 @@ class Imputer(Strict):
         return Fixed(self.value) if self.statistic is None else _STATISTICS[self.statistic]()
 
 
-class StatImputerSpec(Strict):
+class StatImputerSpec(StrictModel):
     """Replace the named features where they are missing (null, or not in the event).
 
     As `river.preprocessing.StatImputer`, but an absent feature counts as missing

@@ -13,12 +13,12 @@ from pydantic import Field
 import hinged
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.values import MAX_WIDTH, Features, floats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["RBFSamplerSpec"]
 
 
-class RBFSamplerSpec(Strict):
+class RBFSamplerSpec(StrictModel):
     """Turn each feature into `n_components` random cosines, named like `age_0`.
 
     Cosine j of a feature of value v is cos(w v + b), w normal with variance 2 gamma and b

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from hinged_service.pipelines.stage import Origins, Stage, same_names
 from hinged_service.pipelines.values import Features, floats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["NormalizerSpec"]
 
 
-class NormalizerSpec(Strict):
+class NormalizerSpec(StrictModel):
     """Divide each event by its norm.
 
     As `river.preprocessing.Normalizer`, but the norm is summed exactly, in any

@@ -11,14 +11,14 @@ from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_support.lazy import stats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["RobustScalerSpec"]
 
 Quantile = Annotated[float, Field(gt=0, lt=1)]
 
 
-class RobustScalerSpec(Strict):
+class RobustScalerSpec(StrictModel):
     """Subtract each feature's median so far and divide by its interquartile range.
 
     Both are River's running estimates, rough for the first values of a feature: the median

@@ -11,7 +11,7 @@ import hinged
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 
@@ -21,7 +21,7 @@ Moments = tuple[int, float, float]
 _UNKNOWN: Moments = (0, 0.0, 0.0)
 
 
-class StandardScalerSpec(Strict):
+class StandardScalerSpec(StrictModel):
     """Scale each feature to mean 0 and variance 1, by its mean and variance so far.
 
     As `river.preprocessing.StandardScaler`, but a feature not seen before is 0
@@ -36,7 +36,7 @@ class StandardScalerSpec(Strict):
         return StandardScaler(self.with_std, max_features)
 
 
-class MinMaxScalerSpec(Strict):
+class MinMaxScalerSpec(StrictModel):
     """Scale each feature to 0..1 by its least and largest value so far.
 
     A prediction of a value beyond them lies beyond 0..1, and a feature that has had one
@@ -53,7 +53,7 @@ class MinMaxScalerSpec(Strict):
         return MinMaxScaler(max_features)
 
 
-class MaxAbsScalerSpec(Strict):
+class MaxAbsScalerSpec(StrictModel):
     """Scale each feature to -1..1 by its largest absolute value so far.
 
     A prediction of a value beyond it lies beyond -1..1.

@@ -15,7 +15,7 @@ from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
 from hinged_service.river_support.lazy import feature_extraction
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["BagOfWordsSpec", "TFIDFSpec"]
 
@@ -24,7 +24,7 @@ MAX_TERM = 256
 Length = Annotated[int, Field(ge=1, le=5)]
 
 
-class _Words(Strict):
+class _Words(StrictModel):
     on: Name = Field(description="The feature that holds the text; the others are left out.")
     strip_accents: bool = Field(True, description="Take accents off the letters.")
     lowercase: bool = Field(True, description="Make all letters small.")

@@ -13,7 +13,7 @@ from starlette.types import Scope
 from hinged_service.errors import Busy
 from hinged_service.settings import Settings
 
-__all__ = ["HELD", "Held", "Room"]
+__all__ = ["HELD", "AdmissionControl", "RequestLease"]
 
 HELD: Final = "hinged.held"
 """Where the scope of a request that has entered keeps what it holds."""
@@ -21,7 +21,7 @@ _ALWAYS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Calls for whoever watches the worker: never refused for lack of room."""
 
 
-class Room:
+class AdmissionControl:
     """The room of a worker.
 
     Parameters
@@ -47,7 +47,7 @@ class Room:
         self.requests = 0
         self.bytes = 0
 
-    def enter(self, scope: Scope) -> Held:
+    def enter(self, scope: Scope) -> RequestLease:
         """Begin a request, which has to leave in the end.
 
         Raises
@@ -62,11 +62,11 @@ class Room:
                 "allows; nothing of this one was taken.",
                 retry_after_s=1,
             )
-        held = scope[HELD] = Held(self)
+        held = scope[HELD] = RequestLease(self)
         return held
 
 
-class Held:
+class RequestLease:
     """What one request holds, from its beginning.
 
     Parameters
@@ -83,7 +83,7 @@ class Held:
 
     __slots__ = ("bytes", "left", "room", "whole")
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: AdmissionControl) -> None:
         self.room = room
         self.bytes = 0
         self.whole = self.left = False

@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.types import Message, Receive, Scope, Send
 
-from hinged_service.server.admission import HELD, Held
+from hinged_service.server.admission import HELD, RequestLease
 
 __all__ = ["LINGER_BYTES", "LINGER_S", "SILENCE_S", "Lingering"]
 
@@ -92,7 +92,7 @@ class Lingering:
         return length <= _SHORT
 
     async def _drop(self) -> None:
-        held: Held | None = self._scope.get(HELD)
+        held: RequestLease | None = self._scope.get(HELD)
         if held is not None:
             held.leave()
         left, until_s = LINGER_BYTES, asyncio.get_running_loop().time() + LINGER_S

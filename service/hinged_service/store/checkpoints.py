@@ -15,7 +15,7 @@ from hinged_service.store.index import Loaded, Snapshot, gather, load_state, pac
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.scripts import load
 from hinged_service.wire.codec import DamagedState, Position
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Checkpoint", "drop", "find", "keep", "listed", "read"]
 
@@ -23,7 +23,7 @@ _CHECKPOINT = load("checkpoint")
 _DROP = load("drop_checkpoint")
 
 
-class Checkpoint(Strict):
+class Checkpoint(StrictModel):
     """A model's state at one moment, kept."""
 
     uid: str

@@ -20,15 +20,15 @@ from hinged_service.store.transport.errors import translated
 from hinged_service.store.transport.pool import Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import check
-from hinged_service.store.transport.standalone import One, Shape
+from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Connection"]
 
 _READY = load("ready")
-_SHAPES: dict[str, Callable[[Address, int, float], Shape]] = {
-    "one": One,
+_SHAPES: dict[str, Callable[[Address, int, float], Topology]] = {
+    "one": Standalone,
     "sentinel": Sentinels,
     "cluster": Cluster,
 }
@@ -64,7 +64,7 @@ class Connection:
         address = parse(url, settings.redis_password_file)
         self._of_cluster = address.shape == "cluster"
         shape = _SHAPES[address.shape]
-        self._servers: Shape = shape(address, settings.redis_connections, self._timeout_s)
+        self._servers: Topology = shape(address, settings.redis_connections, self._timeout_s)
         self._checked = False
 
     async def aclose(self) -> None:

@@ -19,12 +19,12 @@ from hinged_service.store.scripts import load
 from hinged_service.wire import codec
 from hinged_service.wire.codec import (
     VECTORS,
-    Barrier,
     DamagedState,
     Mark,
     OtherVersion,
     Position,
     StoredState,
+    UpgradePoint,
     decode_field,
     decode_state,
     decode_value,
@@ -35,13 +35,13 @@ from hinged_service.wire.codec import (
 )
 
 __all__ = [
+    "DelayedLabelRules",
     "Index",
-    "Kept",
     "Loaded",
+    "Retention",
     "Saved",
     "Snapshot",
     "Stored",
-    "Waiting",
     "barrier",
     "delete",
     "enter",
@@ -114,7 +114,7 @@ reader or an upgrade; needed in full; a chunk got lost; not the log's own past; 
 workers of another fold tag fold it."""
 
 
-class Kept(NamedTuple):
+class Retention(NamedTuple):
     """How much of its log a stream keeps behind the snapshots, as far as its models say so.
 
     Parameters
@@ -128,7 +128,7 @@ class Kept(NamedTuple):
     bytes: int | None
 
 
-class Waiting(NamedTuple):
+class DelayedLabelRules(NamedTuple):
     """How a stream's predictions wait for their labels.
 
     Parameters
@@ -167,7 +167,7 @@ class Stored(NamedTuple):
     """
 
     became: Saved
-    kept: Kept | None = None
+    kept: Retention | None = None
 
 
 def _stored(reply: list[Any]) -> Stored:
@@ -175,8 +175,8 @@ def _stored(reply: list[Any]) -> Stored:
     return Stored(became, _kept(reply[2], reply[3]) if became == "ok" else None)
 
 
-def _kept(events: Any, size: Any) -> Kept:
-    return Kept(int(events) if events else None, int(size) if size else None)
+def _kept(events: Any, size: Any) -> Retention:
+    return Retention(int(events) if events else None, int(size) if size else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Loaded:
     state: StoredState | None
     vectors: dict[str, dict[Any, float]]
     mark: Mark | None = None
-    barrier: Barrier | None = None
+    barrier: UpgradePoint | None = None
     fold: str = ""
 
 
@@ -335,8 +335,8 @@ async def register(
     seen_ids: int,
     start: Position | Literal["now", "log"] = "now",
     checkpoint: str | None = None,
-    kept: Kept | None = None,
-    waiting: Waiting | None = None,
+    kept: Retention | None = None,
+    waiting: DelayedLabelRules | None = None,
 ) -> Position:
     """Make `uid` a follower of the stream; return its snapshot's position.
 
@@ -363,8 +363,8 @@ async def register(
 
     """
     where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
-    keep = kept or Kept(None, None)
-    wait = waiting or Waiting(86_400_000, 100_000, "", "", early=False, said=False)
+    keep = kept or Retention(None, None)
+    wait = waiting or DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False)
     reply = await connection.run(
         _REGISTER,
         [
@@ -395,7 +395,7 @@ async def register(
     return Position(reply[1].decode(), reply[2].decode())
 
 
-async def kept(connection: Connection, keys: StreamKeys) -> Kept:
+async def kept(connection: Connection, keys: StreamKeys) -> Retention:
     """Return how much of its log the stream keeps, as far as its models say so."""
     meta = await connection.hgetall(keys.meta)
     return _kept(meta.get("keep_events"), meta.get("keep_bytes"))
@@ -558,10 +558,10 @@ async def hold(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
     await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
 
 
-async def barrier(connection: Connection, keys: ModelKeys) -> Barrier | None:
+async def barrier(connection: Connection, keys: ModelKeys) -> UpgradePoint | None:
     """Return a model's last upgrade, `None` if there was none."""
     found = await connection.hget(keys.on.meta, f"barrier:{keys.uid}")
-    return None if found is None else Barrier(*found.split(" ", 1))
+    return None if found is None else UpgradePoint(*found.split(" ", 1))
 
 
 async def load_snapshot(

@@ -26,11 +26,11 @@ __all__ = [
     "Entry",
     "Letter",
     "Span",
-    "apart",
     "append",
     "catch_up",
     "command",
     "entry_of",
+    "independent_events",
     "letters",
     "offset",
     "sources",
@@ -86,28 +86,28 @@ class Caller:
     marks
         For events with an id: index within the caller's events, kind, event id,
         digest of the content, as `hinged_service.wire.events.mark` gives them.
-    apart
-        If not 0: it and those after it are so many callers of one event each, as `apart`
-        returns them. The first has the marks of all, by index among them.
+    independent_events
+        If above 0, this object stands for that many independent callers of one event each; its
+        marks cover all of them, indexed from 0.
 
     """
 
     count: int
     marks: Sequence[tuple[int, int, str, str]] = ()
-    apart: int = 0
+    independent_events: int = 0
 
     def packed(self) -> tuple[Any, ...]:
         """Return what the script takes."""
         marks = [part for mark in self.marks for part in mark]
-        if self.apart:
-            return self.apart, marks or False, True
+        if self.independent_events:
+            return self.independent_events, marks or False, True
         return (self.count, marks) if marks else (self.count,)
 
 
-_NEXT = Caller(1, apart=-1)
+_NEXT = Caller(1, independent_events=-1)
 
 
-def apart(count: int, marks: Sequence[tuple[int, int, str, str]]) -> list[Caller]:
+def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -> list[Caller]:
     """Return so many callers of one event each.
 
     They go to the script as one: with ids, packing 500 took 2 µs an event and the script 3.
@@ -280,7 +280,7 @@ async def append(
         the same batch again, or never again.
 
     """
-    callers = [caller.packed() for caller in batch.callers if caller.apart >= 0]
+    callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
     span = batch.span
     reply = await connection.run(
         _APPEND,

@@ -16,7 +16,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 
-__all__ = ["COUNTS", "Room", "counts", "retire"]
+__all__ = ["COUNTS", "PendingPredictions", "counts", "retire"]
 
 _WAIT = load("wait")
 _RETIRE = load("retire")
@@ -55,7 +55,7 @@ class _Kept(msgspec.Struct):
     answer: asyncio.Future[tuple[int, int] | None]
 
 
-class Room:
+class PendingPredictions:
     """Keeps a model's predictions, one request in flight: what waits meanwhile goes together.
 
     Half of all callers go at a time: while Redis works for these, the worker answers the others.

@@ -18,11 +18,11 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from hinged_service.telemetry.multiprocess import Gathered
 from hinged_service.telemetry.observer import BUCKETS
-from hinged_service.telemetry.worker_report import Labels, Row, counted
+from hinged_service.telemetry.worker_report import Labels, ModelSample, counted
 
 __all__ = ["exposed"]
 
-_FACTS: tuple[tuple[str, str, Callable[[Row], float]], ...] = (
+_FACTS: tuple[tuple[str, str, Callable[[ModelSample], float]], ...] = (
     ("hinged_events", "Events that counted, each once.", lambda row: row.events),
     ("hinged_judged", "Events that count in accuracy.", lambda row: row.judged),
     ("hinged_mistakes", "Judged events predicted wrong.", lambda row: row.mistakes),
@@ -125,7 +125,7 @@ class _Told(Collector):
         yield from (duplicates, rejected)
         yield from self._gauges(rows)
 
-    def _gauges(self, rows: Sequence[Row]) -> Iterator[Metric]:
+    def _gauges(self, rows: Sequence[ModelSample]) -> Iterator[Metric]:
         position = GaugeMetricFamily(
             "hinged_replica_position_events",
             "Events that the stream had taken up to the furthest replica.",
@@ -144,7 +144,7 @@ class _Told(Collector):
         queued = GaugeMetricFamily(
             "hinged_queue_events", "Events that wait to be appended.", labels=["model"]
         )
-        held: dict[str, list[Row]] = defaultdict(list)
+        held: dict[str, list[ModelSample]] = defaultdict(list)
         for page in self._gathered.pages:
             for row in page.rows:
                 held[row.uid].append(row)

@@ -12,7 +12,7 @@ import mmap
 from array import array
 from collections.abc import Sequence
 
-__all__ = ["Key", "Sheet", "read_sheet"]
+__all__ = ["CounterFile", "Key", "read_sheet"]
 
 Key = tuple[str, ...]
 """A family of metrics and the values of its labels."""
@@ -25,7 +25,7 @@ _START = _HEAD + _KEY_BYTES
 SIZE = _START + 8 * _NUMBERS
 
 
-class Sheet:
+class CounterFile:
     """A sheet of numbers, each reached by its index.
 
     Parameters

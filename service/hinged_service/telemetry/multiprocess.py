@@ -20,15 +20,21 @@ from typing import NamedTuple
 import msgspec
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.telemetry.mmap_counters import SIZE, Key, Sheet, read_sheet
-from hinged_service.telemetry.worker_report import Page, Totals, add_counts, add_numbers, settle
+from hinged_service.telemetry.mmap_counters import SIZE, CounterFile, Key, read_sheet
+from hinged_service.telemetry.worker_report import (
+    Totals,
+    WorkerReport,
+    add_counts,
+    add_numbers,
+    merge,
+)
 
-__all__ = ["Gathered", "Shelf"]
+__all__ = ["Gathered", "WorkerDirectory"]
 
 _PATIENCE_S = 2.0
 _TRY_S = 0.005
 _ENCODE = msgspec.msgpack.Encoder().encode
-_PAGE = msgspec.msgpack.Decoder(Page)
+_PAGE = msgspec.msgpack.Decoder(WorkerReport)
 _TOTALS = msgspec.msgpack.Decoder(Totals)
 
 
@@ -49,12 +55,12 @@ class Gathered(NamedTuple):
     """
 
     numbers: dict[Key, list[float]]
-    pages: list[Page]
+    pages: list[WorkerReport]
     totals: Totals
     left_out: int
 
 
-class Shelf:
+class WorkerDirectory:
     """One worker's place on the shelf.
 
     Parameters
@@ -92,7 +98,7 @@ class Shelf:
                     f"HINGED_METRICS_DIR {directory} cannot be used: {error.strerror}. It must be "
                     "a directory that the workers may write to."
                 ) from error
-        self.sheet = Sheet(self._file)
+        self.sheet = CounterFile(self._file)
 
     def _begin(self) -> int:
         """Make the file of the sheet, locked before others can see it."""
@@ -103,7 +109,7 @@ class Shelf:
         start.rename(self._path("sheet"))
         return file
 
-    def close(self, page: Page) -> None:
+    def close(self, page: WorkerReport) -> None:
         """Leave a last page; from now on the worker counts as dead."""
         self.write(page)
         if self._file is not None:
@@ -111,14 +117,14 @@ class Shelf:
             os.close(self._file)
             self._file = None
 
-    def write(self, page: Page) -> None:
+    def write(self, page: WorkerReport) -> None:
         """Let the other workers see a page, unless a later one is there."""
         with self._turn:
             if self._directory is not None and page.version > self._written:
                 _replace(self._path("page"), _ENCODE(page))
                 self._written = page.version
 
-    def gather(self, page: Page) -> Gathered:
+    def gather(self, page: WorkerReport) -> Gathered:
         """Write a page and return what all workers tell.
 
         What one call returned, later ones of any worker do not take back.
@@ -132,7 +138,7 @@ class Shelf:
         self.write(page)
         if self._directory is None:
             with self._turn:
-                left_out = settle(self._totals, [page], self._most)
+                left_out = merge(self._totals, [page], self._most)
                 numbers: dict[Key, list[float]] = {}
                 add_numbers(numbers, self.sheet.read())
                 told = msgspec.structs.replace(self._totals)  # the next call changes ours
@@ -144,8 +150,8 @@ class Shelf:
         kept = directory / "totals"
         totals = _TOTALS.decode(kept.read_bytes()) if kept.exists() else Totals()
         past = {_key(text): numbers for text, numbers in totals.sheet.items()}
-        living: list[Page] = []
-        dead: list[Page] = []
+        living: list[WorkerReport] = []
+        dead: list[WorkerReport] = []
         numbers: dict[Key, list[float]] = {}
         leftover = set(totals.folded)
         totals.folded = []
@@ -164,7 +170,7 @@ class Shelf:
                 add_counts(totals, page)
                 totals.folded.append(sheet.stem)
         totals.sheet = {_text(key): values for key, values in past.items()}
-        left_out = settle(totals, [*living, *dead], self._most)
+        left_out = merge(totals, [*living, *dead], self._most)
         _replace(kept, _ENCODE(totals))
         for name in totals.folded:
             (directory / f"{name}.page").unlink(missing_ok=True)
@@ -177,11 +183,11 @@ class Shelf:
         return self._directory / f"{self._name}.{kind}"
 
 
-def _page(path: Path) -> Page:
+def _page(path: Path) -> WorkerReport:
     try:
         return _PAGE.decode(path.read_bytes())
     except FileNotFoundError:  # a worker that has just started
-        return Page()
+        return WorkerReport()
 
 
 def _is_alive(sheet: Path) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hinged_service.telemetry.multiprocess import Gathered, Shelf
-from hinged_service.telemetry.state_log import Changes
-from hinged_service.telemetry.worker_report import Labels, Page, Row
+from hinged_service.telemetry.multiprocess import Gathered, WorkerDirectory
+from hinged_service.telemetry.state_log import StateChangeLog
+from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
 
 if TYPE_CHECKING:
     from hinged_service.telemetry.tracing import Tracing
@@ -53,9 +53,9 @@ class Observer:
 
     def __init__(self, directory: Path | None = None, most_models: int = 500) -> None:
         self.most_models = most_models
-        self.changes = Changes()
+        self.changes = StateChangeLog()
         self.tracing: Tracing | None = None
-        self._shelf = Shelf(directory, most_models)
+        self._shelf = WorkerDirectory(directory, most_models)
         sheet = self._sheet = self._shelf.sheet
         self._values = sheet.values
         self._requests: dict[tuple[str, str, int], int] = {}
@@ -150,23 +150,25 @@ class Observer:
             del self._gone[next(iter(self._gone))]
         self._counts = {name: counts for name, counts in self._counts.items() if name in names}
 
-    def page(self, replicas: int, feeds: int, rows: list[Row], labels: dict[str, Labels]) -> Page:
+    def page(
+        self, replicas: int, feeds: int, rows: list[ModelSample], labels: dict[str, Labels]
+    ) -> WorkerReport:
         """Return what the worker holds and did, as it is now."""
         self._version += 1
         self._known = self._known.union(row.uid for row in rows)
         counts = {name: dict(counts) for name, counts in self._counts.items()}
-        return Page(self._version, replicas, feeds, rows, counts, labels, list(self._gone))
+        return WorkerReport(self._version, replicas, feeds, rows, counts, labels, list(self._gone))
 
-    def publish(self, page: Page) -> None:
+    def publish(self, page: WorkerReport) -> None:
         """Let the other workers see a page."""
         self._shelf.write(page)
 
-    def gather(self, page: Page) -> Gathered:
+    def gather(self, page: WorkerReport) -> Gathered:
         """Return what all workers tell, this one with a page just made."""
         found = self._shelf.gather(page)
         self._known = frozenset(found.totals.models)
         return found
 
-    def close(self, page: Page) -> None:
+    def close(self, page: WorkerReport) -> None:
         """Leave a last page."""
         self._shelf.close(page)

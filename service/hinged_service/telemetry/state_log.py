@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Changes"]
+__all__ = ["StateChangeLog"]
 
 _MOST = 1_000
 
@@ -19,10 +19,10 @@ class _Told(NamedTuple):
     again: int
 
 
-class Changes:
+class StateChangeLog:
     """The bad states that were told of and not yet taken back.
 
-    A state that is seen again and again is logged once, until `good` says that it is over or
+    A state that is seen again and again is logged once, until `leave` says that it is over or
     its text changes. Only the latest thousand are remembered.
 
     """
@@ -30,7 +30,7 @@ class Changes:
     def __init__(self) -> None:
         self._bad: OrderedDict[Hashable, _Told] = OrderedDict()
 
-    def bad(
+    def enter(
         self,
         key: Hashable,
         logger: logging.Logger,
@@ -67,7 +67,7 @@ class Changes:
             self._bad.popitem(last=False)
         logger.log(level, "%s%s", text, seen, exc_info=exc_info, extra=extra)
 
-    def good(
+    def leave(
         self,
         key: Hashable,
         logger: logging.Logger,

@@ -14,10 +14,10 @@ import msgspec
 
 from hinged_service.telemetry.mmap_counters import Key
 
-__all__ = ["Labels", "Page", "Row", "Totals", "add_numbers", "settle"]
+__all__ = ["Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "merge"]
 
 
-class Row(msgspec.Struct, array_like=True, frozen=True):
+class ModelSample(msgspec.Struct, array_like=True, frozen=True):
     """A model as one worker has it.
 
     Parameters
@@ -74,7 +74,7 @@ class Labels(msgspec.Struct, array_like=True, frozen=True):
     late: int
 
 
-class Page(msgspec.Struct):
+class WorkerReport(msgspec.Struct):
     """What a worker holds and did, but for what is on its sheet.
 
     Parameters
@@ -97,7 +97,7 @@ class Page(msgspec.Struct):
     version: int = 0
     replicas: int = 0
     feeds: int = 0
-    rows: list[Row] = []
+    rows: list[ModelSample] = []
     counts: dict[str, dict[str, int]] = {}
     labels: dict[str, Labels] = {}
     gone: list[str] = []
@@ -119,7 +119,7 @@ class Totals(msgspec.Struct):
 
     """
 
-    models: dict[str, Row] = {}
+    models: dict[str, ModelSample] = {}
     labels: dict[str, Labels] = {}
     counts: dict[str, dict[str, int]] = {}
     sheet: dict[str, list[float]] = {}
@@ -136,7 +136,7 @@ def add_numbers(total: dict[Key, list[float]], more: Mapping[Key, Sequence[float
             total[key] = [a + b for a, b in zip(known, numbers, strict=True)]
 
 
-def add_counts(totals: Totals, page: Page) -> None:
+def add_counts(totals: Totals, page: WorkerReport) -> None:
     """Add what a dead worker did by model."""
     for name, counts in page.counts.items():
         known = totals.counts.setdefault(name, {})
@@ -144,7 +144,7 @@ def add_counts(totals: Totals, page: Page) -> None:
             known[what] = known.get(what, 0) + count
 
 
-def settle(totals: Totals, pages: Sequence[Page], most: int) -> int:
+def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
     """Bring the totals up to date with what workers tell.
 
     Parameters
@@ -171,7 +171,7 @@ def settle(totals: Totals, pages: Sequence[Page], most: int) -> int:
             left_out.add(row.uid)
         elif known is None or known.at <= row.at:
             models[row.uid] = row
-    latest: dict[str, Row] = {}
+    latest: dict[str, ModelSample] = {}
     for row in sorted(models.values(), key=lambda r: r.at):
         latest[row.name] = row  # one made anew may be told of before the old one is known as gone
     totals.models = {row.uid: row for row in latest.values()}
@@ -188,7 +188,7 @@ def settle(totals: Totals, pages: Sequence[Page], most: int) -> int:
     return len(left_out) + hidden
 
 
-def counted(totals: Totals, pages: Iterable[Page]) -> dict[str, Counter[str]]:
+def counted(totals: Totals, pages: Iterable[WorkerReport]) -> dict[str, Counter[str]]:
     """Return by name of a model what living and dead workers did."""
     names = {row.name for row in totals.models.values()}
     found: dict[str, Counter[str]] = defaultdict(Counter)

@@ -24,11 +24,11 @@ from hinged.vector import all_finite
 
 __all__ = [
     "VECTORS",
-    "Barrier",
     "DamagedState",
     "Mark",
     "OtherVersion",
     "Position",
+    "UpgradePoint",
     "decode_field",
     "decode_name",
     "decode_state",
@@ -138,7 +138,7 @@ class Mark(NamedTuple):
     events: int
 
 
-class Barrier(NamedTuple):
+class UpgradePoint(NamedTuple):
     """The last upgrade of a model.
 
     Parameters

@@ -270,7 +270,7 @@ def names_fit(text: bytes) -> bool:
 
 
 def parse_events(
-    body: bytes, max_events: int, mixed: bool = False, few_names: bool = False
+    body: bytes, max_events: int, mixed: bool = False, small_vocabulary: bool = False
 ) -> tuple[list[Event], Json, bool]:
     """Read a learn body: one event or an array of them.
 
@@ -300,7 +300,7 @@ def parse_events(
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
     # Of a lone event the look takes longer than what it saves.
-    quick = few_names and many and not mixed and names_fit(body)
+    quick = small_vocabulary and many and not mixed and names_fit(body)
     kind = _MEASURED if quick else _EVENTS[mixed]
     try:
         events = kind.many.decode(body) if many else [kind.one.decode(body)]
@@ -308,7 +308,7 @@ def parse_events(
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
             plainer = _plainer(body, many, error, Event.__struct_fields__, mixed)
-            return parse_events(plainer, max_events, mixed, few_names)
+            return parse_events(plainer, max_events, mixed, small_vocabulary)
         events = late
     if many:
         _check_count(events, max_events)

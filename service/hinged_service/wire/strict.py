@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Strict"]
+__all__ = ["StrictModel"]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A part of a spec: no unknown fields, no conversions, no changes."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

@@ -15,7 +15,7 @@ import redis
 from hinged_service.engine.snapshots import load_replica
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event, MixedEvent, parse_events
 from tests.support.engine import Worker, body, stored_position, until
 from tests.support.proxy import Proxy
@@ -67,7 +67,7 @@ class Fleet:
             snapshot_chunk=7,
             hold_ms=200,
         )
-        one.host.start()
+        one.registry.start()
         return one
 
     async def send(self, waiting: deque[Body]) -> None:
@@ -132,7 +132,7 @@ class Fleet:
         for one in [*self.workers, *self.dead]:
             await one.kill()
 
-    async def check(self, client: redis.Redis, events: Body, stream: str) -> Fold:
+    async def check(self, client: redis.Redis, events: Body, stream: str) -> ModelState:
         """Check that all replicas and the snapshot are the fold of the log; return that."""
         log = list(logged(client, stream))
         ids = [event["id"] for _, said, skip in log for event in counted(said, skip)]
@@ -141,7 +141,7 @@ class Fleet:
         for one in self.workers:
             await until(lambda one=one: _has_read(one, self.name))
         replicas = [(await one.open(self.name)).replica for one in self.workers]
-        entry = (await self.workers[0].host.open(self.name)).entry
+        entry = (await self.workers[0].registry.open(self.name)).entry
         plain = folded(entry.spec, log, self.mixed)
         assert (plain.events, plain.rejected) == (len(ids), 0)
         wanted = state_of(plain)
@@ -170,12 +170,12 @@ async def _has_read(one: Worker, name: str) -> bool:
 async def learn(one: Worker, name: str, events: Body, mixed: bool) -> Any:
     """Do what `POST learn` does."""
     parsed, payload, _ = parse_events(body(*events), 10**6, mixed)
-    appender = await one.host.open(name)
+    live_model = await one.registry.open(name)
     try:
-        return await appender.learn(parsed, payload)
+        return await live_model.learn(parsed, payload)
     except ModelGone:
-        one.host.forget(name, appender)
-    return await (await one.host.open(name)).learn(parsed, payload)
+        one.registry.forget(name, live_model)
+    return await (await one.registry.open(name)).learn(parsed, payload)
 
 
 def logged(client: redis.Redis, stream: str) -> Iterator[Logged]:
@@ -192,9 +192,9 @@ def counted(said: list[Any], skip: frozenset[int]) -> list[Any]:
     return [event for index, event in enumerate(said) if index not in skip]
 
 
-def folded(start: ModelSpec | Fold, log: Sequence[Logged], mixed: bool) -> Fold:
+def folded(start: ModelSpec | ModelState, log: Sequence[Logged], mixed: bool) -> ModelState:
     """Fold a log in one go, without replicas, snapshots or Redis: a fresh model, or on."""
-    fold = start if isinstance(start, Fold) else Fold(start)
+    fold = start if isinstance(start, ModelState) else ModelState(start)
     for entry_id, said, skip in log:
         made: list[Event | None] = []
         for event in said:
@@ -206,7 +206,7 @@ def folded(start: ModelSpec | Fold, log: Sequence[Logged], mixed: bool) -> Fold:
     return fold
 
 
-def state_of(fold: Fold) -> dict[str, Any]:
+def state_of(fold: ModelState) -> dict[str, Any]:
     """Return all of a model's state, equal only if it is so to the bit."""
     vectors = {
         name: {repr(n): float(v).hex() for n, v in sorted(vector.view().items())}

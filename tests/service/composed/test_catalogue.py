@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hinged
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from tests.service.composed import catalogue
 from tests.service.composed.fleet import Fleet, bodies, counted, logged
 from tests.support.engine import leaked_keys
@@ -20,7 +20,7 @@ from tests.support.redis_server import RedisServer
 EVENTS = 200
 NAME, STREAM = "m", "s"
 
-Check = Callable[[Fold, list[dict[str, Any]]], None]
+Check = Callable[[ModelState, list[dict[str, Any]]], None]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_every_learner_in_a_fleet(server: RedisServer, proxy: Proxy, kind: str) 
     )
     several = several or getattr(witness, "_multiclass", False)
 
-    def check(fold: Fold, events: list[dict[str, Any]]) -> None:
+    def check(fold: ModelState, events: list[dict[str, Any]]) -> None:
         for event in events:
             witness.learn_one(event["x"], event["y"])
         if isinstance(witness, hinged.LinearClassifier):
@@ -102,7 +102,7 @@ def test_every_learner_in_a_fleet(server: RedisServer, proxy: Proxy, kind: str) 
 
 @pytest.mark.parametrize("kind", catalogue.TRANSFORMERS)
 def test_every_transformer_in_a_fleet(server: RedisServer, proxy: Proxy, kind: str) -> None:
-    def check(fold: Fold, events: list[dict[str, Any]]) -> None:
+    def check(fold: ModelState, events: list[dict[str, Any]]) -> None:
         if kind not in catalogue.RIVERS:
             return
         witness = catalogue.RIVERS[kind]() | hinged.Perceptron()

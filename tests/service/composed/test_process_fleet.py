@@ -213,7 +213,7 @@ async def compare_snapshots(url: str, log: Sequence[Logged]) -> None:
     one = engine.Worker(url)
     try:
         for name in MODELS:
-            entry = (await one.host.open(name)).entry
+            entry = (await one.registry.open(name)).entry
             loaded = await load_replica(one.connection, one.settings, entry)
             assert not loaded.needs_full, f"the snapshot of {name} is not sound"
             assert loaded.position.id == log[-1][0]

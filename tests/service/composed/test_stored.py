@@ -18,7 +18,7 @@ import hinged
 from hinged_service.engine import export
 from hinged_service.errors import ServiceError, Unprocessable
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
 from tests.service.composed.fleet import folded, learn, logged, state_of
@@ -37,7 +37,7 @@ async def send(one: Worker, events: Sequence[Event], name: str = "text") -> None
         await learn(one, name, events[start : start + 10], mixed=True)
 
 
-async def fold_of(one: Worker, name: str) -> Fold:
+async def fold_of(one: Worker, name: str) -> ModelState:
     """Return a replica's fold at the log's end."""
     return (await one.read(name)).replica.fold
 
@@ -91,7 +91,7 @@ def grown(server: RedisServer, once: Grown) -> dict[str, Any]:
 def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
     """Return the state of the fold of a whole log, commands included, read by hand."""
     uid = model_uid(client, name)
-    fold = Fold(spec(**STREAMS[name]))
+    fold = ModelState(spec(**STREAMS[name]))
     events = {entry_id: (said, skip) for entry_id, said, skip in logged(client, STREAM)}
     entries: Any = client.xrange(f"hinged:{{{STREAM}}}:log")
     for entry_id, fields in entries:
@@ -102,7 +102,7 @@ def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
     return state_of(fold)
 
 
-def folded_on(fold: Fold, entry_id: str, said: list[Any], skip: frozenset[int]) -> Fold:
+def folded_on(fold: ModelState, entry_id: str, said: list[Any], skip: frozenset[int]) -> ModelState:
     """Fold one more entry in."""
     return folded(fold, [(entry_id, said, skip)], mixed=False)
 
@@ -113,7 +113,7 @@ def test_a_loaded_snapshot_is_the_state_that_was_saved(
     async def run() -> None:
         async with worker(server.url) as cold:
             for name, wanted in grown.items():
-                replica = (await cold.host.open(name)).replica
+                replica = (await cold.registry.open(name)).replica
                 assert not replica.needs_full, f"{name} was refused"
                 assert state_of(replica.fold) == wanted, name
 
@@ -247,12 +247,12 @@ def test_a_damaged_part_is_refused_and_its_model_made_anew_alone(
         rewrite(client, victim, change)
         async with worker(server.url) as after:
             for name, wanted in grown.items():
-                replica = (await after.host.open(name)).replica
+                replica = (await after.registry.open(name)).replica
                 assert replica.needs_full is (name == victim), name
                 assert state_of(await fold_of(after, name)) == wanted, name
             await after.save(victim)
         async with worker(server.url) as later:
-            replica = (await later.host.open(victim)).replica
+            replica = (await later.registry.open(victim)).replica
             assert not replica.needs_full, "it is sound again"
             assert state_of(replica.fold) == grown[victim]
 
@@ -279,7 +279,7 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
     grown: dict[str, Any], name: str
 ) -> None:
     """Nothing but `InvalidState` comes out, and what is taken over can be asked and saved."""
-    made = Fold(spec(**STREAMS[name]))
+    made = ModelState(spec(**STREAMS[name]))
     made = folded(made, [("1-0", EVENTS[:120], frozenset())], mixed=False)
     scalars = json.loads(json.dumps(made.scalars()))
     vectors = {n: dict(v.view()) for n, v in made.vectors().items()}
@@ -294,7 +294,7 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
             for key in path[:-1]:
                 place = place[key]
             place[path[-1]] = wrong
-            other = Fold(spec(**STREAMS[name]))
+            other = ModelState(spec(**STREAMS[name]))
             try:
                 other.restore(changed, vectors)
             except hinged.InvalidState:
@@ -309,14 +309,14 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
 
 def test_a_river_state_that_decodes_but_cannot_answer_is_refused() -> None:
     """What the table of rows allows by type may still not go together; nothing has changed then."""
-    made = Fold(
+    made = ModelState(
         spec(learner={"type": "OneVsOneClassifier", "classifier": {"type": "PAClassifier"}})
     )
     log = [("1-0", [{"x": {"a": 1.0 + n}, "y": "xyz"[n % 3]} for n in range(9)], frozenset[int]())]
     made = folded(made, log, mixed=False)
     text = json.dumps(made.scalars())
     assert text.count('{"tuple": ["x", "y"]}') == 1
-    other = Fold(
+    other = ModelState(
         spec(learner={"type": "OneVsOneClassifier", "classifier": {"type": "PAClassifier"}})
     )
     before = other.predict({"a": 1.0})
@@ -332,7 +332,7 @@ for number, event in enumerate(LATER):
     event["id"] = f"later{number}"
 
 
-def _but_entries(fold: Fold) -> dict[str, Any]:
+def _but_entries(fold: ModelState) -> dict[str, Any]:
     """Return a state without the ids of the log entries at which drift was found."""
     found = state_of(fold)
     scalars = json.loads(found["scalars"])
@@ -354,7 +354,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 source = await one.read(name)
                 made = await source.checkpoint(f"{name}-kept")
                 body = export.exported(made, await source.read_checkpoint(made))
-                await far.host.create_imported(f"{name}-far", export.imported(body))
+                await far.registry.create_imported(f"{name}-far", export.imported(body))
                 assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.replica.fold)
             await send(one, LATER)
             log = list(logged(client, STREAM))
@@ -368,7 +368,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 await one.save(f"{name}-log")
                 await far.save(f"{name}-far")
                 model = await far.read(f"{name}-far")
-                if model.replica.fold.takes_mixed:
+                if model.replica.fold.accepts_non_numeric:
                     await send(far, LATER, f"{name}-far")
                     wanted = _but_entries(await fold_of(one, name))
                     assert _but_entries(await fold_of(far, f"{name}-far")) == wanted, name

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from hinged_service.engine.live_model import Fed
+from hinged_service.engine.live_model import SourceAppendResult
 from hinged_service.store.inbox import take
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log import Span
@@ -184,20 +184,20 @@ def test_a_batch_is_taken_only_while_it_lies_in_the_inbox(inbox: Inbox) -> None:
             await one.create("m")
             model = await one.open("m")
 
-            async def feed(start: str, end: str) -> Fed:
+            async def feed(start: str, end: str) -> SourceAppendResult:
                 return await model.feed(rows, b'{"x":{"a":1},"y":true}', Span("inbox", start, end))
 
-            assert await feed("", "1-0") == Fed("", None)  # set back in between
+            assert await feed("", "1-0") == SourceAppendResult("", None)  # set back in between
             first = inbox.write({"event": "{}"})
             assert (await feed("", first)).learned is not None
-            assert await feed("", first) == Fed(first, None)
+            assert await feed("", first) == SourceAppendResult(first, None)
             assert (await take(one.connection, model.keys.on, 9, 9, 9)) == (first, [])
             with inbox.server.client() as client:
                 client.delete(INBOX)
             second = inbox.write({"event": "{}"}, "1-0")
             again = await take(one.connection, model.keys.on, 9, 9, 9)
             assert (again.offset, again.end) == ("0-0/1", "1-0/1")
-            assert await feed(first, second) == Fed("0-0/1", None)
+            assert await feed(first, second) == SourceAppendResult("0-0/1", None)
             assert (await feed("0-0/1", "1-0/1")).offset == "1-0/1"
             assert (await one.read("m")).replica.fold.events == 2
 

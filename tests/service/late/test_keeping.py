@@ -23,10 +23,10 @@ def test_all_who_wait_are_answered_soon_when_redis_is_away(own_server: RedisServ
     async def run() -> float:
         async with worker(own_server.url, append_timeout_ms=300, redis_timeout_ms=150) as one:
             await one.create("m", late_labels={})
-            appender = await one.open("m")
+            live_model = await one.open("m")
 
             async def ask(number: int) -> None:
-                await appender.keep([Question({"a": 1.0}, f"p{number}")], ['{"a":1}'], [True])
+                await live_model.keep([Question({"a": 1.0}, f"p{number}")], ['{"a":1}'], [True])
 
             await ask(0)
             own_server.kill()
@@ -44,29 +44,29 @@ def test_half_of_the_callers_go_at_a_time(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch, callers: int, half: int
 ) -> None:
     sizes: list[int] = []
-    send = pending_predictions.Room._send
+    send = pending_predictions.PendingPredictions._send
 
     async def counted(
-        self: pending_predictions.Room, some: Sequence[Any], deadline_s: float
+        self: pending_predictions.PendingPredictions, some: Sequence[Any], deadline_s: float
     ) -> Sequence[Any]:
         sizes.append(len(some))
         return await send(self, some, deadline_s)
 
-    monkeypatch.setattr(pending_predictions.Room, "_send", counted)
+    monkeypatch.setattr(pending_predictions.PendingPredictions, "_send", counted)
 
     async def run() -> int | None:
         async with worker(server.url) as one:
             name = f"halves{callers}"
             await one.create(name, late_labels={})
-            appender = await one.open(name)
+            live_model = await one.open(name)
 
             async def caller(number: int) -> None:
                 for turn in range(TIMES):
                     question = Question({"a": 1.0}, f"p{number}-{turn}")
-                    await appender.keep([question], ['{"a":1}'], [True])
+                    await live_model.keep([question], ['{"a":1}'], [True])
 
             await asyncio.gather(*map(caller, range(callers)))
-            return (await pending_predictions.counts(one.connection, appender.keys.on) or {}).get(
+            return (await pending_predictions.counts(one.connection, live_model.keys.on) or {}).get(
                 "waiting"
             )
 

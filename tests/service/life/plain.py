@@ -16,7 +16,7 @@ import redis
 from river import preprocessing
 
 import hinged
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from tests.support.engine import Event
 from tests.support.plain_fold import accounts
 
@@ -86,9 +86,9 @@ def _state(learner: Any, events: int, mistakes: int, frozen: bool) -> dict[str, 
     return found | {"account": account}
 
 
-def live(appender: Appender) -> dict[str, Any]:
+def live(live_model: LiveModel) -> dict[str, Any]:
     """Return the same of a replica."""
-    fold = appender.replica.fold
+    fold = live_model.replica.fold
     scores = [float(fold.predict(dict(x)).score).hex() for x in PROBES]
     return _state(fold.learner, fold.events, fold.mistakes, fold.frozen) | {"scores": scores}
 

@@ -37,18 +37,20 @@ def test_many_workers_carry_a_decision_out_once(redis_url: str) -> None:
             workers = [await stack.enter_async_context(worker(redis_url)) for _ in range(5)]
             await workers[0].create("m1")
             await workers[0].create("m2", stream="m1")
-            await workers[0].host.aliases.set("a", "m1")
+            await workers[0].registry.aliases.set("a", "m1")
             of, to = "m1", "m2"
             for n in range(20):
                 calls = [
-                    w.host.aliases.promote("a", of, to, f"d{n}") for w in workers for _ in range(3)
+                    w.registry.aliases.promote("a", of, to, f"d{n}")
+                    for w in workers
+                    for _ in range(3)
                 ]
                 made = Counter(p.kind for p in await asyncio.gather(*calls))
                 assert made == {"ok": 1, "made": 14}, n
                 for one in workers:
                     assert (await one.open("a")).name == to
                 of, to = to, of
-            again = await workers[1].host.aliases.promote("a", of, to, "d3")
+            again = await workers[1].registry.aliases.promote("a", of, to, "d3")
             assert again.kind == "made"
             assert (await workers[2].open("a")).name == of
 
@@ -61,8 +63,8 @@ def test_a_decision_that_comes_too_late_is_ignored_for_good(redis_url: str) -> N
             await one.create("m1")
             await one.create("m2", stream="m1")
             await one.create("m3", stream="m1")
-            await one.host.aliases.set("a", "m1")
-            promote, late = one.host.aliases.promote, two.host.aliases.promote
+            await one.registry.aliases.set("a", "m1")
+            promote, late = one.registry.aliases.promote, two.registry.aliases.promote
             assert (await promote("a", "m1", "m2", "by hand")).kind == "ok"
             assert (await late("a", "m1", "m3", "drift")).kind == "moved"
             assert (await late("a", "m1", "m3", None)).kind == "moved"
@@ -79,7 +81,7 @@ def test_a_promotion_whose_reply_is_lost_is_sent_again(redis_url: str, proxy: Pr
         async with worker(proxy.url) as one:
             await one.create("m1")
             await one.create("m2", stream="m1")
-            await one.host.aliases.set("a", "m1")
+            await one.registry.aliases.set("a", "m1")
             promote, lost = aliases.promote, 0
 
             async def loses(*call: Any) -> Any:
@@ -92,8 +94,8 @@ def test_a_promotion_whose_reply_is_lost_is_sent_again(redis_url: str, proxy: Pr
                 patch.setattr(aliases, "promote", loses)
                 for _ in range(2):
                     with pytest.raises(Unavailable):
-                        await one.host.aliases.promote("a", "m1", "m2", "d")
-                assert (await one.host.aliases.promote("a", "m1", "m2", "d")).kind == "made"
+                        await one.registry.aliases.promote("a", "m1", "m2", "d")
+                assert (await one.registry.aliases.promote("a", "m1", "m2", "d")).kind == "made"
             assert (await one.open("a")).name == "m2"
 
     asyncio.run(run())
@@ -181,11 +183,11 @@ def test_an_alias_means_what_it_meant_while_redis_is_away(redis_url: str, proxy:
         async with worker(proxy.url) as one, worker(redis_url) as two:
             await one.create("m1")
             await one.create("m2", stream="m1")
-            await one.host.aliases.set("a", "m1")
+            await one.registry.aliases.set("a", "m1")
             await one.open("a")
             proxy.refuse = True
             proxy.cut()
-            assert (await two.host.aliases.promote("a", "m1", "m2", None)).kind == "ok"
+            assert (await two.registry.aliases.promote("a", "m1", "m2", None)).kind == "ok"
             for _ in range(3):
                 assert (await one.open("a")).name == "m1"
             with pytest.raises(Unavailable):
@@ -207,7 +209,7 @@ def test_an_alias_that_is_known_costs_two_small_reads(redis_url: str) -> None:
         async with worker(redis_url) as one, worker(redis_url) as two:
             await one.create("m1")
             await one.create("m2", stream="m1")
-            await one.host.aliases.set("a", "m1")
+            await one.registry.aliases.set("a", "m1")
             await one.learn("a", event(1))
             calls: Counter[str] = Counter()
             with pytest.MonkeyPatch.context() as patch:
@@ -220,16 +222,16 @@ def test_an_alias_that_is_known_costs_two_small_reads(redis_url: str) -> None:
 
                     patch.setattr(one.connection, name, counted)
                 for n in range(1, 6):
-                    assert (await one.host.open("a")).name == "m1"
+                    assert (await one.registry.open("a")).name == "m1"
                     assert calls == {"hget": 2 * n}
-                await two.host.aliases.promote("a", "m1", "m2", None)
-                assert (await one.host.open("a")).name == "m2"
+                await two.registry.aliases.promote("a", "m1", "m2", None)
+                assert (await one.registry.open("a")).name == "m2"
             # the model's name may come to mean another model
-            await two.host.aliases.promote("a", "m2", "m1", None)
-            assert (await one.host.open("a")).name == "m1"
-            await two.host.aliases.delete("a")
+            await two.registry.aliases.promote("a", "m2", "m1", None)
+            assert (await one.registry.open("a")).name == "m1"
+            await two.registry.aliases.delete("a")
             with pytest.raises(NotFound):
-                await one.host.open("a")
+                await one.registry.open("a")
             await two.create("a")
             assert (await one.open("a")).name == "a"
 
@@ -242,8 +244,8 @@ def test_an_alias_whose_model_is_gone_can_be_set_anew(redis_url: str) -> None:
             for stream in ("s1", "s2"):
                 await one.create(stream)
             await one.create("m2", stream="s1")
-            await one.host.aliases.set("a", "s1")
-            await one.host.aliases.set("b", "s1")
+            await one.registry.aliases.set("a", "s1")
+            await one.registry.aliases.set("b", "s1")
             await one.open("a")
 
             async def none(*_: object) -> dict[str, str]:
@@ -251,16 +253,16 @@ def test_an_alias_whose_model_is_gone_can_be_set_anew(redis_url: str) -> None:
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(aliases, "of_stream", none)  # as two calls at a time may see it
-                await one.host.delete("s1")
+                await one.registry.delete("s1")
                 with pytest.raises(NotFound):
                     await one.open("a")
-                assert await one.host.aliases.set("a", "m2") == ("s1", True)
+                assert await one.registry.aliases.set("a", "m2") == ("s1", True)
                 assert (await one.open("a")).name == "m2"
                 with pytest.raises(Conflict):
-                    await one.host.aliases.set("a", "s2")
-                assert await one.host.aliases.set("b", "s2") == ("s2", True)
-                await one.host.delete("m2")
-            assert await one.host.aliases.set("a", "s2") == ("s2", True)
+                    await one.registry.aliases.set("a", "s2")
+                assert await one.registry.aliases.set("b", "s2") == ("s2", True)
+                await one.registry.delete("m2")
+            assert await one.registry.aliases.set("a", "s2") == ("s2", True)
             for alias in "ab":
                 assert (await one.open(alias)).name == "s2"
 

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from hinged_service.engine import export
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.store import checkpoints
 from hinged_service.store.keys import StreamKeys
@@ -50,15 +50,15 @@ def test_a_checkpoint_that_a_model_starts_with_stays(
             await one.learn("m", event(1))
             uid = await _checkpoint(one, name="c")
             await one.create("copy", start={"model": "m", "checkpoint": "c"}, **SCALED)
-            appender = await one.read("m")
+            live_model = await one.read("m")
             with shared_server.client() as client:
-                assert await appender.drop_checkpoint("c") == model_uid(client, "copy")
+                assert await live_model.drop_checkpoint("c") == model_uid(client, "copy")
                 assert _keys(client, uid)
                 await one.read("copy")
                 await one.save("copy")
-                assert await appender.drop_checkpoint("c") is not None, "it may be needed again"
-                await one.host.delete("copy")
-                assert await appender.drop_checkpoint("c") is None
+                assert await live_model.drop_checkpoint("c") is not None, "it may be needed again"
+                await one.registry.delete("copy")
+                assert await live_model.drop_checkpoint("c") is None
                 assert _keys(client, uid) == []
                 assert client.hlen(StreamKeys("m").checkpoints) == 0
                 assert not [f for f in client.hkeys(StreamKeys("m").meta) if "pin" in f]
@@ -78,16 +78,16 @@ def test_a_restored_checkpoint_stays_until_the_snapshot_is_past_the_command(
             await late.read("m")
             await _restore(one, uid)
             await one.learn("m", *(event(n) for n in range(20, 30)))
-            appender = await one.read("m")
-            assert await appender.drop_checkpoint(uid) == appender.entry.uid
+            live_model = await one.read("m")
+            assert await live_model.drop_checkpoint(uid) == live_model.entry.uid
             await one.save("m")
             with shared_server.client() as client:
                 log: Any = client.xrange("hinged:{m}:log")
                 place = next(e for e, f in log if "events" in f)
-                assert await appender.drop_checkpoint(uid) is None
+                assert await live_model.drop_checkpoint(uid) is None
                 assert _keys(client, uid) == []
-                plain = fold_log(client, "m", appender.entry.uid, {uid: place}).state()
-            assert live(appender) == plain
+                plain = fold_log(client, "m", live_model.entry.uid, {uid: place}).state()
+            assert live(live_model) == plain
             # a replica before the command finds the checkpoint gone; the snapshot helps
             await late.learn("m", event(50))
             await one.learn("m", event(51))
@@ -112,10 +112,10 @@ def test_a_damaged_snapshot_whose_log_restores_a_deleted_checkpoint_is_set_aside
             await _restore(one, uid)
             await one.learn("m", event(2))
             await one.save("m")
-            appender = await one.read("m")
-            assert await appender.drop_checkpoint(uid) is None
+            live_model = await one.read("m")
+            assert await live_model.drop_checkpoint(uid) is None
             with shared_server.client() as client:
-                client.hset(appender.keys.state, "scalars", "{}")
+                client.hset(live_model.keys.state, "scalars", "{}")
             with pytest.raises(SetAside, match="checkpoint"):
                 await cold.read("m")
             assert live(await cold.read("other")) == live(await one.read("other"))
@@ -131,12 +131,12 @@ def test_lost_replies_make_a_checkpoint_once(
             await one.create("m", **SCALED)
             for n in range(8):
                 await one.learn("m", event(n))
-                appender = await one.read("m")
+                live_model = await one.read("m")
                 proxy.drop_replies = 1 + n % 3
-                made = await appender.checkpoint(f"c{n}")
+                made = await live_model.checkpoint(f"c{n}")
                 proxy.drop_replies = 0
                 assert live(await one.read("m"))["events"] == n + 1 == made.events
-            assert [c.name for c in await appender.checkpoints()] == [f"c{n}" for n in range(8)]
+            assert [c.name for c in await live_model.checkpoints()] == [f"c{n}" for n in range(8)]
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 16
 
@@ -163,12 +163,12 @@ def test_the_last_models_deletion_takes_every_key_of_the_stream(
                     await _checkpoint(one, name=f"n{number}")
                 uid = await _checkpoint(one, "copy")
                 await _restore(one, uid)
-                await one.host.aliases.set("live", "copy")
+                await one.registry.aliases.set("live", "copy")
                 with pytest.raises(Conflict):
-                    await one.host.delete("copy")
-                await one.host.delete("m")
-                await one.host.aliases.delete("live")
-                await one.host.delete("copy")
+                    await one.registry.delete("copy")
+                await one.registry.delete("m")
+                await one.registry.aliases.delete("live")
+                await one.registry.delete("copy")
                 with shared_server.client() as client:
                     assert client.keys("*") == []
 
@@ -191,8 +191,8 @@ def test_copies_that_come_and_go_leave_no_checkpoint(
                 )
                 await two.read("copy")
                 await one.create("named", start={"model": "m", "checkpoint": "mine"}, **SCALED)
-                await two.host.delete("copy")
-                await two.host.delete("named")
+                await two.registry.delete("copy")
+                await two.registry.delete("named")
             assert [c.uid for c in await (await one.read("m")).checkpoints()] == [mine]
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 2
@@ -208,20 +208,20 @@ def test_checkpoints_made_while_their_stream_is_deleted_leave_nothing(
             for _ in range(10):
                 await one.create("m", **SCALED)
                 await one.learn("m", event(1))
-                appender = await one.read("m")
+                live_model = await one.read("m")
 
-                async def keep_making(appender: Appender = appender) -> int:
+                async def keep_making(live_model: LiveModel = live_model) -> int:
                     number = 0
                     while True:
                         try:
-                            await appender.checkpoint(None)
+                            await live_model.checkpoint(None)
                         except (ModelGone, NotFound):
                             return number
                         number += 1
 
                 making = [asyncio.ensure_future(keep_making()) for _ in range(3)]
                 await asyncio.sleep(0.02)
-                await two.host.delete("m")
+                await two.registry.delete("m")
                 assert sum(await asyncio.gather(*making)) > 0
                 with shared_server.client() as client:
                     assert leaked_keys(client) == []
@@ -238,9 +238,11 @@ def test_an_import_that_breaks_off_leaves_nothing(
         async with worker(redis_url) as one, worker(redis_url) as two:
             await one.create("m", **SCALED)
             await one.learn("m", event(1), event(2))
-            appender = await one.read("m")
-            made = await appender.checkpoint(None)
-            document = export.imported(export.exported(made, await appender.read_checkpoint(made)))
+            live_model = await one.read("m")
+            made = await live_model.checkpoint(None)
+            document = export.imported(
+                export.exported(made, await live_model.read_checkpoint(made))
+            )
             for place in ("before", "after"):
                 keep = checkpoints.keep
 
@@ -252,14 +254,14 @@ def test_an_import_that_breaks_off_leaves_nothing(
                 with monkeypatch.context() as patch:
                     patch.setattr(checkpoints, "keep", dies)
                     with pytest.raises(asyncio.CancelledError):
-                        await one.host.create_imported(place, document)
-                await two.host._sweep()
+                        await one.registry.create_imported(place, document)
+                await two.registry._sweep()
                 with shared_server.client() as client:
                     if place == "before":
                         assert client.hget("hinged:models", place) is None
                     else:
                         assert live(await two.read(place)) == live(await one.read("m"))
-                        await two.host.delete(place)
+                        await two.registry.delete(place)
                     assert not client.keys(f"*{{{place}}}*")
 
     asyncio.run(run())
@@ -281,7 +283,7 @@ def test_a_copy_of_another_kind_of_model_is_refused_and_leaves_nothing(
             fast = {**SCALED, "learner": {"type": "perceptron", "learning_rate": 9.0}}
             await one.create("fast", start={"model": "m"}, **fast)
             assert live(await one.read("fast")) == live(await one.read("m"))
-            await one.host.delete("fast")
+            await one.registry.delete("fast")
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 0
                 assert set(client.hkeys("hinged:models")) == {"m"}
@@ -308,7 +310,7 @@ def test_copies_of_a_model_whose_log_is_trimmed_all_the_time(redis_url: str) -> 
             try:
                 for number in range(15):
                     await one.create(f"copy{number}", start={"model": "m"}, **SCALED)
-                    await one.host.delete(f"copy{number}")
+                    await one.registry.delete(f"copy{number}")
             finally:
                 done = True
                 await trimming

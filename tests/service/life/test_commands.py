@@ -70,7 +70,7 @@ async def _told(one: Worker, sent: Sent, **command: Any) -> None:
 
 
 async def _save(one: Worker) -> None:
-    await (await _again(lambda: one.host.open("m"))).save()
+    await (await _again(lambda: one.registry.open("m"))).save()
 
 
 async def _again(call: Callable[[], Awaitable[T]]) -> T:

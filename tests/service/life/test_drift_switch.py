@@ -55,16 +55,16 @@ async def _stream(one: Worker, *others: str) -> None:
     await one.create("m", **_seen_by("a"), drift=DRIFT)
     for feature in others:
         await one.create(feature, stream="m", **_seen_by(feature))
-    await one.host.aliases.set("live", "m")
+    await one.registry.aliases.set("live", "m")
     await one.learn("m", *_events(0, 60, changed=False))
 
 
 async def _drift(one: Worker) -> None:
     """Let the model `m` drift, in one entry."""
-    appender = await one.host.open("m")
-    before = appender.replica.fold.detected
+    live_model = await one.registry.open("m")
+    before = live_model.replica.fold.detected
     await one.learn("m", *_events(1_000, 60, changed=True))
-    assert appender.replica.fold.detected > before
+    assert live_model.replica.fold.detected > before
 
 
 class Alias:
@@ -89,17 +89,19 @@ def test_drift_that_all_workers_see_switches_once(
             await two.read("m")
             await _drift(one)
             await two.read("m")
-            await until(lambda: not (one.host._switching._tasks | two.host._switching._tasks))
+            await until(
+                lambda: not (one.registry._switching._tasks | two.registry._switching._tasks)
+            )
             alias = Alias(shared_server)
             assert alias.means == "b"
             assert len(alias.decisions) == 1
             for who in (one, two):
                 assert (await who.open("live")).name == "b"
             # moved back by hand, it stays there: a worker that comes late decides the same again
-            assert (await two.host.aliases.promote("live", "b", "m", None)).kind == "ok"
+            assert (await two.registry.aliases.promote("live", "b", "m", None)).kind == "ok"
             async with worker(redis_url) as late:
                 await late.read("m")
-                await until(lambda: not late.host._switching._tasks)
+                await until(lambda: not late.registry._switching._tasks)
             again = Alias(shared_server)
             assert (again.means, again.decisions) == ("m", alias.decisions)
 
@@ -142,7 +144,7 @@ def test_a_switch_waits_for_a_redis_that_is_away(
             proxy.cut()
             await asyncio.sleep(0.4)
             assert Alias(shared_server).means == "m"
-            assert one.host._switching._tasks
+            assert one.registry._switching._tasks
             proxy.refuse = False
             await until(lambda: Alias(shared_server).means == "b")
 
@@ -159,9 +161,9 @@ def test_closing_gives_up_a_switch_under_way(
         proxy.refuse = True
         proxy.cut()
         await asyncio.sleep(0.05)
-        assert one.host._switching._tasks
+        assert one.registry._switching._tasks
         await asyncio.wait_for(one.stop(), 10)
-        assert not one.host._switching._tasks
+        assert not one.registry._switching._tasks
         assert Alias(shared_server).means == "m"
 
     asyncio.run(run())
@@ -175,8 +177,8 @@ def test_models_that_are_of_no_use_do_not_stop_a_switch(
             await _stream(one, "b", "broken", "late")
             (await one.read("late")).caught_up = False
             broken = await one.read("broken")
-            one.host.forget("broken", broken)
-            one.host._aside[broken.entry.uid] = ("It is broken.", 1e12)
+            one.registry.forget("broken", broken)
+            one.registry._aside[broken.entry.uid] = ("It is broken.", 1e12)
             with pytest.raises(SetAside):
                 await one.open("broken")
             await _drift(one)
@@ -197,7 +199,7 @@ def test_drift_without_another_model_is_decided_for_good(
             await one.read("b")
         async with worker(redis_url) as two:
             await two.read("m")
-            await until(lambda: not two.host._switching._tasks)
+            await until(lambda: not two.registry._switching._tasks)
         assert Alias(shared_server).means == "m"
 
     asyncio.run(run())
@@ -213,11 +215,11 @@ def test_an_old_drift_switches_nothing(
             await _stream(one, "b")
             monkeypatch.setattr(auto_promotion, "NEW_S", 0.0)
             await _drift(one)
-            await one.host.replay(await one.read("m"), "again", None, None, None)
+            await one.registry.replay(await one.read("m"), "again", None, None, None)
             assert (await one.read("again")).replica.fold.detected
         async with worker(redis_url) as two:
             await two.read("m")
-            assert not two.host._switching._tasks
+            assert not two.registry._switching._tasks
         alias = Alias(shared_server)
         assert (alias.means, alias.decisions) == ("m", [])
 

@@ -151,7 +151,7 @@ def test_no_answer_shows_the_address_or_its_password(own_server: RedisServer) ->
 def test_a_worker_told_to_stop_is_not_ready(own_server: RedisServer) -> None:
     with Service(own_server.url) as service, service.client() as client:
         assert ready(client)
-        service.app.state.host.stopping.begin()  # what the handler of the signal calls
+        service.app.state.registry.stopping.begin()  # what the handler of the signal calls
         not_ready(client, "worker", "is stopping")
 
 
@@ -170,7 +170,7 @@ def test_it_is_ready_when_what_was_to_be_loaded_is(own_server: RedisServer) -> N
         assert "live, m, never-made" in reasons["models"]
         proxy.refuse = False
         wait_until(lambda: ready(client))
-        assert [a.name for a in service.app.state.host._live.values()] == ["m"]
+        assert [a.name for a in service.app.state.registry._live.values()] == ["m"]
         assert client.post("/v1/models/m/predict", json={"x": {"a": 1}}).json()["score"] == 2.0
     proxy.stop()
 

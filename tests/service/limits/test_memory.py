@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hinged_service.engine.live_model import Appender
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.replica import Replica
 from tests.service.conftest import NewModel
 from tests.support.processes import wait_until
@@ -124,9 +124,9 @@ def test_of_many_models_touched_few_are_kept(few: tuple[Service, Caller]) -> Non
     call("GET", "/v1/models")
     # The whole index is known, to look into every inbox; of it there is a limit of its own.
     wait_until(lambda: grown(before) <= {"Inboxes._index", "Inboxes._models"}, 30)
-    for kind in (Appender, Replica):
+    for kind in (LiveModel, Replica):
         assert Counter(type(o) for o in gc.get_objects())[kind] <= alive[kind] + REPLICAS
-    assert len(service.app.state.host._live) <= REPLICAS
+    assert len(service.app.state.registry._live) <= REPLICAS
     for n in range(0, MODELS, 40):  # one that was forgotten is loaded again
         call("POST", f"/v1/models/m{n}/predict", {"x": {"a": 1}})
 

@@ -19,7 +19,7 @@ import pytest
 from hinged_service.store.keys import StreamKeys
 from hinged_service.telemetry.log_format import JsonLines, Rarely
 from hinged_service.telemetry.request_context import current
-from hinged_service.telemetry.state_log import Changes
+from hinged_service.telemetry.state_log import StateChangeLog
 from tests.service.cli.conftest import run_hinged
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -204,32 +204,32 @@ def test_hinged_serve_logs_lines_of_json(redis_url: str, tmp_path: Path) -> None
 
 
 def test_a_state_is_told_when_it_changes(lines: Lines) -> None:
-    logger, changes = logging.getLogger("hinged_service.test"), Changes()
+    logger, changes = logging.getLogger("hinged_service.test"), StateChangeLog()
     for _ in range(100):
-        changes.bad("a", logger, "%s is bad", "a")
-        changes.bad("b", logger, "100 % bad")
-    changes.bad("a", logger, "%s is worse", "a")
+        changes.enter("a", logger, "%s is bad", "a")
+        changes.enter("b", logger, "100 % bad")
+    changes.enter("a", logger, "%s is worse", "a")
     for _ in range(100):
-        changes.good("a", logger, "%s is good", "a")
-        changes.good("b", logger)
-    changes.bad("b", logger, "100 % bad")
+        changes.leave("a", logger, "%s is good", "a")
+        changes.leave("b", logger)
+    changes.enter("b", logger, "100 % bad")
     assert lines.messages() == ["a is bad", "100 % bad", "a is worse", "a is good", "100 % bad"]
 
 
 def test_a_state_that_lasts_is_told_again_with_how_often(lines: Lines) -> None:
-    logger, changes = logging.getLogger("hinged_service.test"), Changes()
+    logger, changes = logging.getLogger("hinged_service.test"), StateChangeLog()
     for _ in range(4):
-        changes.bad("a", logger, "bad", every_s=3600)
-    changes.bad("a", logger, "bad", every_s=0)
+        changes.enter("a", logger, "bad", every_s=3600)
+    changes.enter("a", logger, "bad", every_s=0)
     assert lines.messages() == ["bad", "bad (and 3 times more since it was last told)"]
 
 
 def test_not_more_than_a_thousand_states_are_remembered(lines: Lines) -> None:
-    logger, changes = logging.getLogger("hinged_service.test"), Changes()
+    logger, changes = logging.getLogger("hinged_service.test"), StateChangeLog()
     for i in range(1_001):
-        changes.bad(i, logger, "bad")
-    changes.bad(1_000, logger, "bad")
-    changes.bad(0, logger, "bad")
+        changes.enter(i, logger, "bad")
+    changes.enter(1_000, logger, "bad")
+    changes.enter(0, logger, "bad")
     assert len(lines.messages()) == 1_002
 
 

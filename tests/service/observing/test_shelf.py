@@ -11,20 +11,22 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.telemetry.exposition import exposed
-from hinged_service.telemetry.mmap_counters import Sheet, read_sheet
+from hinged_service.telemetry.mmap_counters import CounterFile, read_sheet
 from hinged_service.telemetry.multiprocess import Gathered
 from hinged_service.telemetry.observer import Observer
 from hinged_service.telemetry.shared_directory import shared_directory
-from hinged_service.telemetry.worker_report import Labels, Row
+from hinged_service.telemetry.worker_report import Labels, ModelSample
 
 ROUTE = "/v1/models/{model}/learn"
 
 
-def row(uid: str, name: str, at: int, events: int, queued: int = 0) -> Row:
-    return Row(uid, name, name, (at, 0), events, 0, 0, 0.0, 0, 0, 0, events, 0.0, 0.0, queued)
+def row(uid: str, name: str, at: int, events: int, queued: int = 0) -> ModelSample:
+    return ModelSample(
+        uid, name, name, (at, 0), events, 0, 0, 0.0, 0, 0, 0, events, 0.0, 0.0, queued
+    )
 
 
-def gather(observer: Observer, *rows: Row) -> Gathered:
+def gather(observer: Observer, *rows: ModelSample) -> Gathered:
     return observer.gather(observer.page(len(rows), 0, list(rows), {}))
 
 
@@ -164,7 +166,7 @@ def test_names_of_all_kinds_come_back_as_they_are() -> None:
 
 
 def test_a_full_sheet_keeps_what_it_has() -> None:
-    sheet = Sheet()
+    sheet = CounterFile()
     first = sheet.add(("first",))
     sheet.values[first] = 5.0
     for i in range(10_000):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.pipelines import Pipeline
 from hinged_service.wire.events import Event, MixedEvent
 
@@ -60,7 +60,7 @@ def test_one_pass_gives_the_results_and_the_state_of_two(
         return progress_one(*given)
 
     monkeypatch.setattr(Pipeline, "progress_one", counted)
-    one, two = Fold(spec), Fold(spec)
+    one, two = ModelState(spec), ModelState(spec)
     events = list(fields(["a", "b", "c"] if spec.multiclass else [True, False, "neither"]))
     plain = one.learn_all([Event(x, y, w) for x, y, w in events], frozenset(), "1-0")
     at_once = passes
@@ -70,5 +70,5 @@ def test_one_pass_gives_the_results_and_the_state_of_two(
     assert 100 < at_once == passes
 
 
-def state(fold: Fold) -> Any:
+def state(fold: ModelState) -> Any:
     return fold.scalars(), {name: dict(v.view()) for name, v in fold.vectors().items()}

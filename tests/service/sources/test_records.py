@@ -10,14 +10,14 @@ import pytest
 
 from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Lot, Raw, gather, read
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
 
 GOOD = b'{"x":{"a":1},"y":true}'
 
 
-def fold(**spec: Any) -> Fold:
-    return Fold(
+def fold(**spec: Any) -> ModelState:
+    return ModelState(
         ModelSpec.model_validate_json(json.dumps({"learner": {"type": "perceptron"}} | spec))
     )
 

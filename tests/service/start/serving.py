@@ -82,7 +82,7 @@ async def serve(app: FastAPI, client: httpx.AsyncClient, specs: dict[str, dict[s
         assert (await client.post(f"{path}/checkpoints", json={})).status_code == 201
         for page in (path, f"{path}/weights", "/metrics", "/"):
             assert (await client.get(page)).status_code in (200, 409), page
-        await app.state.host.live(name).save()
+        await app.state.registry.live(name).save()
 
 
 async def main(url: str) -> dict[str, list[str]]:

@@ -106,7 +106,7 @@ def test_a_call_in_the_middle_of_its_body_is_answered_if_it_ends_in_time(serve: 
 def test_ready_is_what_a_stopping_worker_is_not(redis_url: str) -> None:
     with Service(redis_url) as service, service.client() as client:
         assert client.get("/readyz").status_code == 200
-        host: Any = service.app.state.host
+        host: Any = service.app.state.registry
         host.stopping.begin()
         answer = client.get("/readyz")
         assert answer.status_code == 503

@@ -100,7 +100,7 @@ def test_workers_of_the_version_before_write_nothing_any_more(
                     await reading.read("m")
                 with pytest.raises(SetAside, match=NEW):
                     await commanding.do(lambda _: replicas[3].command({"do": "freeze"}))
-                await sweeping.do(lambda one: one.host._sweep())
+                await sweeping.do(lambda one: one.registry._sweep())
                 assert everything(client) == before
                 await _all_agree(client, [new], 25, "m")
 
@@ -394,11 +394,11 @@ def test_a_frozen_model_and_checkpoints_outlive_an_upgrade(
             await _learn(old, 10, 15)
             await (await old.read("m")).command({"do": "freeze"})
             await new.upgrade("m")
-            appender = await new.read("m")
-            assert appender.replica.fold.frozen
-            await new.do(lambda _: appender.restore(made))
+            live_model = await new.read("m")
+            assert live_model.replica.fold.frozen
+            await new.do(lambda _: live_model.restore(made))
             assert await new.state("m") == await third.state("m") == kept
-            assert not appender.replica.fold.frozen
+            assert not live_model.replica.fold.frozen
             await new.create("from", start={"model": "m", "checkpoint": "before"})
             assert (await new.state("from"))["events"] == 15
 
@@ -488,7 +488,7 @@ def test_of_a_deleted_model_nothing_is_left(redis_url: str, shared_server: Redis
             await new.upgrade("other")
             with shared_server.client() as client:
                 uid = model_uid(client, "other")
-                await new.do(lambda one: one.host.delete("other"))
+                await new.do(lambda one: one.registry.delete("other"))
                 fields: Any = client.hkeys("hinged:{m}:meta")
                 assert not [field for field in fields if uid in field]
 

@@ -20,7 +20,7 @@ import redis
 
 import hinged
 from hinged_service.engine import group_commit
-from hinged_service.engine.live_model import Appender, Learned
+from hinged_service.engine.live_model import AppendResult, LiveModel
 from hinged_service.engine.upgrade import Handover
 from hinged_service.model import state as fold
 from hinged_service.wire import codec
@@ -37,14 +37,14 @@ _version: contextvars.ContextVar[str] = contextvars.ContextVar("version", defaul
 _process = [OLD]
 
 
-_learn_all: Any = fold.Fold.learn_all
+_learn_all: Any = fold.ModelState.learn_all
 
 
 def _tag() -> str:
     return _version.get() or _process[0]
 
 
-def _learn_all_so(self: fold.Fold, events: Any, *rest: Any) -> Any:
+def _learn_all_so(self: fold.ModelState, events: Any, *rest: Any) -> Any:
     rate = RATES[_tag()]
     mine = [e if e is None else msgspec.structs.replace(e, w=e.w * rate) for e in events]
     return _learn_all(self, mine, *rest)
@@ -56,7 +56,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "fold_tag", _tag)
     same = SimpleNamespace(Context=contextvars.copy_context)  # its tasks leave the context else
     monkeypatch.setattr(group_commit, "contextvars", same)
-    monkeypatch.setattr(fold.Fold, "learn_all", _learn_all_so)
+    monkeypatch.setattr(fold.ModelState, "learn_all", _learn_all_so)
 
 
 def become_old() -> None:
@@ -72,7 +72,7 @@ def become_new() -> None:
 def _become(version: str) -> None:
     _process[0] = version
     codec.fold_tag = _tag
-    setattr(fold.Fold, "learn_all", _learn_all_so)  # noqa: B010 - mypy sees no assignment then
+    setattr(fold.ModelState, "learn_all", _learn_all_so)  # noqa: B010 - mypy sees no assignment then
 
 
 class Versioned:
@@ -100,11 +100,11 @@ class Versioned:
         """Create a model."""
         await self.do(lambda one: one.create(name, **parts))
 
-    async def learn(self, name: str, *events: Event) -> Learned:
+    async def learn(self, name: str, *events: Event) -> AppendResult:
         """Do what `POST learn` does."""
         return await self.do(lambda one: one.learn(name, *events))
 
-    async def read(self, name: str) -> Appender:
+    async def read(self, name: str) -> LiveModel:
         """Open the model and bring it to the log's end, or raise."""
         return await self.do(lambda one: one.read(name))
 
@@ -118,7 +118,7 @@ class Versioned:
 
     async def upgrade(self, name: str) -> Handover:
         """Let this version go on with the model."""
-        return await self.do(lambda one: one.host.upgrade(name))
+        return await self.do(lambda one: one.registry.upgrade(name))
 
     async def kill(self) -> None:
         """Stop where it stands; whoever waits for an answer gets none."""

@@ -16,10 +16,10 @@ from hinged_service.api.ndjson.answers import (
 )
 from hinged_service.api.ndjson.reader import Batch
 from hinged_service.api.ndjson.session import Course, in_order, rejected
-from hinged_service.api.prechecks import faults_of, note_refused
-from hinged_service.engine.live_model import Appender, Fed
+from hinged_service.api.prechecks import note_refused, precheck
+from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.errors import Conflict, Unavailable
-from hinged_service.model.state import Refused
+from hinged_service.model.state import Rejection
 from hinged_service.store.log import Span
 from hinged_service.wire.events import Event
 
@@ -89,8 +89,8 @@ class Learning(Course[Event]):
     async def _stand_at(self, source: _Source) -> None:
         self._source = source
         if source.lines:
-            await self.patiently(lambda appender: appender.read(), again=True)
-            self._known_at = str((await self.appender()).replica.position)
+            await self.patiently(lambda live_model: live_model.read(), again=True)
+            self._known_at = str((await self.live_model()).replica.position)
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count the lines that were refused."""
@@ -136,8 +136,8 @@ class Learning(Course[Event]):
     async def _learned(
         self, batch: Batch[Event], span: Span | None, known: bool = False
     ) -> list[LineAnswer]:
-        appender = await self.patiently(_itself, again=True)
-        refused = self._refuse(batch, appender)
+        live_model = await self.patiently(_itself, again=True)
+        refused = self._refuse(batch, live_model)
         answers: list[LineAnswer]
         if known:
             answers = [DuplicateLine(number, self._known_at) for number in batch.numbers]
@@ -147,13 +147,13 @@ class Learning(Course[Event]):
             answers = []
         return in_order(answers + refused, batch)
 
-    def _refuse(self, batch: Batch[Event], appender: Appender) -> list[LineAnswer]:
+    def _refuse(self, batch: Batch[Event], live_model: LiveModel) -> list[LineAnswer]:
         """Take out of the batch what the model can refuse before it is logged."""
-        fold, closely = appender.replica.fold, appender.entry.spec.may_refuse
-        found = faults_of(batch.items, fold, closely)
+        fold, closely = live_model.replica.fold, live_model.entry.spec.can_reject_features
+        found = precheck(batch.items, fold, closely)
         if not found:
             return []
-        faults: dict[int, list[Refused]] = {}
+        faults: dict[int, list[Rejection]] = {}
         for i, fault in found:
             faults.setdefault(i, []).append(fault)
         answers: list[LineAnswer] = [
@@ -170,13 +170,13 @@ class Learning(Course[Event]):
         if span is None:
             again = all(event.id is not None for event in batch.items)
 
-        async def feed(appender: Appender) -> tuple[Appender, Fed]:
+        async def feed(live_model: LiveModel) -> tuple[LiveModel, SourceAppendResult]:
             if span is None:
-                return appender, await appender.learn_each(batch.items, payload)
-            return appender, await appender.feed(batch.items, payload, span)
+                return live_model, await live_model.learn_each(batch.items, payload)
+            return live_model, await live_model.feed(batch.items, payload, span)
 
         try:
-            appender, fed = await self.patiently(feed, again)
+            live_model, fed = await self.patiently(feed, again)
         except Unavailable as error:
             if not again:
                 error.detail += (
@@ -186,7 +186,7 @@ class Learning(Course[Event]):
             raise
         if fed.learned is None:
             raise _Moved(fed.offset)
-        return _answered(batch, appender, fed)
+        return _answered(batch, live_model, fed)
 
 
 class _Moved(Exception):
@@ -196,19 +196,21 @@ class _Moved(Exception):
         self.offset = offset
 
 
-async def _itself(appender: Appender) -> Appender:
-    return appender
+async def _itself(live_model: LiveModel) -> LiveModel:
+    return live_model
 
 
-def _answered(batch: Batch[Event], appender: Appender, fed: Fed) -> list[LineAnswer]:
+def _answered(
+    batch: Batch[Event], live_model: LiveModel, fed: SourceAppendResult
+) -> list[LineAnswer]:
     assert fed.learned is not None  # noqa: S101 - checked by the only caller
-    at, label = str(fed.learned.position), appender.replica.fold.answers.label
+    at, label = str(fed.learned.position), live_model.replica.fold.answers.label
     outcomes: Any = fed.learned.outcomes
     answers: list[LineAnswer] = [
         DuplicateLine(number, at)
         if o is None
         else rejected(number, o, logged=True)
-        if type(o) is Refused
+        if type(o) is Rejection
         else (LearnedLine if event.w > 0.0 else WeightlessLine)(
             number, label(o[0]), o[1], o[2], o[3], o[4], at
         )

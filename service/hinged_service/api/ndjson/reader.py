@@ -77,7 +77,7 @@ _QUESTIONS: tuple[Any, ...] = tuple(
 )
 
 
-def event_parser(mixed: bool, few_names: Callable[[], bool]) -> Parser[Event]:
+def event_parser(mixed: bool, small_vocabulary: Callable[[], bool]) -> Parser[Event]:
     """Return the parser of labelled events.
 
     Parameters
@@ -94,7 +94,7 @@ def event_parser(mixed: bool, few_names: Callable[[], bool]) -> Parser[Event]:
         return _decode_measured(line) if names_fit(line) else decode(line)
 
     return Parser(
-        lambda: measured if not mixed and few_names() else decode,
+        lambda: measured if not mixed and small_vocabulary() else decode,
         lambda line: parse_events(line, MAX_LINES, mixed),
     )
 

@@ -29,10 +29,10 @@ from hinged_service.api.ndjson.reader import (
 )
 from hinged_service.api.ndjson.session import Course, in_order, rejected
 from hinged_service.api.problems import internal_error
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
-from hinged_service.model.state import Refused
+from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.events import Event, Question, sent_features
@@ -74,79 +74,79 @@ def check_query(scope: Scope) -> None:
 
 class _Predicting(Course[Question]):
     async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
-        async def predicted(appender: Appender) -> list[LineAnswer]:
-            await appender.freshen()
-            replica = appender.replica
+        async def predicted(live_model: LiveModel) -> list[LineAnswer]:
+            await live_model.refresh_if_stale()
+            replica = live_model.replica
             predict = replica.fold.predict
-            at, stale_s = str(replica.position), appender.staleness_s()
+            at, stale_s = str(replica.position), live_model.staleness_s()
             answers: list[LineAnswer] = []
             for number, question in zip(batch.numbers, batch.items, strict=True):
                 try:
                     p = predict(question.x)
                     answers.append(PredictedLine(number, p.y, p.score, p.proba, at, stale_s))
                 except hinged.InvalidEvent as error:
-                    fault = Refused(error.field, error.reason)
+                    fault = Rejection(error.field, error.reason)
                     answers.append(rejected(number, fault, logged=False))
             kept = [i for i, question in enumerate(batch.items) if question.id is not None]
             if kept:
-                await _keep(appender, batch, answers, kept)
+                await _keep(live_model, batch, answers, kept)
             return answers
 
         return in_order(await self.patiently(predicted, again=True), batch)
 
 
 async def _keep(
-    appender: Appender, batch: Batch[Question], answers: list[Any], kept: list[int]
+    live_model: LiveModel, batch: Batch[Question], answers: list[Any], kept: list[int]
 ) -> None:
     """Keep predictions until their labels come; refuse those that cannot be."""
     kept = [i for i in kept if type(answers[i]) is PredictedLine]
     try:
         sent = [sent_features(batch.texts[i], many=False)[0] for i in kept]
         labels = [answers[i].y for i in kept]
-        await appender.keep([batch.items[i] for i in kept], sent, labels)
+        await live_model.keep([batch.items[i] for i in kept], sent, labels)
     except (Conflict, Expired) as refused:
         if len(kept) == 1:
             answers[kept[0]] = RejectedLine.of(batch.numbers[kept[0]], refused)
             return
         for i in kept:
-            await _keep(appender, batch, answers, [i])
+            await _keep(live_model, batch, answers, [i])
 
 
 async def learn_lines(
-    host: Host, settings: Settings, scope: Scope, receive: Receive, send: Send
+    registry: ModelRegistry, settings: Settings, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Answer `POST /v1/models/{model}/learn` with a body of lines."""
 
-    async def begin(asked: _Asked, appender: Appender) -> tuple[Learning, Parser[Event]]:
-        course = Learning(host, settings, appender)
+    async def begin(asked: _Asked, live_model: LiveModel) -> tuple[Learning, Parser[Event]]:
+        course = Learning(registry, settings, live_model)
         if asked.source is not None:
             await course.begin(asked.source)
-        mixed = appender.entry.spec.takes_mixed
-        return course, event_parser(mixed, lambda: appender.replica.fold.few_names)
+        mixed = live_model.entry.spec.accepts_non_numeric
+        return course, event_parser(mixed, lambda: live_model.replica.fold.small_vocabulary)
 
-    await _stream(host, settings, (scope, receive, send), begin, LearnedLines())
+    await _stream(registry, settings, (scope, receive, send), begin, LearnedLines())
 
 
 async def predict_lines(
-    host: Host, settings: Settings, scope: Scope, receive: Receive, send: Send
+    registry: ModelRegistry, settings: Settings, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Answer `POST /v1/models/{model}/predict` with a body of lines."""
 
-    async def begin(_: _Asked, appender: Appender) -> tuple[_Predicting, Parser[Question]]:
+    async def begin(_: _Asked, live_model: LiveModel) -> tuple[_Predicting, Parser[Question]]:
         position = at_least(scope)
         if position is not None:
-            await appender.reach(position)
-        course = _Predicting(host, settings, appender)
-        return course, question_parser(appender.entry.spec.takes_mixed)
+            await live_model.wait_for_position(position)
+        course = _Predicting(registry, settings, live_model)
+        return course, question_parser(live_model.entry.spec.accepts_non_numeric)
 
-    await _stream(host, settings, (scope, receive, send), begin, PredictedLines())
+    await _stream(registry, settings, (scope, receive, send), begin, PredictedLines())
 
 
 async def _stream(
-    host: Host,
+    registry: ModelRegistry,
     settings: Settings,
     request: tuple[Scope, Receive, Send],
-    begin: Callable[[_Asked, Appender], Awaitable[tuple[Course[T], Parser[T]]]],
+    begin: Callable[[_Asked, LiveModel], Awaitable[tuple[Course[T], Parser[T]]]],
     summary: LearnedLines | PredictedLines,
 ) -> None:
     """Read, run and answer batch after batch."""
@@ -157,9 +157,9 @@ async def _stream(
         asked = _asked(scope)
         answer = Answer(send, asked.results, summary)
         name = scope["path_params"]["model"]
-        course, parser = await begin(asked, host.live(name) or await host.open(name))
+        course, parser = await begin(asked, registry.live(name) or await registry.open(name))
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
-        with host.stopping.ending(reader.stop):
+        with registry.stopping.ending(reader.stop):
             while (batch := await reader.next()) is not None:
                 answers = await course.run(batch)
                 course.note(answers)

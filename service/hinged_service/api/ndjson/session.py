@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
 from hinged_service.api.ndjson.reader import Batch, T
-from hinged_service.engine.live_model import Appender
-from hinged_service.engine.registry import Host
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, Detail, ModelGone, SetAside, Unavailable, Unprocessable
-from hinged_service.model.state import Refused
+from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 
 __all__ = ["Course", "in_order", "rejected"]
@@ -33,8 +33,8 @@ class Course(Generic[T]):
 
     """
 
-    def __init__(self, host: Host, settings: Settings, first: Appender) -> None:
-        self._host = host
+    def __init__(self, registry: ModelRegistry, settings: Settings, first: LiveModel) -> None:
+        self._registry = registry
         self._settings = settings
         self._first = first
         self._patience_s = settings.lines_patience_ms / 1000
@@ -49,7 +49,7 @@ class Course(Generic[T]):
     async def end(self, lines: int) -> None:
         """Check that a body of so many lines may end here."""
 
-    async def patiently(self, call: Callable[[Appender], Awaitable[R]], again: bool) -> R:
+    async def patiently(self, call: Callable[[LiveModel], Awaitable[R]], again: bool) -> R:
         """Call with the model; wait and try again for as long as a request may wait.
 
         Parameters
@@ -63,17 +63,17 @@ class Course(Generic[T]):
         loop = asyncio.get_running_loop()
         deadline_s, pause_s, reopened = loop.time() + self._patience_s, _PAUSE_S, False
         while True:
-            appender, called = None, False
+            live_model, called = None, False
             try:
-                appender = await self.appender()
-                await appender.ensure_caught_up()
+                live_model = await self.live_model()
+                await live_model.ensure_caught_up()
                 called = True
-                return await call(appender)
+                return await call(live_model)
             except ModelGone:
-                if appender is None or reopened:
+                if live_model is None or reopened:
                     raise
                 reopened = True
-                self._host.forget(appender.name, appender)
+                self._registry.forget(live_model.name, live_model)
                 continue
             except SetAside:
                 raise
@@ -84,13 +84,13 @@ class Course(Generic[T]):
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    async def appender(self) -> Appender:
+    async def live_model(self) -> LiveModel:
         """Return the model as it lives in this worker now; `ModelGone` if it is another one."""
         name, uid = self._first.name, self._first.entry.uid
-        appender = self._host.live(name) or await self._host.open(name)
-        if appender.entry.uid != uid:
+        live_model = self._registry.live(name) or await self._registry.open(name)
+        if live_model.entry.uid != uid:
             raise ModelGone("The model was deleted and made anew.")
-        return appender
+        return live_model
 
 
 def in_order(answers: list[LineAnswer], batch: Batch[Any]) -> list[LineAnswer]:
@@ -102,7 +102,7 @@ def in_order(answers: list[LineAnswer], batch: Batch[Any]) -> list[LineAnswer]:
     return answers
 
 
-def rejected(line: int, *faults: Refused, logged: bool) -> RejectedLine:
+def rejected(line: int, *faults: Rejection, logged: bool) -> RejectedLine:
     """Return the answer for a line that the model refuses."""
     what = "The log has it, the model could not take it" if logged else "Nothing was taken"
     details = [Detail(fault.field, fault.reason) for fault in faults]

@@ -23,7 +23,7 @@ from hinged_service.api.readiness import Readiness
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.model.predictor import Prediction, label_text
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Fold
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.faults import MAX_DETAILS
@@ -311,15 +311,15 @@ def _answer_for(error: ServiceError) -> Response:
 
 
 async def _about(request: Request, model: str, version: str | None) -> ModelAbout:
-    appender = await fresh(request, model, version)
-    spec = appender.entry.spec
+    live_model = await fresh(request, model, version)
+    spec = live_model.entry.spec
     inputs = [TensorAbout(name="x", datatype="FP64", shape=[-1, -1])]
-    if spec.takes_mixed:
+    if spec.accepts_non_numeric:
         inputs.append(TensorAbout(name="text", datatype="BYTES", shape=[-1, -1]))
     classes = -1 if spec.multiclass else 2
     return ModelAbout(
         name=model,
-        versions=[str(appender.replica.position)],
+        versions=[str(live_model.replica.position)],
         platform=f"hinged_{spec.learner.type}",
         inputs=inputs,
         outputs=[
@@ -335,10 +335,12 @@ async def _infer(request: Request, model: str, version: str | None, settings: Se
     body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
     wanted = _parsed(body)
     names = dict.fromkeys(choice.name for choice in wanted.outputs or ()) or _OUTPUTS
-    appender = await fresh(request, model, version)
-    events = rows(wanted.inputs, settings.max_events_per_call, appender.entry.spec.takes_mixed)
-    fold, position = appender.replica.fold, str(appender.replica.position)
-    tensors = _tensors(_predictions(fold, events), fold, _label_type(appender.entry.spec))
+    live_model = await fresh(request, model, version)
+    events = rows(
+        wanted.inputs, settings.max_events_per_call, live_model.entry.spec.accepts_non_numeric
+    )
+    fold, position = live_model.replica.fold, str(live_model.replica.position)
+    tensors = _tensors(_predictions(fold, events), fold, _label_type(live_model.entry.spec))
     answer: dict[str, Any] = {"model_name": model, "model_version": position}
     if wanted.id is not None:
         answer["id"] = wanted.id
@@ -357,7 +359,7 @@ def _parsed(body: bytes) -> _Request:
         raise Malformed(f"The body is not valid JSON: {error}.") from None
 
 
-def _predictions(fold: Fold, events: list[dict[str, Any]]) -> list[Prediction]:
+def _predictions(fold: ModelState, events: list[dict[str, Any]]) -> list[Prediction]:
     found, faults = [], []
     for index, x in enumerate(events):
         try:
@@ -371,7 +373,7 @@ def _predictions(fold: Fold, events: list[dict[str, Any]]) -> list[Prediction]:
     return found
 
 
-def _tensors(found: list[Prediction], fold: Fold, label: str) -> dict[str, dict[str, Any]]:
+def _tensors(found: list[Prediction], fold: ModelState, label: str) -> dict[str, dict[str, Any]]:
     columns = [label_text(y) for y in fold.answers.classes()]
     n, k = len(found), len(columns)
     shares = [prediction.proba.get(text, 0.0) for prediction in found for text in columns]

@@ -9,12 +9,12 @@ from pydantic import Field, StrictStr
 from hinged_service.errors import Detail, SetAside, Unprocessable
 from hinged_service.river_support.custom import registry
 from hinged_service.river_support.custom.adaptor import CustomBinary, CustomMulticlass
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["CustomSpec"]
 
 
-class CustomSpec(Strict):
+class CustomSpec(StrictModel):
     """A pipeline of the operator's own code, from `hinged serve --models`.
 
     It takes numbers, text, true, false and null, and learns 100,000 feature names at most.

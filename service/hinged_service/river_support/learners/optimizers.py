@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hinged_service.river_support.lazy import optim
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["SGD", "Optimizer"]
 
@@ -15,7 +15,7 @@ Rate = Annotated[float, Field(gt=0, le=1_000, description="The learning rate.")]
 Decay = Annotated[float, Field(ge=0, le=0.9999, description="How slowly the average forgets.")]
 
 
-class SGD(Strict):
+class SGD(StrictModel):
     """Plain gradient descent."""
 
     type: Literal["SGD"]
@@ -26,7 +26,7 @@ class SGD(Strict):
         return optim.SGD(self.lr)
 
 
-class Momentum(Strict):
+class Momentum(StrictModel):
     """Gradient descent along a running sum of gradients."""
 
     type: Literal["Momentum"]
@@ -38,7 +38,7 @@ class Momentum(Strict):
         return optim.Momentum(self.lr, self.rho)
 
 
-class AdaGrad(Strict):
+class AdaGrad(StrictModel):
     """A rate per feature, falling with the sum of its squared gradients."""
 
     type: Literal["AdaGrad"]
@@ -49,7 +49,7 @@ class AdaGrad(Strict):
         return optim.AdaGrad(self.lr)
 
 
-class RMSProp(Strict):
+class RMSProp(StrictModel):
     """A rate per feature by the running mean of its squared gradients."""
 
     type: Literal["RMSProp"]
@@ -61,7 +61,7 @@ class RMSProp(Strict):
         return optim.RMSProp(self.lr, self.rho)
 
 
-class Adam(Strict):
+class Adam(StrictModel):
     """Running means of both the gradient and its square."""
 
     type: Literal["Adam"]

@@ -15,7 +15,7 @@ from hinged_service.river_support.lazy import ensemble, linear_model, multiclass
 from hinged_service.river_support.learners.binary import RiverBinary
 from hinged_service.river_support.learners.multiclass import RiverMulticlass, RiverVotes
 from hinged_service.river_support.learners.optimizers import SGD, Optimizer
-from hinged_service.wire.strict import Strict
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["RiverLearner"]
 
@@ -34,7 +34,7 @@ Classes = Annotated[
 ]
 
 
-class _River(Strict):
+class _River(StrictModel):
     """A River classifier: how to build it, and what its kind can take."""
 
     names: ClassVar[int] = 10_000
@@ -80,7 +80,7 @@ class _Multiclass(_River):
         )
 
 
-class _Penalised(Strict):
+class _Penalised(StrictModel):
     optimizer: Optimizer = Field(SGD(type="SGD"), description="How the weights move.")
     l2: Penalty = 0.0
 

@@ -14,7 +14,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.connect import Maker
+from hinged_service.store.transport.connect import ConnectionFactory
 from hinged_service.store.transport.pool import REFUSED, Command, NoPrimary, Pool, Word, mendable
 
 __all__ = ["Cluster"]
@@ -47,7 +47,7 @@ class Cluster:
     """
 
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
-        self._make = Maker(address, timeout_s)
+        self._make = ConnectionFactory(address, timeout_s)
         self._most = most
         self._bound_s = timeout_s / 4
         self._seeds = address.places

@@ -19,10 +19,10 @@ from redis.backoff import NoBackoff
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
 
-__all__ = ["Maker"]
+__all__ = ["ConnectionFactory"]
 
 
-class Maker:
+class ConnectionFactory:
     """Makes connections, which repeat nothing by themselves.
 
     Parameters

@@ -13,7 +13,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.connect import Maker
+from hinged_service.store.transport.connect import ConnectionFactory
 from hinged_service.store.transport.pool import Command, NoPrimary, Pool, Word, mendable
 
 __all__ = ["Sentinels"]
@@ -47,12 +47,12 @@ class Sentinels:
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
         self._service = address.service
         self._bound_s = timeout_s / 3
-        sentinels = Maker(address, self._bound_s, address.sentinel_login)
+        sentinels = ConnectionFactory(address, self._bound_s, address.sentinel_login)
         self._sentinels = [
             Pool(functools.partial(sentinels.opened, place), _AT_A_SENTINEL)
             for place in address.places
         ]
-        self._make = Maker(address, timeout_s)
+        self._make = ConnectionFactory(address, timeout_s)
         self._primary = Pool(self._opened, most)
         self._at: Place | None = None
         self._look_at_s = 0.0

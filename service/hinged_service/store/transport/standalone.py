@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
-from hinged_service.store.transport.connect import Maker
+from hinged_service.store.transport.connect import ConnectionFactory
 from hinged_service.store.transport.pool import Command, Pool, Word
 
-__all__ = ["One", "Shape"]
+__all__ = ["Standalone", "Topology"]
 
 
-class Shape(Protocol):
+class Topology(Protocol):
     """One or more servers that together hold the keys.
 
     Every command comes with its key, for whoever must find the server that holds it.
@@ -32,7 +32,7 @@ class Shape(Protocol):
         """Close every connection."""
 
 
-class One:
+class Standalone:
     """A single server.
 
     Parameters
@@ -48,7 +48,9 @@ class One:
 
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
         place = address.places[0] if address.places else ("", 0)
-        self._pool = Pool(functools.partial(Maker(address, timeout_s).opened, place), most)
+        self._pool = Pool(
+            functools.partial(ConnectionFactory(address, timeout_s).opened, place), most
+        )
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
