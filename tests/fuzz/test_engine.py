@@ -282,7 +282,7 @@ class Engine(RuleBasedStateMachine):
             live_model = await self.workers[which].open(name)
             y = live_model.replica.fold.predict(question.x).y
             sent = msgspec.json.encode(question.x).decode()
-            await live_model.keep([question], [sent], [y])
+            await live_model.delayed.keep([question], [sent], [y])
 
         try:
             self.run(predict)

@@ -201,7 +201,7 @@ def test_predictions_share_one_read_of_the_log(
             monkeypatch.setattr(one.connection, "run", counted)
             await asyncio.gather(*(one.open("m") for _ in range(50)))
             assert ran == []
-            (await one.registry.open("m")).fresh_at_s = -1e9
+            (await one.registry.open("m"))._follower.fresh_at_s = -1e9
             await asyncio.gather(*(one.open("m") for _ in range(50)))
             assert ran == ["catch_up"]
             await one.learn("m", event(0))

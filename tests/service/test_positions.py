@@ -269,14 +269,14 @@ def test_callers_whose_entry_lies_behind_a_rebuild_are_answered_like_duplicates(
             live_model = await slow.open("m")  # as far as it is now
             for n in range(40, 80):
                 await fast.learn("m", event(n))
-            through = live_model._fold_through
+            through = live_model._follower.fold_through
 
             async def overtaken(own: Position | None) -> Any:
                 await fast.read("m")
                 await fast.save("m")
                 return await through(own)
 
-            live_model._fold_through = overtaken  # type: ignore[method-assign]
+            live_model._follower.fold_through = overtaken  # type: ignore[method-assign]
             learned = await slow.learn("m", event(80))
             assert learned.outcomes == [None]
             with shared_server.client() as client:
@@ -299,17 +299,17 @@ def test_an_own_entry_that_a_failover_takes_away_is_not_called_learned(
             for n in range(40):
                 await fast.learn("m", event(n))
             own_server.copy_data(tmp_path / "copy")
-            through = live_model._fold_through
+            through = live_model._follower.fold_through
 
             async def overtaken(own: Position | None) -> Any:
                 if own is not None:
-                    live_model._fold_through = through  # type: ignore[method-assign]
+                    live_model._follower.fold_through = through  # type: ignore[method-assign]
                     own_server.set_back(tmp_path / "copy")
                     with contextlib.suppress(Unavailable):  # the old connection is broken
                         await slow.connection.hget("nothing", "nothing")
                 return await through(own)
 
-            live_model._fold_through = overtaken  # type: ignore[method-assign]
+            live_model._follower.fold_through = overtaken  # type: ignore[method-assign]
             try:
                 await slow.learn("m", event(80))
             except Unavailable:

@@ -16,6 +16,7 @@ import redis
 import hinged
 from hinged_service.engine.live_model import AppendResult, LiveModel
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.status import Status
 from hinged_service.errors import ModelGone, ServiceError
 from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
@@ -118,8 +119,8 @@ class Worker:
         tasks: list[asyncio.Future[Any] | None] = [host._task, *host._opening.values()]
         tasks += host._switching._tasks
         for live_model in self.registry._live.values():
-            live_model.gone = True
-            tasks += [live_model._task, live_model._saver._task, live_model._reading]
+            live_model._commit._end(Status.GONE)
+            tasks += [live_model._commit._task, live_model._snapshots._task, live_model._reading]
         alive = {task for task in tasks if task is not None and not task.done()}
         while alive:  # an answer that comes in the same moment may swallow a cancel
             for task in alive:

@@ -230,7 +230,7 @@ class Predicting(Call):
             if question.id is not None:
                 try:
                     labels = [answer.y for answer in answers]
-                    await live_model.keep(questions, sent_features(body, many), labels)
+                    await live_model.delayed.keep(questions, sent_features(body, many), labels)
                 except (Conflict, Expired) as refused:
                     _unindexed(refused, many)
                     raise

@@ -194,7 +194,7 @@ def router(settings: Settings) -> APIRouter:
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         live_model = await registry_of(request).open(model)
-        if live_model.caught_up or at_least is not None:
+        if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
         replica, entry = live_model.replica, live_model.entry
         account, fold = replica.fold.learner.accounting, replica.fold
@@ -280,7 +280,7 @@ def router(settings: Settings) -> APIRouter:
 
 async def _labels(live_model: LiveModel) -> Labels | None:
     fold = live_model.replica.fold
-    counts = await live_model.labels()
+    counts = await live_model.delayed.counts()
     if counts is None:
         return None
     done = counts["predicted"] - counts["waiting"]

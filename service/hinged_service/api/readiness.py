@@ -106,7 +106,7 @@ class Readiness:
                 except Unavailable:
                     continue
                 else:
-                    if live_model.caught_up:
+                    if live_model.status.caught_up:
                         self._missing.discard(name)
                     else:
                         live_model.resume_catch_up()

@@ -117,7 +117,7 @@ class Switching:
                 continue
             try:
                 challenger = await self._open(other)
-                if challenger.caught_up:
+                if challenger.status.caught_up:
                     await challenger.refresh_if_stale()
                     found[other] = challenger.replica.fold
             except ServiceError as error:

@@ -1,14 +1,16 @@
-"""A model's replica, and how it goes on from its log: catch-up, restored states, rebuilding."""
+"""Replication of a model from its log: catch-up, restored states, rebuilding."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
+from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
@@ -32,13 +34,13 @@ _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or s
 
 
 class _ReloadSnapshot(Exception):
-    """What the log says next can only be followed from the stored snapshot; the text tells why."""
+    """The next entries can only be applied on top of the stored snapshot; the text says why."""
 
 
 class LogFollower:
-    """A replica that reads on in its log, and is loaded anew where the log has another past.
+    """The replica of a model, and its way along the log: one step at a time.
 
-    It does one thing at a time: whoever uses it sees to that.
+    `GroupCommit` is the only caller of its steps, so that no two overlap.
 
     Parameters
     ----------
@@ -48,6 +50,10 @@ class LogFollower:
         The model's name and index entry; registered, not deleting.
     replica
         The model's state as loaded.
+    status
+        The model's status; live once the end of the log was seen.
+    snapshots
+        Saves the replica as it moves.
 
     Attributes
     ----------
@@ -55,8 +61,8 @@ class LogFollower:
         The current replica; another one after a rebuild.
     fresh_at_s
         When the log was last asked, on the loop's clock.
-    caught_up
-        Whether the log was once read to its end.
+    keys
+        The model's keys.
     observer
         Counts what the worker does.
 
@@ -69,40 +75,42 @@ class LogFollower:
         name: str,
         entry: IndexEntry,
         replica: Replica,
+        status: ModelStatus,
+        snapshots: SnapshotWriter,
     ) -> None:
         self.name = name
         self.entry = entry
         self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
         self.replica = replica
         self.fresh_at_s = -1e9
-        self.caught_up = False
-        self._connection = connection
         self.observer = connection.observer
+        self._connection = connection
         self._settings = settings
-        self._saver = SnapshotWriter(connection, settings, name, self.keys, self._read_soon)
-        self._unsettled = True
+        self._status = status
+        self._snapshots = snapshots
+        self._in_trouble = True
         self._read_ahead: tuple[str, index.Loaded] | None = None
         self._loop = asyncio.get_running_loop()
-        self._staleness_s = settings.max_staleness_ms / 1000
 
-    def _read_soon(self, replica: Replica) -> None:
-        """Read the log again: a snapshot of `replica` was not of the log's past."""
-        raise NotImplementedError
+    @contextlib.contextmanager
+    def restoring(self, checkpoint: str, state: index.Loaded) -> Iterator[None]:
+        """Have the state of a checkpoint at hand for the command that restores it.
 
-    def age_s(self) -> float:
-        """Return how old the replica's knowledge of the log is, in seconds."""
-        return self._loop.time() - self.fresh_at_s
+        Parameters
+        ----------
+        checkpoint
+            Its uid.
+        state
+            Its state, read before.
 
-    def staleness_s(self) -> float | None:
-        """Return the replica's age in seconds if it is older than allowed, else `None`."""
-        age_s = self._loop.time() - self.fresh_at_s
-        return age_s if age_s > self._staleness_s else None
+        """
+        self._read_ahead = checkpoint, state
+        try:
+            yield
+        finally:
+            self._read_ahead = None
 
-    async def save(self) -> None:
-        """Save a snapshot of what is not saved yet, after the one under way."""
-        await self._saver.save(self.replica)
-
-    async def _fold_through(self, own: Position | None) -> list[Result] | None:
+    async def fold_through(self, own: Position | None) -> list[Result] | None:
         """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
         rebuilds = 0
         outcomes: list[Result] | None = None
@@ -121,30 +129,30 @@ class LogFollower:
                 raise folded_elsewhere(reply.fold)
             if reply.kind == "lost":
                 rebuilds += 1
-                await self._rebuild(rebuilds)
+                await self.rebuild(rebuilds)
                 continue
             try:
                 outcomes = await self._fold(reply.entries, own) or outcomes
                 self._check_awaited(reply.more)
             except _ReloadSnapshot as error:
                 rebuilds += 1
-                await self._rebuild(rebuilds, str(error))
+                await self.rebuild(rebuilds, str(error))
                 continue
             if reply.stored is not None:
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
-                self._note_end(sent_at_s)
+                self.note_end(sent_at_s)
                 break
-            self.save_if_due()
+            self._snapshots.save_if_due(self.replica)
         return outcomes
 
-    async def _fold_between(self, reply: logs.Appended) -> bool:
+    async def fold_between(self, reply: logs.Appended) -> bool:
         """Fold what others appended; `False` if the snapshot was loaded instead."""
         try:
             await self._fold(reply.entries)
             self._check_awaited(reply.more)
         except _ReloadSnapshot as error:
-            await self._rebuild(1, str(error))
+            await self.rebuild(1, str(error))
             return False
         return True
 
@@ -161,7 +169,7 @@ class LogFollower:
                 if (uid := _to_restore(command)) is not None:
                     self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                     continue
-            if own is None and not self.caught_up:  # nobody sees it yet, not even by halves
+            if own is None and not self._status.caught_up:  # nobody sees it yet, not even by halves
                 for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
                     began_s = await self._let_others_in(began_s)
                 continue
@@ -194,14 +202,14 @@ class LogFollower:
         ahead, self._read_ahead = self._read_ahead, None
         if ahead is not None and ahead[0] == uid:
             return ahead[1]
-        found = await self._checkpoint(uid)
+        found = await self.read_checkpoint(uid)
         if found is None:
             stored = await index.snapshot_position(self._connection, self.keys)
             if stored.order >= at.order:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
 
-    async def _checkpoint(self, uid: str) -> index.Loaded | None:
+    async def read_checkpoint(self, uid: str) -> index.Loaded | None:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(
@@ -212,32 +220,43 @@ class LogFollower:
         except (DamagedState, OtherVersion) as error:
             raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
 
-    async def _rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
+    async def rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
+        """Load the snapshot instead of the replica.
+
+        Parameters
+        ----------
+        times
+            How often this was done for the present step.
+        why
+            Reason, for the log.
+
+        Raises
+        ------
+        SetAside
+            It was done `REBUILDS` times already; or as `load_replica` does, like its other errors.
+
+        """
         if times > REBUILDS:
             raise SetAside(
                 f"{why}, and the model's snapshot is of no help. Delete the model and create it "
                 "again.",
                 retry_after_s=60,
             )
-        self._unsettled = True
+        self._in_trouble = True
         self.observer.changes.enter(
             ("rebuilt", self.entry.uid),
             logger,
             "model %s: %s; loading the snapshot",
             self.name,
             why,
-            extra=self._place,
+            extra=self.context,
         )
         watchers = self.replica.watchers
         self.replica = await load_replica(self._connection, self._settings, self.entry)
         self.replica.watchers = watchers
 
-    def save_if_due(self) -> None:
-        """Start saving a snapshot if one is due and none is being saved."""
-        self._saver.save_if_due(self.replica)
-
-    async def _is_past(self, position: Position) -> bool:
-        """Tell whether `position` is in the log's past, as far as the log still tells."""
+    async def is_past(self, position: Position) -> bool:
+        """Tell whether the log holds `position`; one before its start counts as held."""
         if position == self.replica.position:
             return True
         log = self.keys.on.log
@@ -247,11 +266,12 @@ class LogFollower:
         first = await self._connection.first_id(log)
         return first is not None and Position(first, "").order > position.order
 
-    def _note_end(self, asked_at_s: float) -> None:
+    def note_end(self, asked_at_s: float) -> None:
+        """Note that the replica is at the log's end, as asked at `asked_at_s` (loop's clock)."""
         self.fresh_at_s = asked_at_s
-        if self._unsettled:
-            self._unsettled = False
-            self.caught_up = True
+        if self._in_trouble:
+            self._in_trouble = False
+            self._status.change(Status.LIVE)
             changes = self.observer.changes
             for trouble in ("rebuilt", "damaged"):
                 changes.leave((trouble, self.entry.uid), logger)
@@ -260,11 +280,12 @@ class LogFollower:
                 logger,
                 "model %s is served again",
                 self.name,
-                extra=self._place,
+                extra=self.context,
             )
 
     @property
-    def _place(self) -> dict[str, str]:
+    def context(self) -> dict[str, str]:
+        """Model and position, for a line of the worker's log."""
         return {"model": self.name, "position": str(self.replica.position)}
 
 

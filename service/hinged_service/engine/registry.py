@@ -121,7 +121,7 @@ class ModelRegistry:
     def live(self, name: str) -> LiveModel | None:
         """Return the model if it is open here; the fast way of the hot calls."""
         live_model = self._live.get(name)
-        if live_model is None or live_model.gone:
+        if live_model is None or live_model.status.ended:
             return None
         self._live.move_to_end(name)
         return live_model
@@ -550,7 +550,7 @@ class ModelRegistry:
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             for live_model in list(self._live.values()):
                 live_model.save_if_due()
-                live_model.retire_soon()
+                live_model.delayed.expire_soon()
             began_s = loop.time()
             if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
@@ -639,7 +639,7 @@ class ModelRegistry:
             if lag.get(uid, 0) > limit // 2:
                 try:
                     live_model = await self.open(name)
-                    if not live_model.caught_up:  # it reads and saves by itself
+                    if not live_model.status.caught_up:  # it reads and saves by itself
                         live_model.resume_catch_up()
                         continue
                     await live_model.read()

@@ -1,4 +1,4 @@
-"""What waits to be appended: the callers' events, gathered into batches, and their answers."""
+"""The write queue of a model: events that wait to be appended, their batches and answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hinged_service.errors import Busy, Conflict, Detail, Expired, NotFound, Ser
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
 from hinged_service.store import log
+from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
 
@@ -110,6 +111,8 @@ class WriteQueue:
     ----------
     settings
         The worker's.
+    observer
+        Counts what is refused.
 
     Attributes
     ----------
@@ -118,8 +121,9 @@ class WriteQueue:
 
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, observer: Observer) -> None:
         self._settings = settings
+        self._observer = observer
         self._waiting: deque[PendingWrite] = deque()
         self._sources = 0
         self.events = 0
@@ -128,8 +132,7 @@ class WriteQueue:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def is_full(self, events: int, size: int) -> bool:
-        """Tell whether there is no room for so many events of so many bytes of JSON."""
+    def _is_full(self, events: int, size: int) -> bool:
         settings = self._settings
         return (
             self.events + events > settings.max_queued_events
@@ -137,7 +140,21 @@ class WriteQueue:
         )
 
     def put(self, waiting: PendingWrite) -> None:
-        """Add at the end."""
+        """Add at the end.
+
+        Raises
+        ------
+        Busy
+            The queue is full; nothing was taken. A source's batch always fits.
+
+        """
+        if (
+            self.events
+            and waiting.span is None
+            and self._is_full(len(waiting.events), len(waiting.payload))
+        ):
+            self._observer.queue_refused()
+            raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
         self._waiting.append(waiting)
         self.events += len(waiting.events)
         self.bytes += len(waiting.payload)

@@ -292,7 +292,7 @@ class _Hub:
     async def _freshen(self, look_up: bool) -> str | None:
         """Keep the model fresh; return why there is nothing to watch any more, if so."""
         try:
-            if look_up or self._appender.gone:
+            if look_up or self._appender.status.ended:
                 await self._follow()
             await self._appender.refresh_if_stale()
         except (NotFound, ModelGone):
@@ -394,7 +394,7 @@ class _Hub:
             "metrics": fold.metrics.report() if fold.metrics is not None else {},
             "events_per_s": events_per_s,
             "stale_s": max(0.0, self._appender.age_s()),
-            "caught_up": self._appender.caught_up,
+            "caught_up": self._appender.status.caught_up,
         }
         return _message("metrics", data, position)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import hinged
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.status import Status
 from hinged_service.errors import ServiceError
 from hinged_service.store import pending_predictions
 from hinged_service.telemetry.exposition import exposed
@@ -113,7 +114,7 @@ class Scraping:
             wanted = (
                 (stream, live_model)
                 for stream, live_model in by_stream.items()
-                if live_model.keeps or stream in self._labels or stream not in self._asked
+                if live_model.delayed.in_use or stream in self._labels or stream not in self._asked
             )
             with contextlib.suppress(TimeoutError, ServiceError):  # the last ones known will do
                 async with asyncio.timeout(_PATIENCE_S):
@@ -151,7 +152,7 @@ def _row(live_model: LiveModel, lost: bool) -> ModelSample:
         fold.labelled,
         fold.delay_ms,
         replica.log_events,
-        live_model.age_s() if live_model.failing and lost else 0.0,
+        live_model.age_s() if live_model.status.now is Status.STALE and lost else 0.0,
         replica.unsaved_s(now_s),
         live_model.queued,
         account.overflows,

@@ -26,7 +26,9 @@ def test_all_who_wait_are_answered_soon_when_redis_is_away(own_server: RedisServ
             live_model = await one.open("m")
 
             async def ask(number: int) -> None:
-                await live_model.keep([Question({"a": 1.0}, f"p{number}")], ['{"a":1}'], [True])
+                await live_model.delayed.keep(
+                    [Question({"a": 1.0}, f"p{number}")], ['{"a":1}'], [True]
+                )
 
             await ask(0)
             own_server.kill()
@@ -63,7 +65,7 @@ def test_half_of_the_callers_go_at_a_time(
             async def caller(number: int) -> None:
                 for turn in range(TIMES):
                     question = Question({"a": 1.0}, f"p{number}-{turn}")
-                    await live_model.keep([question], ['{"a":1}'], [True])
+                    await live_model.delayed.keep([question], ['{"a":1}'], [True])
 
             await asyncio.gather(*map(caller, range(callers)))
             return (await pending_predictions.counts(one.connection, live_model.keys.on) or {}).get(

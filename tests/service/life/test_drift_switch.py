@@ -175,7 +175,7 @@ def test_models_that_are_of_no_use_do_not_stop_a_switch(
     async def run() -> None:
         async with worker(redis_url) as one:
             await _stream(one, "b", "broken", "late")
-            (await one.read("late")).caught_up = False
+            (await one.read("late")).status.caught_up = False
             broken = await one.read("broken")
             one.registry.forget("broken", broken)
             one.registry._aside[broken.entry.uid] = ("It is broken.", 1e12)

@@ -95,7 +95,7 @@ def test_workers_of_the_version_before_write_nothing_any_more(
                 with pytest.raises(SetAside, match=NEW):
                     await learning.learn("m", event(30))
                 await saving.do(lambda _: replicas[1].save())
-                await until(lambda: replicas[1].gone)
+                await until(lambda: replicas[1].status.ended)
                 with pytest.raises(SetAside, match=NEW):
                     await reading.read("m")
                 with pytest.raises(SetAside, match=NEW):

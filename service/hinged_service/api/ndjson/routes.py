@@ -103,7 +103,7 @@ async def _keep(
     try:
         sent = [sent_features(batch.texts[i], many=False)[0] for i in kept]
         labels = [answers[i].y for i in kept]
-        await live_model.keep([batch.items[i] for i in kept], sent, labels)
+        await live_model.delayed.keep([batch.items[i] for i in kept], sent, labels)
     except (Conflict, Expired) as refused:
         if len(kept) == 1:
             answers[kept[0]] = RejectedLine.of(batch.numbers[kept[0]], refused)

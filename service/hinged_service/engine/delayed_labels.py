@@ -1,0 +1,129 @@
+"""Delayed labels of a model: predictions that wait for them, their expiry and counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from hinged_service.errors import Busy, Conflict, Detail, Expired, ServiceError, Unavailable
+from hinged_service.store import pending_predictions
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys
+from hinged_service.wire.events import Question, features_digest
+
+__all__ = ["DelayedLabels"]
+
+
+class DelayedLabels:
+    """Predictions of a model that wait for their labels.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+    timeout_s
+        How long Redis may be away, in seconds.
+
+    Attributes
+    ----------
+    in_use
+        Whether predictions are known to wait on the stream.
+
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys, timeout_s: float) -> None:
+        self.in_use = False
+        self._connection = connection
+        self._keys = keys
+        self._timeout_s = timeout_s
+        self._pending: pending_predictions.PendingPredictions | None = None
+        self._expiry: asyncio.Task[None] | None = None
+        self._counts: dict[str, int] | None = None
+
+    async def keep(
+        self, questions: Sequence[Question], sent: Sequence[str], labels: Sequence[Any]
+    ) -> None:
+        """Keep predictions until their labels come.
+
+        Parameters
+        ----------
+        questions
+            Those with an id are kept, all or none of them.
+        sent
+            The JSON of their features.
+        labels
+            The predicted labels.
+
+        Raises
+        ------
+        Conflict
+            An id has its label already, or other features wait under it.
+        Expired
+            An id's earlier prediction waited too long.
+        Busy
+            Too many predictions wait.
+        ModelGone, Unavailable
+            The model was deleted; Redis does not answer.
+
+        """
+        self.in_use = True
+        if self._pending is None:
+            self._pending = pending_predictions.PendingPredictions(self._connection, self._keys)
+        words: list[str] = []
+        for question, x, label in zip(questions, sent, labels, strict=True):
+            if question.id is not None:
+                words += question.id, features_digest(question.x), x, _json(label)
+        refused = await self._pending.keep(words, self._timeout_s)
+        if refused is None:
+            return
+        number, why = refused
+        index = [i for i, question in enumerate(questions) if question.id is not None][number]
+        if why == 3:
+            raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
+        if why == 4:
+            raise Expired(
+                "Nothing was predicted: see errors.",
+                [Detail(f"[{index}].id", "names a prediction that waited too long")],
+            )
+        reason = (
+            "other features wait under this id" if why == 1 else "names an event that has its label"
+        )
+        raise Conflict("Nothing was predicted: see errors.", [Detail(f"[{index}].id", reason)])
+
+    def expire_soon(self) -> None:
+        """Give up predictions that waited too long, in a task of its own."""
+        if self.in_use and self._expiry is None:
+            self._expiry = asyncio.get_running_loop().create_task(self._expire())
+
+    async def _expire(self) -> None:
+        try:
+            await pending_predictions.retire(self._connection, self._keys.on)
+        except ServiceError:
+            pass  # Redis is away; the next round finds the same
+        finally:
+            self._expiry = None
+
+    async def counts(self) -> dict[str, int] | None:
+        """Return the stream's counts of predictions and labels, `None` if there are none.
+
+        While Redis does not answer: the last ones known.
+        """
+        try:
+            self._counts = await pending_predictions.counts(self._connection, self._keys.on)
+        except Unavailable:
+            return self._counts
+        self.in_use = self.in_use or self._counts is not None
+        return self._counts
+
+    async def aclose(self) -> None:
+        """Stop the expiry under way."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            await asyncio.wait([self._expiry])
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
