@@ -18,7 +18,7 @@ from hinged_service.errors import Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.index import Loaded
+from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import (
     DamagedState,
     Mark,

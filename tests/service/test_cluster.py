@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.store import index
+from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.scripts import load
 from tests.support.engine import event, fold_of, leaked_keys, stored_state, until, worker
 from tests.support.redis_server import RedisServer, free_port
@@ -49,11 +49,11 @@ def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
             await two.learn("other", event(2))
             live_model = await two.read("m")
             replica, keys = live_model.replica, live_model.keys
-            whole = replica.take_snapshot(index.Retention(None, 10**6), full=True)
-            assert (await index.save_full(two.connection, keys, whole, 2)).became == "ok"
+            whole = replica.take_snapshot(followers.Retention(None, 10**6), full=True)
+            assert (await snapshot_writer.save_full(two.connection, keys, whole, 2)).became == "ok"
             held = [keys.on.meta, keys.on.followers]
             await two.connection.run(load("hold"), held, keys.uid, 100)
-            await index.set_aside(two.connection, keys.on, keys.uid)
+            await followers.release(two.connection, keys.on, keys.uid)
             await one.registry._sweep()
             with cluster.client() as client:
                 assert stored_state(client) == fold_of(client)

@@ -11,7 +11,7 @@ import pytest
 import hinged
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
-from hinged_service.store import index
+from hinged_service.store import followers, index, snapshot_reader, snapshot_writer
 from hinged_service.wire.codec import DamagedState
 from tests.support.engine import (
     PERCEPTRON,
@@ -63,10 +63,10 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
             live_model = await late.open("m")
             keys, replica = live_model.keys, live_model.replica
             changes, base = (
-                replica.take_snapshot(index.Retention(None, 0), full=False),
+                replica.take_snapshot(followers.Retention(None, 0), full=False),
                 replica.base,
             )
-            whole = replica.take_snapshot(index.Retention(None, 0), full=True)
+            whole = replica.take_snapshot(followers.Retention(None, 0), full=True)
             await one.registry.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
@@ -75,12 +75,14 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 end = replica.position
                 assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
                 assert (
-                    await index.save_changes(late.connection, keys, changes, base)
+                    await snapshot_writer.save_changes(late.connection, keys, changes, base)
                 ).became == "gone"
-                assert (await index.save_full(late.connection, keys, whole, 2)).became == "gone"
-                await index.set_aside(late.connection, keys.on, keys.uid)
+                assert (
+                    await snapshot_writer.save_full(late.connection, keys, whole, 2)
+                ).became == "gone"
+                await followers.release(late.connection, keys.on, keys.uid)
                 with pytest.raises(ModelGone):
-                    await index.load_snapshot(late.connection, keys, str(end), 10, 1000)
+                    await snapshot_reader.load_snapshot(late.connection, keys, str(end), 10, 1000)
                 await late.stop()
                 assert leaked_keys(client) == []
                 for key in client.scan_iter():
@@ -230,7 +232,7 @@ def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
             await one.create("z")
             entry = await index.find(one.connection, "z")
             assert isinstance(entry, IndexEntry)
-            assert await index.swap(one.connection, "z", entry, entry.as_deleting())
+            assert await index.compare_and_set(one.connection, "z", entry, entry.as_deleting())
             await one.registry._sweep()
             assert await index.find(one.connection, "z") is None
             assert await index.find(one.connection, "a") is not None
@@ -252,9 +254,9 @@ def test_a_half_finished_deletion_is_finished(
             await one.save("m")
             entry = await index.find(one.connection, "m")
             assert isinstance(entry, IndexEntry)
-            assert await index.swap(one.connection, "m", entry, entry.as_deleting())
+            assert await index.compare_and_set(one.connection, "m", entry, entry.as_deleting())
             if step == "removed":
-                await index.delete(one.connection, (await one.registry.open("m")).keys)
+                await followers.delete(one.connection, (await one.registry.open("m")).keys)
             async with worker(redis_url) as two:
                 with pytest.raises(NotFound):
                     await two.learn("m", event(1))

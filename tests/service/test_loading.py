@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from hinged_service.errors import SetAside, Unavailable
-from hinged_service.store import index
+from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
 from tests.support.engine import (
@@ -72,7 +72,7 @@ def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
-    hold = index._HOLD
+    hold = followers._HOLD
 
     async def run() -> None:
         async with worker(redis_url) as one:
@@ -114,21 +114,27 @@ def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: R
             with shared_server.client() as client:
                 before = stored_state(client)
                 await one.connection.run(
-                    index._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
+                    followers._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
                 )
-                changes = live_model.replica.take_snapshot(index.Retention(None, 0), full=False)
+                changes = live_model.replica.take_snapshot(followers.Retention(None, 0), full=False)
                 base = live_model.replica.base
                 assert (
-                    await index.save_changes(one.connection, keys, changes, base)
+                    await snapshot_writer.save_changes(one.connection, keys, changes, base)
                 ).became == "later"
-                whole = live_model.replica.take_snapshot(index.Retention(None, 2**30), full=True)
-                assert (await index.save_full(one.connection, keys, whole, 5)).became == "later"
+                whole = live_model.replica.take_snapshot(
+                    followers.Retention(None, 2**30), full=True
+                )
+                assert (
+                    await snapshot_writer.save_full(one.connection, keys, whole, 5)
+                ).became == "later"
                 assert stored_state(client) == before
                 # a hold set by a clock that has gone back since is none
                 far_ms = int(time.time() * 1000) + 10**7
                 hold = f"{stored_position(client)} {far_ms}"
                 client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
-                assert (await index.save_full(one.connection, keys, whole, 5)).became == "ok"
+                assert (
+                    await snapshot_writer.save_full(one.connection, keys, whole, 5)
+                ).became == "ok"
                 assert stored_state(client) == fold_of(client)
 
     asyncio.run(run())

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from hinged_service.errors import Unavailable
-from hinged_service.store import index
+from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script as LuaScript
 from hinged_service.store.scripts import load
+from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import Position
 from tests.support.engine import (
     Worker,
@@ -127,25 +128,29 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
             live_model = await one.open("m")
             base, old = (
                 live_model.replica.base,
-                live_model.replica.take_snapshot(index.Retention(None, 0), full=True),
+                live_model.replica.take_snapshot(followers.Retention(None, 0), full=True),
             )
             keys, connection = live_model.keys, one.connection
             await two.learn("m", event(1))
             await two.save("m")
-            lost = index.Snapshot(
+            lost = Snapshot(
                 Position(f"{old.position.order[0] + 10**7}-0", "0" * 40),
                 *(old.scalars, old.vectors, old.sizes, old.marks, old.wanted),
             )
             with shared_server.client() as client:
                 before = everything(client)
                 for snapshot, answer in ((old, "stored"), (lost, "lost")):
-                    saved = await index.save_changes(connection, keys, snapshot, base)
+                    saved = await snapshot_writer.save_changes(connection, keys, snapshot, base)
                     assert saved.became == answer
-                    assert (await index.save_full(connection, keys, snapshot, 1)).became == answer
+                    assert (
+                        await snapshot_writer.save_full(connection, keys, snapshot, 1)
+                    ).became == answer
                     assert everything(client) == before
                 await two.registry.delete("m")
-                assert (await index.save_changes(connection, keys, old, base)).became == "gone"
-                assert (await index.save_full(connection, keys, old, 1)).became == "gone"
+                assert (
+                    await snapshot_writer.save_changes(connection, keys, old, base)
+                ).became == "gone"
+                assert (await snapshot_writer.save_full(connection, keys, old, 1)).became == "gone"
                 assert leaked_keys(client) == []
 
     asyncio.run(run())
@@ -176,16 +181,20 @@ def test_a_full_snapshot_that_lost_a_chunk_is_refused(
             for n in range(10):
                 await one.learn("m", event(n))
             live_model = await one.open("m")
-            snapshot = live_model.replica.take_snapshot(index.Retention(None, 2**30), full=True)
+            snapshot = live_model.replica.take_snapshot(followers.Retention(None, 2**30), full=True)
             drop_one(one.connection, monkeypatch, "gather")
             with shared_server.client() as client:
                 before = everything(client)
-                saved = await index.save_full(one.connection, live_model.keys, snapshot, 3)
+                saved = await snapshot_writer.save_full(
+                    one.connection, live_model.keys, snapshot, 3
+                )
                 assert saved.became == "incomplete"
                 assert everything(client) == before
                 assert leaked_keys(client, "m") == []
                 monkeypatch.undo()
-                saved = await index.save_full(one.connection, live_model.keys, snapshot, 3)
+                saved = await snapshot_writer.save_full(
+                    one.connection, live_model.keys, snapshot, 3
+                )
                 assert saved.became == "ok"
                 assert stored_state(client) == fold_of(client)
                 vector = live_model.keys.vector("weights")

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from hinged_service.store import index
+from hinged_service.store import followers
 from tests.support.engine import (
     Script,
     Worker,
@@ -105,7 +105,7 @@ def test_a_follower_registered_while_the_log_is_trimmed_finds_its_start(
                     base = await script.register()
                     await until(lambda: len(log_ids(client)) > 1)
                     await until(lambda start=base.id: _begins_at(client, start))
-                    await index.delete(two.connection, script.model)
+                    await followers.delete(two.connection, script.model)
                 done = True
                 assert await trimming >= 40
                 await one.learn("m", event(10**6))
@@ -194,7 +194,7 @@ def test_a_follower_that_cannot_advance_stops_holding_the_log(
             await one.save("m")
             with shared_server.client() as client:
                 stuck = await one.read("stuck")
-                await index.set_aside(one.connection, stuck.keys.on, stuck.keys.uid)
+                await followers.release(one.connection, stuck.keys.on, stuck.keys.uid)
                 assert len(log_ids(client)) == 2
                 await one.learn("m", event(1))
                 await one.read("stuck")

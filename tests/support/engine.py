@@ -20,8 +20,7 @@ from hinged_service.engine.status import Status
 from hinged_service.errors import ModelGone, ServiceError
 from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
-from hinged_service.store import index as models
-from hinged_service.store import log
+from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.wire.codec import Position
@@ -190,7 +189,7 @@ class Script:
 
     async def register(self, seen_ms: int = NEVER_MS, seen_ids: int = 10**6) -> Position:
         """Make the stream and its follower."""
-        self.base = self.end = await models.register(
+        self.base = self.end = await followers.register(
             self.connection, self.keys, self.uid, seen_ms, seen_ids
         )
         return self.base

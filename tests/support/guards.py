@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from hinged_service.store import index, log
+from hinged_service.store import followers, log, snapshot_writer
 from hinged_service.store.scripts import Script
 
 Place = tuple[Any, str]
 
 APPEND: Place = (log, "_APPEND")
 CATCH_UP: Place = (log, "_CATCH_UP")
-CHANGES: Place = (index, "_CHANGES")
-FULL: Place = (index, "_FULL")
-HOLD: Place = (index, "_HOLD")
+CHANGES: Place = (snapshot_writer, "_CHANGES")
+FULL: Place = (snapshot_writer, "_FULL")
+HOLD: Place = (followers, "_HOLD")
 ALL_LOG = (APPEND, CATCH_UP, CHANGES, FULL)
 
 GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hinged_service.errors import Conflict, NotFound, Unavailable
 from hinged_service.model.spec import Alias, IndexEntry
-from hinged_service.store import aliases, index
+from hinged_service.store import aliases, followers, index
 from hinged_service.store.aliases import Promoted
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
@@ -134,16 +134,16 @@ class Aliases:
                 continue
             if found is not None and found != entry:
                 old = StreamKeys(found.alias_on)
-                living = await index.followers(self._connection, old)
+                living = await followers.snapshot_positions(self._connection, old)
                 meant = await aliases.meant(self._connection, old, alias)
                 if living and (not meant or meant in living):  # perhaps it is just being made
                     raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
                 await aliases.remove(self._connection, old, alias)
-                await index.swap(self._connection, alias, found, entry)
+                await index.compare_and_set(self._connection, alias, found, entry)
                 continue
             made = await aliases.promote(self._connection, keys, alias, "", target.uid, "")
             if made.kind == "moved" and made.uid is not None:
-                following = await index.followers(self._connection, keys)
+                following = await followers.snapshot_positions(self._connection, keys)
                 if made.uid not in following:  # that model is gone
                     lost = made.uid
                     made = await aliases.promote(
@@ -203,7 +203,7 @@ class Aliases:
         if not isinstance(entry, Alias):
             raise NotFound(f"There is no alias {alias!r}.")
         await aliases.remove(self._connection, StreamKeys(entry.alias_on), alias)
-        await index.swap(self._connection, alias, entry, None)
+        await index.compare_and_set(self._connection, alias, entry, None)
         self._known.pop(alias, None)
 
     async def _model(self, name: str) -> IndexEntry:

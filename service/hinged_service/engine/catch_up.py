@@ -15,10 +15,11 @@ from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, index
+from hinged_service.store import checkpoints, followers
 from hinged_service.store import log as logs
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
 __all__ = ["REBUILDS", "LogFollower"]
@@ -89,11 +90,11 @@ class LogFollower:
         self._status = status
         self._snapshots = snapshots
         self._in_trouble = True
-        self._read_ahead: tuple[str, index.Loaded] | None = None
+        self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
-    def restoring(self, checkpoint: str, state: index.Loaded) -> Iterator[None]:
+    def restoring(self, checkpoint: str, state: Loaded) -> Iterator[None]:
         """Have the state of a checkpoint at hand for the command that restores it.
 
         Parameters
@@ -194,7 +195,7 @@ class LogFollower:
         if self.replica.awaited_upgrade is not None and not more:
             raise _ReloadSnapshot("A failover of Redis lost an upgrade")
 
-    async def _restored(self, uid: str, at: Position) -> index.Loaded | None:
+    async def _restored(self, uid: str, at: Position) -> Loaded | None:
         """Return the state that the entry at a position restores, `None` if there never was one.
 
         A checkpoint can be dropped as soon as the model's snapshot is past the command.
@@ -204,12 +205,12 @@ class LogFollower:
             return ahead[1]
         found = await self.read_checkpoint(uid)
         if found is None:
-            stored = await index.snapshot_position(self._connection, self.keys)
+            stored = await followers.snapshot_position(self._connection, self.keys)
             if stored.order >= at.order:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
 
-    async def read_checkpoint(self, uid: str) -> index.Loaded | None:
+    async def read_checkpoint(self, uid: str) -> Loaded | None:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(

@@ -15,7 +15,7 @@ from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.index import Loaded
+from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
 
 __all__ = ["Document", "exported", "imported"]

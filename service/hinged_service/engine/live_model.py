@@ -33,10 +33,11 @@ from hinged_service.errors import (
 )
 from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, index, log
+from hinged_service.store import checkpoints, followers, log
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import Event, Json, mark
 
@@ -139,7 +140,7 @@ class LiveModel:
         replica = await load_replica(connection, settings, entry)
         model = cls(connection, settings, name, entry, replica, producer, sequence)
         try:
-            model._snapshots.keep(await index.kept(connection, model.keys.on))
+            model._snapshots.keep(await followers.retention(connection, model.keys.on))
         except DamagedState as error:
             raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
         reader = asyncio.ensure_future(model.read())
@@ -525,7 +526,7 @@ class LiveModel:
         """
         return await checkpoints.find(self._connection, self.keys.on, name)
 
-    async def read_checkpoint(self, checkpoint: Checkpoint) -> index.Loaded:
+    async def read_checkpoint(self, checkpoint: Checkpoint) -> Loaded:
         """Return the state of a checkpoint.
 
         Raises

@@ -35,11 +35,12 @@ from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
-from hinged_service.store import aliases, checkpoints, index
+from hinged_service.store import aliases, checkpoints, followers, index
 from hinged_service.store import pending_predictions as late
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import label_digest
 
@@ -310,13 +311,13 @@ class ModelRegistry:
         """
         holder = secrets.token_hex(8)
         settings = self._settings
-        await index.register(
+        await followers.register(
             self.connection, keys, holder, settings.seen_s * 1000, settings.seen_ids
         )
         try:
             yield
         finally:
-            await index.delete(self.connection, keys.model(holder))
+            await followers.delete(self.connection, keys.model(holder))
 
     async def _enter(
         self, name: str, spec: ModelSpec, origin: Checkpoint | None
@@ -344,7 +345,7 @@ class ModelRegistry:
         if await index.find(self.connection, name) is not None:
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         spec, keys = document.spec.on(name), StreamKeys(name)
-        if await index.followers(self.connection, keys):
+        if await followers.snapshot_positions(self.connection, keys):
             raise Conflict(f"There is a stream {name!r} already. Choose another name.")
         fold = document.fold
         made = Checkpoint(
@@ -357,7 +358,7 @@ class ModelRegistry:
             judged=fold.judged,
         )
         vectors = fold.vectors()
-        state = index.Snapshot(
+        state = Snapshot(
             position=Position("0-0", "0" * 40),
             scalars=fold.scalars(),
             vectors={part: dict(vector.view()) for part, vector in vectors.items()},
@@ -416,7 +417,7 @@ class ModelRegistry:
         """Register the model on its stream; `None` if it was deleted meanwhile."""
         keys = StreamKeys(entry.stream)
         if entry.base is not None:
-            if entry.uid in await index.followers(self.connection, keys):
+            if entry.uid in await followers.snapshot_positions(self.connection, keys):
                 return entry
             self._changes.enter(
                 ("anew", entry.uid),
@@ -428,15 +429,15 @@ class ModelRegistry:
         try:
             position = await self._register(keys, entry)
         except (Conflict, NotFound):
-            await index.swap(self.connection, name, entry, None)
+            await index.compare_and_set(self.connection, name, entry, None)
             raise
         finished = entry.with_base(str(position))
-        if await index.swap(self.connection, name, entry, finished):
+        if await index.compare_and_set(self.connection, name, entry, finished):
             return finished
         found = await index.find(self.connection, name)
         if isinstance(found, IndexEntry) and found.uid == entry.uid and not found.deleting:
             return found
-        await index.delete(self.connection, keys.model(entry.uid))
+        await followers.delete(self.connection, keys.model(entry.uid))
         return None
 
     async def _register(self, keys: StreamKeys, entry: IndexEntry) -> Position:
@@ -448,7 +449,7 @@ class ModelRegistry:
         elif spec.start == "log":
             start = "log"
         kept = spec.retention
-        return await index.register(
+        return await followers.register(
             self.connection,
             keys,
             entry.uid,
@@ -456,7 +457,7 @@ class ModelRegistry:
             self._settings.seen_ids,
             start,
             entry.origin,
-            None if kept is None else index.Retention(kept.events, kept.bytes),
+            None if kept is None else followers.Retention(kept.events, kept.bytes),
             None if spec.late_labels is None else _waiting(spec.late_labels),
         )
 
@@ -507,7 +508,7 @@ class ModelRegistry:
                     f"The alias {alias!r} means this model: promote another one to it first, or "
                     "delete the alias."
                 )
-            if entry.deleting or await index.swap(
+            if entry.deleting or await index.compare_and_set(
                 self.connection, name, entry, entry.as_deleting()
             ):
                 break
@@ -516,14 +517,14 @@ class ModelRegistry:
 
     async def _finish_deletion(self, name: str, entry: IndexEntry) -> None:
         keys = StreamKeys(entry.stream)
-        await index.delete(self.connection, keys.model(entry.uid))
+        await followers.delete(self.connection, keys.model(entry.uid))
         start = entry.spec.start
         named = isinstance(start, StartFrom) and start.checkpoint is not None
         if entry.origin is not None and not named:  # it was made for this model
             with contextlib.suppress(NotFound):
                 made = await checkpoints.find(self.connection, keys, entry.origin)
                 await checkpoints.drop(self.connection, keys, made)
-        await index.swap(self.connection, name, entry, None)
+        await index.compare_and_set(self.connection, name, entry, None)
 
     async def entries(self) -> dict[str, IndexEntry]:
         """Return the index entries of all models that are neither half made nor half gone."""
@@ -623,17 +624,17 @@ class ModelRegistry:
         if not named:
             return set()
         await late.retire(self.connection, keys)
-        following = await index.followers(self.connection, keys)
+        following = await followers.snapshot_positions(self.connection, keys)
         unnamed = following.keys() - named.keys()
         for uid in self._orphans & unnamed:
-            await index.delete(self.connection, keys.model(uid))
+            await followers.delete(self.connection, keys.model(uid))
         if len(following) > 1:
             await self._advance_laggards(keys, {u: named[u] for u in following if u in named})
         return unnamed
 
     async def _advance_laggards(self, keys: StreamKeys, named: dict[str, str]) -> None:
-        lag = await index.lag_bytes(self.connection, keys)
-        kept = (await index.kept(self.connection, keys)).bytes
+        lag = await followers.lag_bytes(self.connection, keys)
+        kept = (await followers.retention(self.connection, keys)).bytes
         limit = self._settings.retention_bytes if kept is None else kept
         for uid, name in named.items():
             if lag.get(uid, 0) > limit // 2:
@@ -655,7 +656,7 @@ class ModelRegistry:
                         name,
                         extra={"model": name},
                     )
-                    await index.set_aside(self.connection, keys, uid)
+                    await followers.release(self.connection, keys, uid)
 
 
 def _check_kind(
@@ -674,9 +675,9 @@ def _check_kind(
         )
 
 
-def _waiting(rules: LateLabels) -> index.DelayedLabelRules:
+def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:
     default = rules.default_label
-    return index.DelayedLabelRules(
+    return followers.DelayedLabelRules(
         rules.wait_s * 1000,
         rules.max_waiting,
         "" if default is None else json.dumps(default),

@@ -12,9 +12,10 @@ from hinged_service.engine.replica import Replica
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, index
+from hinged_service.store import checkpoints, followers, snapshot_reader, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.snapshot import Loaded, Saved
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, Mark, OtherVersion, Position, UpgradePoint
 
@@ -64,7 +65,7 @@ class SnapshotWriter:
         self._task: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._stopped = False
-        self._default = index.Retention(None, settings.retention_bytes)
+        self._default = followers.Retention(None, settings.retention_bytes)
         self.kept = self._default
         self._loop = asyncio.get_running_loop()
 
@@ -73,7 +74,7 @@ class SnapshotWriter:
         """Whether a snapshot is being saved."""
         return self._task is not None
 
-    def keep(self, asked: index.Retention) -> None:
+    def keep(self, asked: followers.Retention) -> None:
         """Keep so much of the log; the setting's amount if no model of the stream says."""
         self.kept = self._default if asked == (None, None) else asked
 
@@ -132,7 +133,7 @@ class SnapshotWriter:
         finally:
             self._task = None
 
-    async def _save_once(self, replica: Replica, full: bool) -> index.Saved:
+    async def _save_once(self, replica: Replica, full: bool) -> Saved:
         tracing = self._connection.observer.tracing
         if tracing is None:
             return await self._saved(replica, full)
@@ -140,19 +141,21 @@ class SnapshotWriter:
             span.set_attribute("hinged.position", str(replica.position))
             return await self._saved(replica, full)
 
-    async def _saved(self, replica: Replica, full: bool) -> index.Saved:
+    async def _saved(self, replica: Replica, full: bool) -> Saved:
         while replica.mid_entry:
             if self._stopped:
                 raise ModelGone("The model failed in the middle of an entry.")
             await asyncio.sleep(_ENTRY_S)
         snapshot = replica.take_snapshot(self.kept, full)
-        saved: index.Saved | None = None
+        saved: Saved | None = None
         try:
             if full:
                 chunk = self._settings.snapshot_chunk
-                stored = await index.save_full(self._connection, self._keys, snapshot, chunk)
+                stored = await snapshot_writer.save_full(
+                    self._connection, self._keys, snapshot, chunk
+                )
             else:
-                stored = await index.save_changes(
+                stored = await snapshot_writer.save_changes(
                     self._connection, self._keys, snapshot, replica.base
                 )
             saved = stored.became
@@ -182,7 +185,7 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
     now_s = asyncio.get_running_loop().time()
     chunk = settings.snapshot_chunk
     try:
-        loaded = await index.load_snapshot(
+        loaded = await snapshot_reader.load_snapshot(
             connection,
             keys.model(entry.uid),
             entry.base,
@@ -206,7 +209,7 @@ async def load_replica(connection: Connection, settings: Settings, entry: IndexE
             level=logging.ERROR,
         )
     try:
-        barrier = await index.barrier(connection, keys.model(entry.uid))
+        barrier = await followers.upgrade_point(connection, keys.model(entry.uid))
     except DamagedState as error:
         raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
     if barrier is not None and barrier.start != Position.parse(entry.base).id:
@@ -258,7 +261,7 @@ async def at_origin(
 
     """
     base = Position.parse(entry.base or "")
-    loaded = index.Loaded(base, None, {}, mark, barrier)
+    loaded = Loaded(base, None, {}, mark, barrier)
     if entry.origin is not None:
         try:
             found = await checkpoints.read(connection, keys, entry.origin, chunk)
@@ -268,7 +271,7 @@ async def at_origin(
                 retry_after_s=60,
             ) from error
         state = None if found.state is None else replace(found.state, marks=[])
-        loaded = index.Loaded(base, state, found.vectors, mark, barrier)
+        loaded = Loaded(base, state, found.vectors, mark, barrier)
     try:
         now_s = asyncio.get_running_loop().time()
         return await asyncio.to_thread(

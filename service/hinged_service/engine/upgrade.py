@@ -13,7 +13,7 @@ from hinged_service.engine.snapshots import at_origin
 from hinged_service.errors import Conflict, ModelGone, SetAside, Unavailable
 from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
-from hinged_service.store import index, upgrades
+from hinged_service.store import followers, snapshot_reader, upgrades
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.upgrades import Upgrade
@@ -70,7 +70,7 @@ async def take_over(connection: Connection, settings: Settings, entry: IndexEntr
     for attempt in range(_ATTEMPTS):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-            await index.hold(connection, keys, settings.hold_ms)
+            await followers.hold_snapshot(connection, keys, settings.hold_ms)
         wanted = await _wanted(connection, settings, keys, entry)
         if isinstance(wanted, Handover):
             return wanted
@@ -99,7 +99,7 @@ async def _wanted(
     tag, base = codec.fold_tag(), Position.parse(entry.base or "")
     chunk = settings.snapshot_chunk
     try:
-        loaded = await index.load_snapshot(
+        loaded = await snapshot_reader.load_snapshot(
             connection, keys, entry.base or "", chunk, settings.hold_ms
         )
         if loaded.state is None:
@@ -109,7 +109,7 @@ async def _wanted(
     except SetAside:
         raise
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
-        last = await index.barrier(connection, keys)
+        last = await followers.upgrade_point(connection, keys)
         ours = known in ("", tag) and not isinstance(error, OtherVersion)
         if ours and (last is None or last.start == base.id):
             return Handover(base, tag, tag)  # it makes its snapshot anew by itself

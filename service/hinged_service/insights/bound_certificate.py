@@ -25,7 +25,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, log
 from hinged_service.store.connection import Connection
-from hinged_service.store.index import Loaded
+from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
 __all__ = ["Bound", "Certificate", "certify"]

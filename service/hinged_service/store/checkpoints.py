@@ -11,9 +11,11 @@ from hinged_service.errors import Conflict, ModelGone, NotFound, Unavailable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Name
 from hinged_service.store.connection import Connection
-from hinged_service.store.index import Loaded, Snapshot, gather, load_state, packed_state
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.scripts import load
+from hinged_service.store.snapshot import Loaded, Snapshot
+from hinged_service.store.snapshot_reader import load_state
+from hinged_service.store.snapshot_writer import packed_state, stage_vectors
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.strict import StrictModel
 
@@ -80,7 +82,7 @@ async def keep(
 
     """
     own = keys.checkpoint(checkpoint.uid)
-    both, counts = await gather(connection, own, snapshot, chunk)
+    both, counts = await stage_vectors(connection, own, snapshot, chunk)
     place = (snapshot.position.id, snapshot.position.chain) if model_uid else ("", "")
     reply = await connection.run(
         _CHECKPOINT,

@@ -1,0 +1,226 @@
+"""The followers of a stream: the models on it, where each one's snapshot stands, its retention."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Literal, NamedTuple
+
+from hinged_service.errors import Conflict, ModelGone
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.scripts import load
+from hinged_service.wire import codec
+from hinged_service.wire.codec import Position, UpgradePoint
+
+__all__ = [
+    "DelayedLabelRules",
+    "Retention",
+    "delete",
+    "hold_snapshot",
+    "lag_bytes",
+    "parse_position",
+    "parse_retention",
+    "register",
+    "release",
+    "retention",
+    "snapshot_position",
+    "snapshot_positions",
+    "upgrade_point",
+]
+
+_REGISTER = load("register")
+_DELETE = load("delete_model")
+_HOLD = load("hold")
+_SET_ASIDE = load("set_aside")
+
+
+class Retention(NamedTuple):
+    """The part of its log that a stream keeps behind the snapshots, as far as its models say so.
+
+    Parameters
+    ----------
+    events, bytes
+        `None` where no model says.
+
+    """
+
+    events: int | None
+    bytes: int | None
+
+
+class DelayedLabelRules(NamedTuple):
+    """Rules by which a stream's predictions wait for their labels.
+
+    Parameters
+    ----------
+    wait_ms, most
+        How long at least, and how many at most.
+    default
+        The label of those that wait in vain, as JSON; empty for none.
+    digest
+        Its digest.
+    early
+        Whether labels may come first.
+    said
+        Whether the model's spec says so.
+
+    """
+
+    wait_ms: int
+    most: int
+    default: str
+    digest: str
+    early: bool
+    said: bool
+
+
+async def register(
+    connection: Connection,
+    keys: StreamKeys,
+    uid: str,
+    seen_ms: int,
+    seen_ids: int,
+    start: Position | Literal["now", "log"] = "now",
+    checkpoint: str | None = None,
+    kept: Retention | None = None,
+    waiting: DelayedLabelRules | None = None,
+) -> Position:
+    """Make `uid` a follower of the stream; return its snapshot's position.
+
+    Parameters
+    ----------
+    connection, keys, uid
+        The worker's connection, the stream's keys, the model.
+    seen_ms, seen_ids
+        How long and how many event ids a new stream remembers.
+    start
+        The log's end, the oldest entry, or a position.
+    checkpoint
+        The uid of the checkpoint that it starts with.
+    kept
+        What the stream is to keep at least.
+    waiting
+        How its predictions wait for their labels; a day if left out.
+
+    Raises
+    ------
+    Conflict
+        The log does not hold the position, there is no such checkpoint, or predictions
+        wait under other rules already.
+
+    """
+    where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
+    keep = kept or Retention(None, None)
+    wait = waiting or DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False)
+    reply = await connection.run(
+        _REGISTER,
+        [
+            keys.meta,
+            keys.log,
+            keys.followers,
+            *([keys.checkpoint(checkpoint).state] if checkpoint else []),
+        ],
+        uid,
+        secrets.token_hex(16),
+        seen_ms,
+        seen_ids,
+        *where,
+        checkpoint or "",
+        *("" if n is None else n for n in keep),
+        *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.said)),
+        codec.fold_tag(),
+    )
+    if reply[0] == b"other":
+        raise Conflict("Predictions wait on that stream for their labels under other rules.")
+    if reply[0] == b"lost":
+        raise Conflict(
+            "The log does not reach back to that checkpoint any more: it can be restored into a "
+            "model, but no model can go on from it."
+        )
+    if reply[0] == b"missing":
+        raise Conflict("That checkpoint was deleted.")
+    return Position(reply[1].decode(), reply[2].decode())
+
+
+async def delete(connection: Connection, keys: ModelKeys) -> None:
+    """Remove a follower and its keys; with the last one the stream goes too."""
+    own = keys.all()
+    while True:
+        seen = await connection.hgetall(keys.on.checkpoints)
+        checkpoints = [
+            key
+            for uid in seen
+            if not uid.startswith("name:")
+            for key in keys.on.checkpoint(uid).all()
+        ]
+        gone = await connection.run(
+            _DELETE, [*keys.on.all(), *checkpoints, *own], keys.uid, len(own), len(seen)
+        )
+        if gone >= 0:
+            return
+
+
+async def snapshot_positions(connection: Connection, keys: StreamKeys) -> dict[str, Position]:
+    """Return the followers of a stream: model uid to the position of its snapshot."""
+    found = await connection.hgetall(keys.followers)
+    return {uid: parse_position(value) for uid, value in found.items()}
+
+
+async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position:
+    """Return where a model's snapshot stands.
+
+    Raises
+    ------
+    ModelGone
+        If the model does not follow the stream.
+
+    """
+    found = await connection.hget(keys.on.followers, keys.uid)
+    if found is None:
+        raise ModelGone("The model was deleted.")
+    return parse_position(found)
+
+
+async def retention(connection: Connection, keys: StreamKeys) -> Retention:
+    """Return how much of its log the stream keeps, as far as its models say so."""
+    meta = await connection.hgetall(keys.meta)
+    return parse_retention(meta.get("keep_events"), meta.get("keep_bytes"))
+
+
+async def lag_bytes(connection: Connection, keys: StreamKeys) -> dict[str, int]:
+    """Return per follower how many payload bytes of log its snapshot is behind."""
+    total = int(await connection.hget(keys.meta, "bytes") or 0)
+    lags: dict[str, int] = {}
+    for uid, position in (await snapshot_positions(connection, keys)).items():
+        entry = await connection.entry(keys.log, position.id)
+        lags[uid] = total - int(entry[b"bytes"]) if entry is not None else total
+    return lags
+
+
+async def release(connection: Connection, keys: StreamKeys, uid: str) -> None:
+    """Let the log be trimmed past a follower that cannot advance, until it does."""
+    await connection.run(_SET_ASIDE, [keys.meta, keys.followers], uid)
+
+
+async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
+    """Ask that a model's snapshot stay as it is for a while."""
+    await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
+
+
+async def upgrade_point(connection: Connection, keys: ModelKeys) -> UpgradePoint | None:
+    """Return a model's last upgrade, `None` if there was none."""
+    found = await connection.hget(keys.on.meta, f"barrier:{keys.uid}")
+    return None if found is None else UpgradePoint(*found.split(" ", 1))
+
+
+def parse_position(value: str) -> Position:
+    """Return the position of a snapshot from its field in the hash of followers."""
+    try:
+        return Position.parse(value.replace(" ", "."))
+    except ValueError:  # damaged: before all entries, as the scripts read it
+        return Position("0-0", "0" * 40)
+
+
+def parse_retention(events: str | bytes | None, size: str | bytes | None) -> Retention:
+    """Return the retention from what Redis has of it; empty stands for none."""
+    return Retention(int(events) if events else None, int(size) if size else None)

@@ -1,0 +1,169 @@
+"""The reading of a model's snapshot, whole and of one moment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.store.connection import Connection
+from hinged_service.store.followers import hold_snapshot, parse_position, upgrade_point
+from hinged_service.store.keys import ModelKeys, StateKeys, StreamKeys
+from hinged_service.store.snapshot import Loaded
+from hinged_service.wire.codec import (
+    DamagedState,
+    Mark,
+    OtherVersion,
+    Position,
+    StoredState,
+    decode_field,
+    decode_state,
+    decode_value,
+    decode_weights,
+    place,
+)
+
+__all__ = ["load_snapshot", "load_state"]
+
+_LOAD_ATTEMPTS = 20
+
+
+async def load_snapshot(
+    connection: Connection,
+    keys: ModelKeys,
+    base: str,
+    chunk: int,
+    hold_ms: int,
+    fold: str | None = None,
+) -> Loaded:
+    """Read a model's snapshot, whole and of one moment.
+
+    If the snapshot moves while it is read, it is held still for a while.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+    base
+        Where the model starts.
+    chunk
+        Names to read in one command.
+    hold_ms
+        How long to hold it.
+    fold
+        The fold tag that it must have; any if left out.
+
+    Raises
+    ------
+    ModelGone
+        If the model does not follow the stream.
+    DamagedState
+        If what is stored cannot be what was written.
+    OtherVersion
+        If another version of the service wrote it.
+    Unavailable
+        If Redis does not answer, or the snapshot moved at every attempt.
+
+    """
+    for attempt in range(_LOAD_ATTEMPTS):
+        if attempt:
+            await hold_snapshot(connection, keys, hold_ms)
+        before = await connection.hget(keys.on.followers, keys.uid)
+        if before is None:
+            raise ModelGone("The model was deleted.")
+        position = parse_position(before)
+        vectors: dict[str, dict[Any, float]] = {}
+        damage: DamagedState | OtherVersion | None = None
+        state = mark = None
+        try:
+            state, vectors = await load_state(connection, keys, chunk, fold)
+            mark = await _mark_at(connection, keys.on, position)
+            tag = await _tag(connection, keys, state, fold)
+            last = await upgrade_point(connection, keys)
+        except (DamagedState, OtherVersion) as error:
+            damage = error
+        if await connection.hget(keys.on.followers, keys.uid) != before:
+            continue
+        if damage is not None:
+            raise damage
+        _check(position, state, base)
+        return Loaded(position, state, vectors, mark, last, tag)
+    raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
+
+
+async def _tag(
+    connection: Connection, keys: ModelKeys, state: StoredState | None, wanted: str | None
+) -> str:
+    """Return the fold tag of those who go on from a snapshot, be it none yet."""
+    if state is not None:
+        return state.fold
+    tag = await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
+    if wanted is not None and tag not in ("", wanted):
+        raise OtherVersion(tag)
+    return tag
+
+
+async def load_state(
+    connection: Connection, keys: StateKeys, chunk: int, fold: str | None = None
+) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
+    """Read a stored state and its vectors; the state is `None` if nothing is stored.
+
+    Raises
+    ------
+    DamagedState
+        If what is stored cannot be what was written.
+    OtherVersion
+        If it is of another schema, or of another fold tag than `fold`, if that is given.
+
+    """
+    fields = await connection.hgetall(keys.state)
+    if not fields:
+        return None, {}
+    state = decode_state(fields)
+    if fold is not None and state.fold != fold:
+        raise OtherVersion(state.fold)
+    vectors = await _vectors(connection, keys, state, chunk)
+    sizes = {name: len(values) for name, values in vectors.items()}
+    if state.sizes != sizes:
+        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
+    return state, vectors
+
+
+async def _mark_at(connection: Connection, keys: StreamKeys, position: Position) -> Mark | None:
+    entry = await connection.entry(keys.log, position.id)
+    if entry is None:
+        return None
+    return Mark(position.id, int(entry[b"bytes"]), int(entry[b"count"]))
+
+
+async def _vectors(
+    connection: Connection, keys: StateKeys, state: StoredState, chunk: int
+) -> dict[str, dict[Any, float]]:
+    """Read the vectors that the state names, and nothing else."""
+    learner = state.scalars.get("learner")
+    if not isinstance(learner, dict):
+        raise DamagedState("the stored state has no learner")
+    vectors: dict[str, dict[Any, float]] = {name: {} for name in state.sizes}
+    places = {place(name, learner): name for name in vectors}
+    for kind in sorted({kind for kind, _ in places}):
+        only = places.get((kind, None))
+        async for pairs in connection.hscan(keys.vector(kind), chunk):
+            if only is not None:
+                vectors[only] |= decode_weights(pairs)
+            else:
+                for field, value in pairs:
+                    tag, name = decode_field(field)
+                    vector = places.get((kind, tag))
+                    if vector is None:
+                        raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
+                    vectors[vector][name] = decode_value(value)
+            await asyncio.sleep(0)
+    return vectors
+
+
+def _check(position: Position, state: StoredState | None, base: str) -> None:
+    if state is None:
+        if position != Position.parse(base):
+            raise DamagedState("the stored state is missing")
+    elif state.position != position:
+        raise DamagedState("the stored state is of another position than the follower")

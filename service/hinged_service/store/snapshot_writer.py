@@ -1,0 +1,138 @@
+"""The writing of a model's snapshot: the changes since the last one, or all of it in chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hinged_service.store.connection import Connection
+from hinged_service.store.followers import parse_retention
+from hinged_service.store.keys import ModelKeys, StateKeys
+from hinged_service.store.scripts import load
+from hinged_service.store.snapshot import Snapshot, Stored
+from hinged_service.wire import codec
+from hinged_service.wire.codec import VECTORS, encode_field, encode_state, place
+
+__all__ = ["packed_state", "save_changes", "save_full", "stage_vectors"]
+
+_CHANGES = load("snapshot_changes")
+_FULL = load("snapshot_full")
+_GATHER = load("gather")
+_PACK = msgspec.msgpack.Encoder()
+
+_GATHER_MS = 60_000
+
+
+async def save_changes(
+    connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str
+) -> Stored:
+    """Store a snapshot whose vectors hold only the names changed since `base`."""
+    places = _places(snapshot)
+    changes = []
+    for vectors in places.values():
+        written: list[str] = []
+        removed: list[str] = []
+        for tag, values in vectors:
+            for name, value in values.items():
+                field = encode_field(tag, name)
+                if value is None:
+                    removed.append(field)
+                else:
+                    written += (field, repr(float(value)))
+        changes.append(_PACK.encode((written, removed)))
+    reply = await connection.run(
+        _CHANGES,
+        [
+            keys.on.meta,
+            keys.on.log,
+            keys.on.followers,
+            keys.state,
+            *(keys.vector(kind) for kind in places),
+        ],
+        keys.uid,
+        base,
+        snapshot.position.id,
+        snapshot.position.chain,
+        packed_state(snapshot),
+        snapshot.wanted,
+        codec.fold_tag(),
+        *changes,
+    )
+    return _stored(reply)
+
+
+async def save_full(
+    connection: Connection, keys: ModelKeys, snapshot: Snapshot, chunk: int
+) -> Stored:
+    """Store a whole snapshot, in chunks of `chunk` names and then all at once."""
+    both, counts = await stage_vectors(connection, keys, snapshot, chunk)
+    reply = await connection.run(
+        _FULL,
+        [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
+        keys.uid,
+        snapshot.position.id,
+        snapshot.position.chain,
+        packed_state(snapshot),
+        snapshot.wanted,
+        codec.fold_tag(),
+        *counts,
+    )
+    return _stored(reply)
+
+
+async def stage_vectors(
+    connection: Connection, keys: StateKeys, snapshot: Snapshot, chunk: int
+) -> tuple[list[str], list[int]]:
+    """Send whole vectors to temporary hashes, which expire unless they are used.
+
+    Returns
+    -------
+    Lasting and temporary key of each vector in turn; how many names were sent to each.
+
+    """
+    nonce = secrets.token_hex(8)
+    both: list[str] = []
+    counts: list[int] = []
+    places = _places(snapshot)
+    for kind in VECTORS:  # also those that the state has no more: nothing of them may stay
+        vectors = places.get(kind, ())
+        temporary = keys.temporary(kind, nonce)
+        both += [keys.vector(kind), temporary]
+        count = 0
+        for tag, values in vectors:
+            kept = [(name, value) for name, value in values.items() if value is not None]
+            count += len(kept)
+            for start in range(0, len(kept), chunk):
+                flat = [
+                    word
+                    for name, value in kept[start : start + chunk]
+                    for word in (encode_field(tag, name), repr(value))
+                ]
+                await connection.run(_GATHER, [temporary], _PACK.encode(flat), _GATHER_MS)
+                await asyncio.sleep(0)
+        counts.append(count)
+    return both, counts
+
+
+def packed_state(snapshot: Snapshot) -> bytes:
+    """Return the fields of a state hash as the scripts take them."""
+    fields = encode_state(snapshot.position, snapshot.scalars, snapshot.sizes, snapshot.marks)
+    return _PACK.encode([word for pair in fields.items() for word in pair])
+
+
+def _places(snapshot: Snapshot) -> dict[str, list[tuple[Any, Mapping[Any, float | None]]]]:
+    """Return the vectors to write by the kind of hash that they go to, with their tags."""
+    places: dict[str, list[tuple[Any, Mapping[Any, float | None]]]] = {}
+    for name, values in snapshot.vectors.items():
+        kind, tag = place(name, snapshot.scalars["learner"])
+        places.setdefault(kind, []).append((tag, values))
+    return places
+
+
+def _stored(reply: list[Any]) -> Stored:
+    became = reply[0].decode()
+    return Stored(became, parse_retention(reply[2], reply[3]) if became == "ok" else None)
