@@ -14,7 +14,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.model.spec import ModelSpec
 from hinged_service.pipelines import Pipeline
 from hinged_service.pipelines.catalogue import Steps
-from hinged_service.store.log import Entry
+from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import parse_log

@@ -10,7 +10,7 @@ import pytest
 
 from hinged_service.engine.live_model import SourceAppendResult
 from hinged_service.errors import Unavailable
-from hinged_service.store.log import Span
+from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
 from tests.support.engine import Worker, fold_of, stored_state, worker
 from tests.support.redis_server import RedisServer

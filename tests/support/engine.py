@@ -23,6 +23,7 @@ from hinged_service.settings import Settings
 from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log_types import Appended, Batch, Caller
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import parse_events
 from tests.support.patience import PATIENT
@@ -201,10 +202,10 @@ class Script:
         sequence: int,
         position: Position | None = None,
         reply_bytes: int = 2**22,
-    ) -> log.Appended:
+    ) -> Appended:
         """Append one batch of arrays, one per caller."""
         payload = b"[" + b",".join(body(*events)[1:-1] for events in callers) + b"]"
-        batch = log.Batch(producer, sequence, payload, [_caller(events) for events in callers])
+        batch = Batch(producer, sequence, payload, [_caller(events) for events in callers])
         reply = await log.append(
             self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes, False
         )
@@ -217,8 +218,8 @@ def _sha1(value: object) -> str:
     return hashlib.sha1(repr(value).encode()).hexdigest()
 
 
-def _caller(events: Sequence[Event]) -> log.Caller:
-    return log.Caller(
+def _caller(events: Sequence[Event]) -> Caller:
+    return Caller(
         len(events),
         [
             (index, 0, str(one["id"]), _sha1(one["x"])[:14] + _sha1(one["y"])[:14])

@@ -281,7 +281,7 @@ def redis_stream(
     from hinged_service.ingest.redis_stream import Rules, bring_stream
     from hinged_service.ingest.redis_stream_client import ForeignStream
     from hinged_service.ingest.stream_entries import Reading
-    from hinged_service.store.log import INBOX
+    from hinged_service.store.log_types import INBOX
 
     if flat and label is None:
         raise typer.BadParameter("which field is the label?", param_hint="--label")

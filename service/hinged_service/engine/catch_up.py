@@ -15,10 +15,10 @@ from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, followers
-from hinged_service.store import log as logs
+from hinged_service.store import checkpoints, followers, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log_types import Appended, Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
@@ -117,7 +117,7 @@ class LogFollower:
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
-            reply = await logs.catch_up(
+            reply = await log.catch_up(
                 self._connection,
                 self.keys.on,
                 self.entry.uid,
@@ -147,7 +147,7 @@ class LogFollower:
             self._snapshots.save_if_due(self.replica)
         return outcomes
 
-    async def fold_between(self, reply: logs.Appended) -> bool:
+    async def fold_between(self, reply: Appended) -> bool:
         """Fold what others appended; `False` if the snapshot was loaded instead."""
         try:
             await self._fold(reply.entries)
@@ -158,7 +158,7 @@ class LogFollower:
         return True
 
     async def _fold(
-        self, entries: Sequence[logs.Entry], own: Position | None = None
+        self, entries: Sequence[Entry], own: Position | None = None
     ) -> list[Result] | None:
         found = None
         began_s = self._loop.time()

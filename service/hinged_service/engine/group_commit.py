@@ -32,6 +32,7 @@ from hinged_service.model.state import Result
 from hinged_service.settings import Settings
 from hinged_service.store import log
 from hinged_service.store.connection import Connection
+from hinged_service.store.log_types import Appended, Batch
 from hinged_service.wire.codec import Position
 
 __all__ = ["RETRY_S", "GroupCommit"]
@@ -213,7 +214,7 @@ class GroupCommit:
         )
 
     async def _commit(self, taken: list[PendingWrite]) -> None:
-        batch = log.Batch(
+        batch = Batch(
             self._producer,
             next(self._sequence),
             concat_json([w.payload for w in taken]),
@@ -250,13 +251,13 @@ class GroupCommit:
             self._follower.replica.note_stored(reply.stored, self._loop.time())
         self._answer(taken, own, outcomes, reply)
 
-    def _count_duplicates(self, batch: log.Batch, reply: log.Appended) -> None:
+    def _count_duplicates(self, batch: Batch, reply: Appended) -> None:
         """Count the events that are in the log already: skipped, but neither early nor refused."""
         refused = sum(batch.callers[caller].count for caller in reply.refused)
         if count := len(reply.skip) - len(reply.early) - refused:
             self._observer.of_model(self._follower.name, "duplicates", count)
 
-    async def _send(self, batch: log.Batch, deadline_s: float) -> log.Appended:
+    async def _send(self, batch: Batch, deadline_s: float) -> Appended:
         rebuilds = 0
         while True:
             sent_at_s = self._loop.time()
@@ -296,7 +297,7 @@ class GroupCommit:
         taken: list[PendingWrite],
         own: Position,
         outcomes: list[Result] | None,
-        reply: log.Appended,
+        reply: Appended,
     ) -> None:
         refused, early = reply.refused, reply.early
         first = caller = 0

@@ -37,6 +37,7 @@ from hinged_service.store import checkpoints, followers, log
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.log_types import Commanded, Span
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import Event, Json, mark
@@ -261,7 +262,7 @@ class LiveModel:
         return await self._traced("append", self._put(events, payload, each), events=len(events))
 
     def _put(
-        self, events: list[Event], payload: Json, each: bool, span: log.Span | None = None
+        self, events: list[Event], payload: Json, each: bool, span: Span | None = None
     ) -> asyncio.Future[Any]:
         """Let events wait for the next batch; return what becomes their answer."""
         loop = self._loop
@@ -278,7 +279,7 @@ class LiveModel:
         self._commit.wake()
         return answer
 
-    async def feed(self, events: list[Event], payload: Json, span: log.Span) -> SourceAppendResult:
+    async def feed(self, events: list[Event], payload: Json, span: Span) -> SourceAppendResult:
         """Append what a source outside brings, each event by itself, and move its offset.
 
         Parameters
@@ -545,7 +546,7 @@ class LiveModel:
         found = await self.find_checkpoint(name)
         return await checkpoints.drop(self._connection, self.keys.on, found)
 
-    async def _send_command(self, command: Mapping[str, Any]) -> log.Commanded:
+    async def _send_command(self, command: Mapping[str, Any]) -> Commanded:
         payload = msgspec.json.encode({"model": self.entry.uid, **command})
         sequence = next(self._sequence)
         deadline_s = self._loop.time() + self._timeout_s

@@ -13,7 +13,7 @@ import hinged
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import Detection, Late, ModelState, Result
 from hinged_service.store.followers import Retention
-from hinged_service.store.log import Entry
+from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
 from hinged_service.wire.codec import Mark, Position, UpgradePoint

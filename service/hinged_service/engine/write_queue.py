@@ -13,7 +13,7 @@ import msgspec
 from hinged_service.errors import Busy, Conflict, Detail, Expired, NotFound, ServiceError
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store import log
+from hinged_service.store.log_types import Caller, Span, independent_events
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
@@ -100,7 +100,7 @@ class PendingWrite(msgspec.Struct):
     marks: list[tuple[int, int, str, str]]
     deadline_s: float
     answer: asyncio.Future[Any]
-    span: log.Span | None = None
+    span: Span | None = None
     each: bool = False
 
 
@@ -206,9 +206,9 @@ def refusal(index: int, why: int) -> ServiceError:
     )
 
 
-def group_by_caller(taken: list[PendingWrite]) -> list[log.Caller]:
+def group_by_caller(taken: list[PendingWrite]) -> list[Caller]:
     """Return who is taken or refused whole: a caller's events, or each event by itself."""
-    group_by_caller: list[log.Caller] = []
+    group_by_caller: list[Caller] = []
     alone = 0  # callers of one event without an id that follow each other
     for waiting in taken:
         count = len(waiting.events)
@@ -216,13 +216,13 @@ def group_by_caller(taken: list[PendingWrite]) -> list[log.Caller]:
             alone += 1
             continue
         if alone:
-            group_by_caller += log.independent_events(alone, ())
+            group_by_caller += independent_events(alone, ())
             alone = 0
         if not waiting.each:
-            group_by_caller.append(log.Caller(count, waiting.marks))
+            group_by_caller.append(Caller(count, waiting.marks))
         elif count:
-            group_by_caller += log.independent_events(count, waiting.marks)
-    return group_by_caller + log.independent_events(alone, ()) if alone else group_by_caller
+            group_by_caller += independent_events(count, waiting.marks)
+    return group_by_caller + independent_events(alone, ()) if alone else group_by_caller
 
 
 def concat_json(payloads: list[Json]) -> bytes:

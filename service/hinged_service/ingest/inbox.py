@@ -36,7 +36,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store.inbox import Item, filled, take
 from hinged_service.store.keys import StreamKeys
-from hinged_service.store.log import INBOX
+from hinged_service.store.log_types import INBOX
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Inboxes"]

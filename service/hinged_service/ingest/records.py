@@ -13,7 +13,7 @@ import msgspec
 
 from hinged_service.errors import ServiceError
 from hinged_service.model.state import ModelState
-from hinged_service.store.log import Letter, Span
+from hinged_service.store.log_types import Letter, Span
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import (
     Event,

@@ -25,6 +25,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, log
 from hinged_service.store.connection import Connection
+from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
@@ -135,13 +136,13 @@ class _Recorder:
         self._learner: Any = None
         self._begin()
 
-    def fold(self, entries: Sequence[log.Entry]) -> None:
+    def fold(self, entries: Sequence[Entry]) -> None:
         """Fold entries that restore no checkpoint."""
         for entry in entries:
             self.replica.fold_entry(entry)
             self._look()
 
-    def restore(self, entry: log.Entry, state: Loaded | None) -> None:
+    def restore(self, entry: Entry, state: Loaded | None) -> None:
         """Fold an entry that restores a checkpoint."""
         self.replica.fold_restore(entry, state)
         self._look()
@@ -314,10 +315,10 @@ async def _fold_page(
     settings: Settings,
     live_model: LiveModel,
     recorder: _Recorder,
-    page: list[log.Entry],
+    page: list[Entry],
 ) -> bool:
     """Fold entries; `False` if one restores a checkpoint that is there no more."""
-    plain: list[log.Entry] = []
+    plain: list[Entry] = []
     for entry in page:
         command = recorder.replica.command_in(entry) if entry.command is not None else None
         if command is None or command.get("do") != "restore":

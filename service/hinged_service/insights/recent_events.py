@@ -10,8 +10,8 @@ import hinged
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.model.state import ModelState
 from hinged_service.store.connection import Connection
-from hinged_service.store.log import Entry
-from hinged_service.store.log_tail import backwards
+from hinged_service.store.log import backwards
+from hinged_service.store.log_types import Entry
 from hinged_service.wire.events import Event, completed, parse_joined, parse_log
 
 __all__ = ["Recent", "recent"]

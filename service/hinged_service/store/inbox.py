@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
-from hinged_service.store.log import INBOX
+from hinged_service.store.log_types import INBOX
 from hinged_service.store.scripts import load
 
 __all__ = ["Inbox", "Item", "filled", "take"]

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from hinged_service.engine.live_model import SourceAppendResult
 from hinged_service.store.inbox import take
 from hinged_service.store.keys import StreamKeys
-from hinged_service.store.log import Span
+from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
 from tests.service.inbox.conftest import INBOX, Inbox, draw, make
 from tests.support.engine import worker

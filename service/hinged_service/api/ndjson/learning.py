@@ -20,7 +20,7 @@ from hinged_service.api.prechecks import note_refused, precheck
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.errors import Conflict, Unavailable
 from hinged_service.model.state import Rejection
-from hinged_service.store.log import Span
+from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
 
 __all__ = ["Learning"]

@@ -1,0 +1,248 @@
+"""Types of the log: entries, batches to append, and the answers of its scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from hinged_service.wire.codec import Position
+
+__all__ = [
+    "INBOX",
+    "Appended",
+    "Batch",
+    "Caller",
+    "CaughtUp",
+    "Commanded",
+    "Entry",
+    "Letter",
+    "Span",
+    "independent_events",
+]
+
+INBOX = "inbox"
+"""The source whose entries lie beside the log: a batch of it is taken only while they do."""
+
+
+class Entry(NamedTuple):
+    """One log entry.
+
+    Parameters
+    ----------
+    position
+        Its id and chain.
+    payload
+        JSON array of events; `None` for an entry that holds none.
+    skip
+        Indices of the events that do not count.
+    bytes_so_far, events_so_far
+        Payload bytes and events that the log ever took up to and including this entry.
+    command
+        JSON of a command; `None` for an entry of events.
+    joined
+        JSON of the predictions that events were joined to, by index; `None` if none.
+
+    """
+
+    position: Position
+    payload: bytes | None
+    skip: frozenset[int]
+    bytes_so_far: int
+    events_so_far: int
+    command: bytes | None = None
+    joined: bytes | None = None
+
+
+@dataclass(slots=True)
+class Caller:
+    """One caller's share of a batch: taken whole or refused whole.
+
+    Parameters
+    ----------
+    count
+        Its number of events.
+    marks
+        For events with an id: index within the caller's events, kind, event id,
+        digest of the content, as `hinged_service.wire.events.mark` gives them.
+    independent_events
+        If above 0, this object stands for that many independent callers of one event each; its
+        marks cover all of them, indexed from 0.
+
+    """
+
+    count: int
+    marks: Sequence[tuple[int, int, str, str]] = ()
+    independent_events: int = 0
+
+    def packed(self) -> tuple[object, ...]:
+        """Return what the script takes."""
+        marks = [part for mark in self.marks for part in mark]
+        if self.independent_events:
+            return self.independent_events, marks or False, True
+        return (self.count, marks) if marks else (self.count,)
+
+
+_NEXT = Caller(1, independent_events=-1)
+
+
+def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -> list[Caller]:
+    """Return `count` callers of one event each.
+
+    They go to the script as one: with ids, packing 500 took 2 µs an event and the script 3.
+    """
+    return [Caller(1, marks, count), *[_NEXT] * (count - 1)]
+
+
+class Letter(NamedTuple):
+    """A record of a source that is no event, for the stream of dead letters.
+
+    Parameters
+    ----------
+    offset
+        Its place in the source.
+    reason
+        Why it is none.
+    record
+        The record, or its beginning; Lua's msgpack takes no bytes.
+
+    """
+
+    offset: str
+    reason: str
+    record: str
+
+
+class Span(NamedTuple):
+    """The part of an outside source that a batch brings.
+
+    Parameters
+    ----------
+    source
+        The source's name, the same whoever reads it.
+    start, end
+        Where the batch begins and where the next one does; the start is empty for
+        the first batch of all. Offsets are compared as text.
+    places
+        The offset of each event, for the dead letter of one whose id came before with
+        other content.
+    letters
+        Records in between that are no events: they become dead letters if the batch is
+        taken, in the same script.
+
+    """
+
+    source: str
+    start: str
+    end: str
+    places: Sequence[str] = ()
+    letters: Sequence[Letter] = ()
+
+
+class Batch(NamedTuple):
+    """An immutable batch of events under its name; may be sent again as it is.
+
+    Parameters
+    ----------
+    producer, sequence
+        The name: sequences of one producer only grow.
+    payload
+        JSON array of all callers' events.
+    callers
+        Who sent how many of them.
+    span
+        Where it comes from outside; then it is taken if the source stands at its
+        start, whatever its name.
+
+    """
+
+    producer: str
+    sequence: int
+    payload: bytes
+    callers: Sequence[Caller]
+    span: Span | None = None
+
+
+class Appended(NamedTuple):
+    """The answer to an append.
+
+    Parameters
+    ----------
+    kind
+        `ok`; `replay`: this batch was taken before, here is its first answer;
+        `lost`: the log does not hold the caller's position, nothing was
+        written; `stale`: a later batch of the producer came first, nothing was
+        written; `gone`: the model does not follow the stream (any more); `moved`:
+        the source stands elsewhere, nothing was written; `ring`: send it again
+        with the keys of the ring, nothing was written; `other`: workers of another
+        fold tag fold the model, nothing was written.
+    position
+        Of the batch's own entry; the log's end if nothing of it counted.
+    skip
+        Indices in the payload that do not count.
+    refused
+        By caller the index within its events, and why, of an event that cannot be
+        taken: 0 its id came before with other content, 1 no prediction waits under
+        it, 2 it waited too long. No event of that caller counts.
+    appended
+        Whether there is an entry of the batch's own in the log.
+    stored
+        Entry id of the stored snapshot.
+    entries, more
+        What came before the own entry since the caller's position; whether the
+        reply was too small for all of it.
+    offset
+        If `moved`: where the source stands.
+    joined
+        JSON of the predictions that the batch's events were joined to, if any.
+    early
+        Indices in the payload of labels that now wait for their prediction.
+    fold
+        If `other`: their tag.
+
+    """
+
+    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring", "other"]
+    position: Position | None = None
+    skip: frozenset[int] = frozenset()
+    refused: Mapping[int, tuple[int, int]] = MappingProxyType({})
+    appended: bool = False
+    stored: str | None = None
+    entries: Sequence[Entry] = ()
+    more: bool = False
+    offset: str = ""
+    joined: bytes | None = None
+    early: frozenset[int] = frozenset()
+    fold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The answer to a catch-up; fields as in `Appended`."""
+
+    kind: Literal["ok", "lost", "gone", "other"]
+    stored: str | None = None
+    entries: Sequence[Entry] = ()
+    more: bool = False
+    fold: str = ""
+
+
+class Commanded(NamedTuple):
+    """The answer to a command.
+
+    Parameters
+    ----------
+    kind
+        `ok`, or `replay` if it had been taken before; `stale`, `gone`, `other` as in
+        `Appended`; `missing`: there is no such checkpoint.
+    position
+        Of its entry.
+    fold
+        As in `Appended`.
+
+    """
+
+    kind: Literal["ok", "replay", "stale", "gone", "missing", "other"]
+    position: Position | None = None
+    fold: str = ""
