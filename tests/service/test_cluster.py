@@ -52,7 +52,7 @@ def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
             whole = replica.take_snapshot(followers.Retention(None, 10**6), full=True)
             assert (await snapshot_writer.save_full(two.connection, keys, whole, 2)).became == "ok"
             held = [keys.on.meta, keys.on.followers]
-            await two.connection.run(load("hold"), held, keys.uid, 100)
+            await two.connection.run(load("hold_snapshot"), held, keys.uid, 100)
             await followers.release(two.connection, keys.on, keys.uid)
             await one.registry._sweep()
             with cluster.client() as client:
@@ -75,4 +75,10 @@ def test_no_script_makes_up_a_key(name: str) -> None:
 
 
 def test_there_are_scripts_to_look_at() -> None:
-    assert {"append", "catch_up", "snapshot_changes", "snapshot_full", "swap"} <= set(SCRIPTS)
+    assert {
+        "append",
+        "catch_up",
+        "snapshot_changes",
+        "snapshot_full",
+        "index_compare_and_set",
+    } <= set(SCRIPTS)

@@ -182,7 +182,7 @@ def test_a_full_snapshot_that_lost_a_chunk_is_refused(
                 await one.learn("m", event(n))
             live_model = await one.open("m")
             snapshot = live_model.replica.take_snapshot(followers.Retention(None, 2**30), full=True)
-            drop_one(one.connection, monkeypatch, "gather")
+            drop_one(one.connection, monkeypatch, "stage_chunk")
             with shared_server.client() as client:
                 before = everything(client)
                 saved = await snapshot_writer.save_full(
@@ -247,7 +247,7 @@ def test_a_large_set_of_changes_goes_in_chunks(
             await one.learn("m", {"x": {f"o{i}": 1.0 for i in range(9_000)}, "y": True})
             ran.clear()
             await one.save("m")
-            assert set(ran) == {"gather", "snapshot_full"}
+            assert set(ran) == {"stage_chunk", "snapshot_full"}
             with shared_server.client() as client:
                 assert stored_state(client) == fold_of(client)
 
@@ -346,7 +346,7 @@ def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
             await one.learn("m", {"x": {"c": 1.0}, "y": False})
             keys = (await one.open("m")).keys
             held = [keys.on.meta, keys.on.followers]
-            await one.connection.run(load("hold"), held, keys.uid, 60_000)
+            await one.connection.run(load("hold_snapshot"), held, keys.uid, 60_000)
             monkeypatch.setattr("hinged_service.engine.snapshots._NAMES_PER_SCRIPT", 0)
             await one.save("m")
             monkeypatch.undo()

@@ -35,10 +35,10 @@
 --   predictions that the events of the own entry were joined to, by index, or ''; early: indices
 --   of labels that wait for their prediction.
 --#include common
---#include producers
---#include entry
---#include seen
---#include ring
+--#include producer_replies
+--#include append_entry
+--#include dedup_window
+--#include prediction_ring
 
 local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])

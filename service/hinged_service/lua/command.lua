@@ -10,8 +10,8 @@
 --
 -- Replies: gone | stale | missing (no such checkpoint) | replay, id, chain | ok, id, chain
 --        | other, fold tag: workers of another tag fold the model
---#include producers
---#include order
+--#include producer_replies
+--#include append_command_entry
 
 local meta, log, producers = KEYS[1], KEYS[2], KEYS[4]
 local uid, producer, sequence, checkpoint = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]

@@ -16,7 +16,7 @@
 -- Replies: gone | moved (the snapshot or its tag is another one now)
 --        | lost (the log does not hold the position) | ok, id, chain
 --#include common
---#include order
+--#include append_command_entry
 
 local meta, log, followers, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, position, position_chain, fate = ARGV[1], ARGV[4], ARGV[5], ARGV[10]

@@ -26,7 +26,7 @@ from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Connection"]
 
-_READY = load("ready")
+_CHECK_WRITABLE = load("check_writable")
 _SHAPES: dict[str, Callable[[Address, int, float], Topology]] = {
     "one": Standalone,
     "sentinel": Sentinels,
@@ -168,7 +168,7 @@ class Connection:
 
     async def check_writable(self) -> None:
         """Raise `Unavailable` unless a write would be accepted now, where the index is."""
-        await self.run(_READY, [INDEX])
+        await self.run(_CHECK_WRITABLE, [INDEX])
 
     async def ensure_checked(self) -> None:
         """Check the server once; what is wrong with it is `Unavailable`."""

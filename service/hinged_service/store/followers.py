@@ -30,8 +30,8 @@ __all__ = [
 
 _REGISTER = load("register")
 _DELETE = load("delete_model")
-_HOLD = load("hold")
-_SET_ASIDE = load("set_aside")
+_HOLD = load("hold_snapshot")
+_RELEASE = load("release_follower")
 
 
 class Retention(NamedTuple):
@@ -199,7 +199,7 @@ async def lag_bytes(connection: Connection, keys: StreamKeys) -> dict[str, int]:
 
 async def release(connection: Connection, keys: StreamKeys, uid: str) -> None:
     """Let the log be trimmed past a follower that cannot advance, until it does."""
-    await connection.run(_SET_ASIDE, [keys.meta, keys.followers], uid)
+    await connection.run(_RELEASE, [keys.meta, keys.followers], uid)
 
 
 async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:

@@ -15,7 +15,7 @@ from hinged_service.store.scripts import load
 
 __all__ = ["Index", "compare_and_set", "enter", "find", "index"]
 
-_SWAP = load("swap")
+_COMPARE_AND_SET = load("index_compare_and_set")
 
 _PIECE = 200
 """Index entries read in one go; others who wait for Redis or this worker come in between."""
@@ -37,7 +37,7 @@ async def enter(connection: Connection, name: str, entry: IndexEntry | Alias, mo
         There are so many.
 
     """
-    reply = await connection.run(_SWAP, [INDEX], name, "", "", 0, entry.dumps(), most)
+    reply = await connection.run(_COMPARE_AND_SET, [INDEX], name, "", "", 0, entry.dumps(), most)
     if reply == 2:
         raise Conflict(
             f"There are {most} models and aliases, as many as max_models allows. Delete one that "
@@ -57,7 +57,7 @@ async def compare_and_set(
     if isinstance(expected, IndexEntry):
         stage = (expected.uid, expected.base or "", int(expected.deleting))
     text = "" if new is None else new.dumps()
-    return bool(await connection.run(_SWAP, [INDEX], name, *stage, text, 0))
+    return bool(await connection.run(_COMPARE_AND_SET, [INDEX], name, *stage, text, 0))
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:

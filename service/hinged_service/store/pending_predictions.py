@@ -18,8 +18,8 @@ from hinged_service.store.scripts import load
 
 __all__ = ["COUNTS", "PendingPredictions", "counts", "retire"]
 
-_WAIT = load("wait")
-_RETIRE = load("retire")
+_KEEP = load("keep_predictions")
+_EXPIRE = load("expire_predictions")
 _PACK = msgspec.msgpack.Encoder()
 
 _RETIRED_AT_ONCE = 500
@@ -140,7 +140,7 @@ class PendingPredictions:
         while True:
             try:
                 reply = await self._connection.run(
-                    _WAIT,
+                    _KEEP,
                     [on.meta, on.log, on.followers, *on.seen, *on.pending],
                     self._keys.uid,
                     packed,
@@ -168,7 +168,7 @@ async def retire(connection: Connection, keys: StreamKeys) -> None:
     """
     for _ in range(_MOST_TURNS):
         more = await connection.run(
-            _RETIRE,
+            _EXPIRE,
             [keys.meta, keys.log, *keys.seen, *keys.pending],
             _RETIRED_AT_ONCE,
             _RETIRED_BYTES,

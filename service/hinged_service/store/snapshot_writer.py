@@ -21,10 +21,10 @@ __all__ = ["packed_state", "save_changes", "save_full", "stage_vectors"]
 
 _CHANGES = load("snapshot_changes")
 _FULL = load("snapshot_full")
-_GATHER = load("gather")
+_STAGE = load("stage_chunk")
 _PACK = msgspec.msgpack.Encoder()
 
-_GATHER_MS = 60_000
+_STAGED_MS = 60_000
 
 
 async def save_changes(
@@ -112,7 +112,7 @@ async def stage_vectors(
                     for name, value in kept[start : start + chunk]
                     for word in (encode_field(tag, name), repr(value))
                 ]
-                await connection.run(_GATHER, [temporary], _PACK.encode(flat), _GATHER_MS)
+                await connection.run(_STAGE, [temporary], _PACK.encode(flat), _STAGED_MS)
                 await asyncio.sleep(0)
         counts.append(count)
     return both, counts

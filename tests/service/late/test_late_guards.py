@@ -26,7 +26,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
     (
         *(
             pending_predictions,
-            "_WAIT",
+            "_KEEP",
             "local joined = early[id] or mine_early[id]",
             "local joined",
         ),
@@ -35,7 +35,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
         ),
     ),
     (
-        *(pending_predictions, "_WAIT", "elseif seen[first + k] then", "elseif false then"),
+        *(pending_predictions, "_KEEP", "elseif seen[first + k] then", "elseif false then"),
         lambda new, _: test_answers.test_what_was_learned_whole_is_not_predicted_under_its_id(new),
     ),
     (
@@ -47,7 +47,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
         test_answers.test_early_labels_are_bounded_and_forgotten,
     ),
     (
-        *(pending_predictions, "_WAIT", "claim(meta, ring, value[2])", ""),
+        *(pending_predictions, "_KEEP", "claim(meta, ring, value[2])", ""),
         test_at_once.test_predictions_race_their_early_labels,
     ),
 ]

@@ -28,7 +28,7 @@ BY_ITSELF = {
 }
 """What the service sends, in whatever shape Redis is, and the probes of a container."""
 
-IN_TROUBLE = {"hold", "set_aside", "upgrade"}
+IN_TROUBLE = {"hold_snapshot", "release_follower", "upgrade"}
 """Scripts that need a snapshot that moves, a broken model, another version."""
 
 

@@ -5,9 +5,9 @@
 -- ARGV 1 most predictions to label in this call, about, 2 and most bytes of what is joined
 --
 -- Reply: 1 if there is more to do at once, else 0
---#include entry
---#include seen
---#include ring
+--#include append_entry
+--#include dedup_window
+--#include prediction_ring
 
 local MOST_PASSES = 8
 local meta, log = KEYS[1], KEYS[2]

@@ -11,9 +11,9 @@
 -- Replies: gone | ok, per caller 0 if it was kept, else a pair: index of the first prediction
 --   that was not, and why: 1 other features wait under that id, 2 it has its label, 3 too many
 --   wait, 4 it waited too long
---#include entry
---#include seen
---#include ring
+--#include append_entry
+--#include dedup_window
+--#include prediction_ring
 
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
 local uid = ARGV[1]
