@@ -540,6 +540,8 @@ class ModelState:
                 raise hinged.InvalidState("the stored counters are damaged")
         if not all(map(_is_count, counts.values())):
             raise hinged.InvalidState("the stored counters are damaged")
+        if not counts["mistakes"] <= counts["judged"] <= counts["events"]:
+            raise hinged.InvalidState("the stored counters contradict each other")
         if len(detections) != min(counts["detected"], _KEPT_DETECTIONS):
             raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
         self.configured = configured

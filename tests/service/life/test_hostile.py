@@ -223,3 +223,18 @@ def test_damaged_commands_are_counted_and_change_nothing(
     assert client.get(model).json()["rejected"] == len(commands)
     after = client.get(f"{model}/weights").json()
     assert {**after, "position": ""} == {**before, "position": ""}
+
+
+def test_a_document_of_an_earlier_version_without_judged_events_is_read(
+    client: httpx.Client, model: str
+) -> None:
+    document = _exported(client, model)
+    del document["scalars"]["counts"]["judged"]
+    document["fold"] = 1
+    name = f"{model}-of-old"
+    client.post(f"{name}/import", content=_signed(document)).raise_for_status()
+    info = client.get(name).json()
+    # true at score 0 is a mistake; then w = b = 1, and false at score 3 is another one
+    assert (info["events"], info["judged"], info["mistakes"], info["accuracy"]) == (2, 2, 2, 0.0)
+    document["fold"] = 99
+    assert client.post(f"{name}-er/import", content=_signed(document)).status_code == 422
