@@ -12,6 +12,7 @@ from typing import Any
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
+from tests.service.life.plain import lose
 from tests.support.plain_fold import accounts, binary
 
 Entry = tuple[str, Mapping[str, str]]
@@ -36,6 +37,8 @@ class Double:
         self.mistakes += self.learner.predict_one(x) is not target
         if not self.frozen:
             self.learner.learn_one(x, target, w)
+        elif w > 0.0:
+            lose(self.learner, self.learner.score_one(x), target)
 
     def obey(self, command: Mapping[str, Any]) -> None:
         """Carry out any command but restore."""

@@ -77,7 +77,7 @@ def test_wrong_tensors_are_named(
         (b"", 400, "not valid JSON"),
         (b"{", 400, "not valid JSON"),
         (b'{"inputs": [NaN]}', 400, "not valid JSON"),
-        (b"\xff\xfe", 400, "not valid JSON"),
+        (b"\xff\xfe", 400, "UTF-16"),
         (b'{"inputs": [{"data": ' + b"[" * 100_000, 400, "not valid JSON"),
         (b"{}", 422, "inputs"),
         (b"[]", 422, "Expected `object`"),

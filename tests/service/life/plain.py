@@ -26,6 +26,13 @@ SCALED = {"learner": {"type": "perceptron"}, "pipeline": [{"type": "StandardScal
 Leaves = Callable[[str, Event], bool]
 
 
+def lose(learner: hinged.Perceptron, score: float, y: bool) -> None:
+    """Count the losses of a score that is not learned from."""
+    margin = score if y else -score
+    learner.accounting.hinge_loss += max(0.0, 1.0 - margin)
+    learner.accounting.perceptron_loss += max(0.0, -margin)
+
+
 class Plain:
     """`StandardScaler | Perceptron` in this process, which obeys commands by hand."""
 
@@ -44,6 +51,8 @@ class Plain:
         if not self.frozen:
             self.scaler.learn_one(x)
             self.learner.learn_one(self.scaler.transform_one(x), y)
+            return
+        lose(self.learner, self.learner.score_one(self.scaler.transform_one(x)), y)
 
     def obey(self, command: Mapping[str, Any]) -> None:
         """Carry out any command but restore."""
