@@ -80,7 +80,7 @@ class Tally:
     @property
     def accuracy(self) -> float | None:
         """Share of right predictions before learning, of the judged; `None` before the first."""
-        return 1 - self.mistakes / self.judged if self.judged else None
+        return (self.judged - self.mistakes) / self.judged if self.judged else None
 
     def note(self, batch: Batch, fed: SourceAppendResult, taken: bool) -> None:
         """Count a batch and its answer."""

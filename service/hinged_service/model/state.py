@@ -456,7 +456,7 @@ class ModelState:
 
     def whole_accuracy(self) -> float | None:
         """Return the share of right labels among the judged events, `None` without one."""
-        return 1.0 - self.mistakes / self.judged if self.judged else None
+        return (self.judged - self.mistakes) / self.judged if self.judged else None
 
     def feature_count(self) -> int:
         """Return how many feature names have a weight."""

@@ -58,7 +58,7 @@ def test_accuracy_is_one_number_at_every_door(
     judged: int,
     mistakes: int,
 ) -> None:
-    accuracy = pytest.approx(1 - mistakes / judged)
+    accuracy = (judged - mistakes) / judged  # to the last digit, as River's metric has it
     lines = "\n".join(map(json.dumps, events))
     named = {door: f"{name}-{door}" for door in ("array", "lines", "file", "verb")}
     for model in named.values():

@@ -177,7 +177,7 @@ class LearnedLines(msgspec.Struct):
             else:
                 self.duplicates += 1
         if self.judged:
-            self.accuracy = 1.0 - self.mistakes / self.judged
+            self.accuracy = (self.judged - self.mistakes) / self.judged
 
 
 class PredictedLines(msgspec.Struct):
