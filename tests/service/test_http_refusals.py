@@ -162,6 +162,18 @@ def test_only_the_labels_of_the_spec_are_taken_and_come_back_as_they_were_sent(
         assert list(answer.json()["proba"]) == [text.strip('"') for text in good]
 
 
+@pytest.mark.parametrize("learner", ["perceptron", "hedge", "LogisticRegression"])
+def test_labels_of_textbooks_are_refused_with_the_labels_to_give(
+    client: httpx.Client, new_model: NewModel, learner: str
+) -> None:
+    event = {"x": {"a": 1}, "y": -1}
+    refused = client.post(f"{new_model(learner={'type': learner})}/learn", json=event)
+    (error,) = check_problem(refused, 422)["errors"]
+    assert error["reason"].endswith('the negative one first, as in "labels": [-1, 1]')
+    given = new_model(learner={"type": learner}, labels=[-1, 1])
+    assert client.post(f"{given}/learn", json=event).json()["y_pred"] == -1
+
+
 @pytest.mark.parametrize("form", ["one", "array"])
 @pytest.mark.parametrize(
     "weight",

@@ -89,7 +89,10 @@ class BinaryPredictor:
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
         if self._types == (bool, int):
-            return "must be true or false (or 1 or 0)"
+            return (
+                "must be true or false (or 1 or 0); the spec of a model with other labels names "
+                'both, the negative one first, as in "labels": [-1, 1]'
+            )
         return f"must be {shown(self._labels[0])} or {shown(self._labels[1])}"
 
     def classes(self) -> list[Label]:
