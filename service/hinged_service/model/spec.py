@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from hinged_service.evaluation.drift import DriftSpec
-from hinged_service.evaluation.metrics import MetricSpecs, check_metrics
+from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from hinged_service.model.learner_specs import OwnLearner
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps

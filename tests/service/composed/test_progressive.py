@@ -9,7 +9,7 @@ import httpx
 import pytest
 from river import evaluate, metrics, utils
 
-from hinged_service.evaluation import metrics as progressive
+from hinged_service.evaluation.log_loss import LogLoss
 from tests.service.composed.cases import CASES, Case
 from tests.service.composed.conftest import Start
 from tests.support.processes import wait_until
@@ -118,7 +118,7 @@ def test_a_metric_that_fails_touches_neither_learning_nor_the_others(
     sound = create(**case.spec, metrics=["accuracy", "roc_auc"])
     learn_all(clients, sound, case)
     method = "update" if when == "an event is counted" else "get"
-    monkeypatch.setattr(progressive._LogLoss, method, _fail)
+    monkeypatch.setattr(LogLoss, method, _fail)
     path = create(**case.spec, metrics=["accuracy", "log_loss", "roc_auc"])
     learn_all(clients, path, case)
     late = start()

@@ -17,7 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from river import evaluate, linear_model, metrics, preprocessing, utils
 
 import hinged
-from hinged_service.evaluation.metrics import Metrics, MetricSpecs, check_metrics
+from hinged_service.evaluation.metrics import Metrics
+from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from tests.service.progressive.specs import dataset
 
 BINARY: dict[str, Any] = {
@@ -188,7 +189,8 @@ def test_labels_that_are_one_key_in_python_are_never_merged() -> None:
 def test_values_do_not_depend_on_the_hash_seed() -> None:
     code = (
         "import json, random\n"
-        "from hinged_service.evaluation.metrics import Metrics, MetricSpec\n"
+        "from hinged_service.evaluation.metrics import Metrics\n"
+        "from hinged_service.evaluation.specs import MetricSpec\n"
         "names = ['f1', 'precision', 'recall', 'balanced_accuracy', 'cohen_kappa',"
         " 'confusion_matrix']\n"
         "rng = random.Random(1)\n"

@@ -12,7 +12,8 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from hinged_service.evaluation.metrics import Metrics, MetricSpecs
+from hinged_service.evaluation.metrics import Metrics
+from hinged_service.evaluation.specs import MetricSpecs
 from tests.service.conftest import NewModel
 
 OFF = 0.002
