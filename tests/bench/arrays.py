@@ -21,7 +21,8 @@ from hinged_service.app import create_app
 from hinged_service.engine.replica import Replica
 from hinged_service.settings import Settings
 from hinged_service.store import log
-from hinged_service.wire.events import mark, parse_events
+from hinged_service.wire.decoding import parse_events
+from hinged_service.wire.dedup import mark
 from tests.bench.events import FEATURES, POOL, made_events
 from tests.bench.http_calls import MODEL, create_model
 from tests.bench.load import Caller

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 
 from hinged_service.api.open_inference.tensors import Tensor, rows
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unprocessable
-from hinged_service.wire.events import (
-    Event,
+from hinged_service.wire.decoding import (
     completed,
-    is_label,
-    mark,
     names_fit,
     parse_events,
     parse_joined,
@@ -27,6 +24,8 @@ from hinged_service.wire.events import (
     parse_questions,
     sent_features,
 )
+from hinged_service.wire.dedup import mark
+from hinged_service.wire.events import Event, is_label
 from hinged_service.wire.faults import MAX_DETAILS
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import ODD, damaged_bytes, damaged_json, text_of

@@ -7,7 +7,8 @@ import random
 
 import hinged
 from hinged_service.model.state import ModelState
-from hinged_service.wire.events import FEW_NAMES, Event, MeasuredEvent, parse_events
+from hinged_service.wire.decoding import FEW_NAMES, parse_events
+from hinged_service.wire.events import Event, MeasuredEvent
 from tests.support.engine import spec
 
 

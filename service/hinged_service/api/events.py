@@ -37,7 +37,8 @@ from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import Beginning, Begun
-from hinged_service.wire.events import Question, parse_events, parse_questions, sent_features
+from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
+from hinged_service.wire.events import Question
 from hinged_service.wire.faults import MAX_DETAILS
 
 __all__ = ["Call", "Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]

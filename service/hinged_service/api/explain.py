@@ -12,7 +12,7 @@ from hinged_service.api.bodies import read_json_body
 from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for
 from hinged_service.errors import Conflict, Detail, NotFound, Unprocessable
 from hinged_service.settings import Settings
-from hinged_service.wire.events import parse_questions
+from hinged_service.wire.decoding import parse_questions
 
 __all__ = ["router"]
 

@@ -12,7 +12,8 @@ from hinged_service.errors import Busy, Conflict, Detail, Expired, ServiceError,
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
-from hinged_service.wire.events import Question, features_digest
+from hinged_service.wire.dedup import features_digest
+from hinged_service.wire.events import Question
 
 __all__ = ["DelayedLabels"]
 

@@ -40,7 +40,8 @@ from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Commanded, Span
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, Position
-from hinged_service.wire.events import Event, Json, mark
+from hinged_service.wire.dedup import mark
+from hinged_service.wire.events import Event, Json
 
 __all__ = ["AppendResult", "LiveModel", "SourceAppendResult"]
 

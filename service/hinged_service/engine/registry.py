@@ -42,7 +42,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import DamagedState, Position
-from hinged_service.wire.events import label_digest
+from hinged_service.wire.dedup import label_digest
 
 __all__ = ["ModelRegistry"]
 

@@ -17,7 +17,8 @@ from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
 from hinged_service.wire.codec import Mark, Position, UpgradePoint
-from hinged_service.wire.events import Event, Joined, completed, parse_joined, parse_log
+from hinged_service.wire.decoding import completed, parse_joined, parse_log
+from hinged_service.wire.events import Event, Joined
 
 __all__ = ["AppliedEntry", "Replica", "Watcher"]
 

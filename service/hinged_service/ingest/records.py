@@ -14,15 +14,9 @@ import msgspec
 from hinged_service.errors import ServiceError
 from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Letter, Span
+from hinged_service.wire.decoding import names_fit, parse_events
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.events import (
-    Event,
-    MeasuredEvent,
-    MixedEvent,
-    is_label,
-    names_fit,
-    parse_events,
-)
+from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent, is_label
 from hinged_service.wire.faults import MAX_NAME, shown
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]

@@ -12,7 +12,8 @@ from hinged_service.model.state import ModelState
 from hinged_service.store.connection import Connection
 from hinged_service.store.log import backwards
 from hinged_service.store.log_types import Entry
-from hinged_service.wire.events import Event, completed, parse_joined, parse_log
+from hinged_service.wire.decoding import completed, parse_joined, parse_log
+from hinged_service.wire.events import Event
 
 __all__ = ["Recent", "recent"]
 

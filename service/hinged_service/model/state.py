@@ -18,7 +18,8 @@ from hinged_service.model.predictor import Prediction, answers_for, label_text
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
-from hinged_service.wire.events import FEW_NAMES, PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.decoding import FEW_NAMES
+from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
 
 __all__ = ["Detection", "Late", "ModelState", "Rejection", "Result"]
 

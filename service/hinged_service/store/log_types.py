@@ -65,7 +65,7 @@ class Caller:
         Its number of events.
     marks
         For events with an id: index within the caller's events, kind, event id,
-        digest of the content, as `hinged_service.wire.events.mark` gives them.
+        digest of the content, as `hinged_service.wire.dedup.mark` gives them.
     independent_events
         If above 0, this object stands for that many independent callers of one event each; its
         marks cover all of them, indexed from 0.

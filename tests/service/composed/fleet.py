@@ -16,7 +16,8 @@ from hinged_service.engine.snapshots import load_replica
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
-from hinged_service.wire.events import Event, MixedEvent, parse_events
+from hinged_service.wire.decoding import parse_events
+from hinged_service.wire.events import Event, MixedEvent
 from tests.support.engine import Worker, body, stored_position, until
 from tests.support.proxy import Proxy
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hinged_service.ingest.files import FileOptions, Record, open_source
 from hinged_service.ingest.files.record import Block
-from hinged_service.wire.events import parse_log
+from hinged_service.wire.decoding import parse_log
 
 ODD = (
     *("0", "-0", "-0.0", "+1", "1_0", " 1", "1 ", ".5", "1.", "01", "-01", "0x10", "nan", "inf"),

@@ -16,6 +16,7 @@ import msgspec
 from starlette.types import Receive
 
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unavailable
+from hinged_service.wire.decoding import names_fit, parse_events, parse_questions
 from hinged_service.wire.encodings import other_encoding, without_marks
 from hinged_service.wire.events import (
     Event,
@@ -24,9 +25,6 @@ from hinged_service.wire.events import (
     MixedEvent,
     MixedQuestion,
     Question,
-    names_fit,
-    parse_events,
-    parse_questions,
 )
 
 __all__ = ["Batch", "LineReader", "Parser", "event_parser", "question_parser"]

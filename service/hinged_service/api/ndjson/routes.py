@@ -35,7 +35,8 @@ from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unpro
 from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
-from hinged_service.wire.events import Event, Question, sent_features
+from hinged_service.wire.decoding import sent_features
+from hinged_service.wire.events import Event, Question
 from hinged_service.wire.faults import MAX_NAME
 
 __all__ = ["check_query", "learn_lines", "predict_lines"]

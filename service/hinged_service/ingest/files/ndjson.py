@@ -21,7 +21,7 @@ from hinged_service.ingest.files.record import (
     FileError,
     blocks_of,
 )
-from hinged_service.wire.events import parse_events
+from hinged_service.wire.decoding import parse_events
 
 __all__ = ["Ndjson", "read"]
 

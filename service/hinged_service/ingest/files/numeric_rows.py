@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.ingest.files.record import BadRecord
-from hinged_service.wire.events import FEW_NAMES, Event, MeasuredEvent
+from hinged_service.wire.decoding import FEW_NAMES
+from hinged_service.wire.events import Event, MeasuredEvent
 
 __all__ = ["PlainRows", "Role"]
 

@@ -1,0 +1,54 @@
+"""Digests of events, by which a repeated event id is told from one reused for something else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hinged_service.wire.events import Event, is_label
+
+__all__ = ["features_digest", "label_digest", "mark"]
+
+_PACK = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def mark(index: int, event: Event) -> tuple[int, int, str, str]:
+    """Return what the append script has to know of an event with an id.
+
+    Parameters
+    ----------
+    index
+        The event's index among its caller's.
+    event
+        The event; it has an id.
+
+    Returns
+    -------
+    The index; 1 for the label of a prediction, else 0; the id; digests of features
+    and label, or the digest of the label and its JSON. Digests cover the parsed
+    values: neither white space nor the order of the features matters.
+
+    """
+    name = event.id or ""
+    label = _digest((event.y, event.w))
+    if is_label(event):
+        parts = {"id": name, "y": event.y} | ({} if event.w == 1.0 else {"w": event.w})
+        return index, 1, name, label + msgspec.json.encode(parts).decode()
+    return index, 0, name, features_digest(event.x) + label
+
+
+def features_digest(x: Mapping[str, Any]) -> str:
+    """Return 14 hex digits that tell the features of two events apart."""
+    return _digest(x)
+
+
+def label_digest(y: Any) -> str:
+    """Return 14 hex digits that tell the labels of two events of weight 1 apart."""
+    return _digest((y, 1.0))
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha1(_PACK.encode(value), usedforsecurity=False).hexdigest()[:14]
