@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from hinged_service.api.dependencies import Name, fresh, problems_for
-from hinged_service.insights.live_feed import Feeds, Reader
+from hinged_service.insights.live_feed import Feeds, Subscriber
 from hinged_service.settings import Settings
 
 __all__ = ["router"]
@@ -34,23 +34,23 @@ _SCHEMA = {
 
 
 class _Feed(StreamingResponse):
-    """A feed on its way; a reader who hangs up is noticed at once."""
+    """A feed on its way; a subscriber who hangs up is noticed at once."""
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader.chunks(), headers=_HEADERS, media_type="text/event-stream")
-        self._reader = reader
+    def __init__(self, subscriber: Subscriber) -> None:
+        super().__init__(subscriber.chunks(), headers=_HEADERS, media_type="text/event-stream")
+        self._subscriber = subscriber
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the end, or the reader hangs up or does not even take the last words."""
+        """Send until the end, or the subscriber hangs up or does not even take the last words."""
         sending = asyncio.create_task(self.stream_response(send))
         others = [
             asyncio.create_task(_hung_up(receive)),
-            asyncio.create_task(_out_of_patience(self._reader)),
+            asyncio.create_task(_out_of_patience(self._subscriber)),
         ]
         try:
             await asyncio.wait([sending, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._reader.leave()
+            self._subscriber.leave()
             for task in (sending, *others):
                 task.cancel()
             await asyncio.gather(sending, *others, return_exceptions=True)
@@ -61,8 +61,8 @@ async def _hung_up(receive: Receive) -> None:
         pass
 
 
-async def _out_of_patience(reader: Reader) -> None:
-    await reader.slow.wait()
+async def _out_of_patience(subscriber: Subscriber) -> None:
+    await subscriber.slow.wait()
     await asyncio.sleep(_LAST_WORDS_S)
 
 

@@ -220,7 +220,7 @@ def test_the_last_who_leaves_frees_the_hub(two: tuple[Service, Service]) -> None
             "leaving": 1,
         }
         tasks = [weakref.ref(hubs(one)[name]._task) for name in ("left", "leaving")]
-        replica = hubs(one)["left"]._appender.replica
+        replica = hubs(one)["left"]._live_model.replica
         assert len(replica.watchers) == 2
         watchers[0].close()
         wait_until(lambda: len(hubs(one)["left"]) == 1)

@@ -1,0 +1,229 @@
+"""The hub of one watched name: it follows the model and feeds the subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.replica import AppliedEntry
+from hinged_service.engine.top_weights import largest
+from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
+from hinged_service.insights.live_feed.messages import (
+    metrics_message,
+    model_message,
+    weights_message,
+)
+from hinged_service.insights.live_feed.sampler import Sampler
+from hinged_service.insights.live_feed.subscriber import Subscriber
+
+__all__ = ["Hub"]
+
+logger = logging.getLogger(__name__)
+
+_TICK_S = 0.2
+_TICKS_PER_SECOND = 5
+_TELL_S = 60.0
+_TOP_WEIGHTS = 20
+_MANY_FEATURES = 10_000
+_WEIGHING_SHARE = 0.02
+"""Of the time at most, so that a model of a million weights does not slow its worker down."""
+
+
+class Hub:
+    """The subscribers to one name, and the task that feeds them.
+
+    Parameters
+    ----------
+    registry
+        The worker's models.
+    name
+        What is watched: a model or an alias.
+    live_model
+        The model that the name means.
+    on_close
+        Called with the hub when it has ended.
+
+    """
+
+    def __init__(
+        self,
+        registry: ModelRegistry,
+        name: str,
+        live_model: LiveModel,
+        on_close: Callable[[Hub], None],
+    ) -> None:
+        self.name = name
+        self._registry = registry
+        self._on_close = on_close
+        self._subscribers: list[Subscriber] = []
+        self._sampler = Sampler()
+        self._last = (0, 0)
+        self._heard = 0
+        self._heard_at_s = asyncio.get_running_loop().time()
+        self._weights = b""
+        self._weighed = ("", 0.0)
+        self._live_model = live_model
+        self._over = False
+        self._watch(live_model)
+        self._task = asyncio.create_task(self._run())
+
+    def join(self, features: bool, weights: bool) -> Subscriber:
+        """Return a new subscriber, who is told at once how things stand."""
+        subscriber = Subscriber(features, weights, self._log_slow, self._leave)
+        self._subscribers.append(subscriber)
+        told = model_message(self.name, self._live_model) + metrics_message(self._live_model, None)
+        subscriber.put(told + (self._weights if weights else b""))
+        return subscriber
+
+    def _leave(self, subscriber: Subscriber) -> None:
+        """Forget a subscriber; the last one takes the hub with it."""
+        if subscriber in self._subscribers:
+            self._subscribers.remove(subscriber)
+        if not self._subscribers:
+            self._close()
+            self._task.cancel()
+
+    def _log_slow(self) -> None:
+        self._registry.connection.observer.changes.enter(
+            ("feed", self.name),
+            logger,
+            "a reader of the live feed of %s was too slow",
+            self.name,
+            every_s=_TELL_S,
+        )
+
+    def end(self, reason: str) -> None:
+        """Tell all subscribers that this was it."""
+        self._close()
+        for subscriber in self._subscribers:
+            subscriber.end(reason)
+
+    async def stop(self) -> None:
+        """End for a shutdown."""
+        self.end("shutdown")
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    def __len__(self) -> int:
+        return len(self._subscribers)
+
+    def _close(self) -> None:
+        self._over = True  # an answer that comes in the same moment may swallow the cancel
+        self._unwatch()
+        self._on_close(self)
+
+    def _watch(self, live_model: LiveModel) -> None:
+        self._live_model = live_model
+        self._last = live_model.replica.position.order
+        live_model.replica.watchers.append(self._hear)
+
+    def _unwatch(self) -> None:
+        watchers = self._live_model.replica.watchers
+        if self._hear in watchers:
+            watchers.remove(self._hear)
+
+    def _hear(self, folded: AppliedEntry) -> None:
+        """Take note of an entry; this runs on the way of learning."""
+        order = folded.entry.position.order
+        if order <= self._last:  # folded again by a rebuild
+            return
+        self._last = order
+        self._heard += len(folded.results)
+        self._sampler.add(folded, self._live_model.replica.fold)
+
+    async def _run(self) -> None:
+        try:
+            turn = 0
+            while not self._over:
+                await asyncio.sleep(_TICK_S)
+                turn = (turn + 1) % _TICKS_PER_SECOND
+                reason = await self._freshen(look_up=turn == 0)
+                self._send(metrics=turn == 0)
+                await self._weigh()
+                if reason is not None:
+                    self.end(reason)
+                    return
+        except Exception:
+            logger.exception("the live feed of %s failed", self.name)
+            self.end("failed")
+
+    async def _freshen(self, look_up: bool) -> str | None:
+        """Keep the model fresh; return why there is nothing to watch any more, if so."""
+        try:
+            if look_up or self._live_model.status.ended:
+                await self._follow()
+            await self._live_model.refresh_if_stale()
+        except (NotFound, ModelGone):
+            if self._live_model.name == self.name:
+                return "deleted"
+            self._registry.forget(self._live_model.name, self._live_model)
+        except SetAside as error:
+            return f"set aside: {error.detail}"
+        except Unavailable:
+            pass  # the metrics tell how stale they are
+        except ServiceError as error:
+            return error.detail
+        return None
+
+    async def _follow(self) -> None:
+        """Go on with the model that the name means now.
+
+        Raises
+        ------
+        NotFound
+            There is none, or one made anew.
+
+        """
+        found = await self._registry.open(self.name)
+        if found is self._live_model or not self._subscribers:
+            return
+        same = found.entry.uid == self._live_model.entry.uid
+        if not same and self._live_model.name == self.name:
+            raise NotFound("The model was deleted and made anew.")
+        last = self._last
+        self._unwatch()
+        self._watch(found)
+        if same:
+            self._last = max(last, self._last)
+        else:
+            self._send(metrics=False)
+            told = model_message(self.name, self._live_model)
+            for subscriber in tuple(self._subscribers):
+                subscriber.put(told)
+
+    def _send(self, metrics: bool) -> None:
+        plain, full = self._sampler.chunks()
+        self._sampler = Sampler()
+        if metrics:
+            now_s = asyncio.get_running_loop().time()
+            told = metrics_message(self._live_model, self._heard / (now_s - self._heard_at_s))
+            self._heard, self._heard_at_s = 0, now_s
+            plain, full = plain + told, full + told
+        for subscriber in tuple(self._subscribers):
+            subscriber.put(full if subscriber.features else plain)
+
+    async def _weigh(self) -> None:
+        """Tell the largest weights if they may have changed and it is time."""
+        loop, position = asyncio.get_running_loop(), str(self._live_model.replica.position)
+        began_s = loop.time()
+        told, due_s = self._weighed
+        wanted = any(subscriber.weights for subscriber in self._subscribers)
+        if told == position or began_s < due_s or not wanted:
+            return
+        fold = self._live_model.replica.fold
+        shown = fold.shown_weights(None)
+        if shown is None:
+            return
+        if fold.feature_count() > _MANY_FEATURES:
+            shown = await asyncio.to_thread(largest, shown, _TOP_WEIGHTS)
+        else:
+            shown = largest(shown, _TOP_WEIGHTS)
+        self._weights = weights_message(shown, position)
+        now_s = loop.time()
+        self._weighed = position, max(began_s + 1.0, now_s + (now_s - began_s) / _WEIGHING_SHARE)
+        for subscriber in tuple(self._subscribers):
+            if subscriber.weights:
+                subscriber.put(self._weights)
