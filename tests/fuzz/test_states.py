@@ -17,6 +17,7 @@ from hinged_service.engine import export
 from hinged_service.errors import Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import (
@@ -90,7 +91,7 @@ def state_of(fold: ModelState) -> dict[str, Any]:
         for name, vector in fold.vectors().items()
     }
     state: dict[str, Any] = json.loads(
-        json.dumps({"scalars": fold.scalars(), "vectors": vectors}, allow_nan=False)
+        json.dumps({"scalars": state_scalars(fold), "vectors": vectors}, allow_nan=False)
     )
     return state
 
@@ -113,7 +114,7 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
         except (DamagedState, TypeError, ValueError, LookupError, AttributeError):
             return
         try:
-            fold.restore(state["scalars"], vectors)
+            restore_state(fold, state["scalars"], vectors)
         except (hinged.InvalidState, DamagedState):
             return
         except KeyError:
@@ -121,7 +122,8 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
             return
         again = state_of(fold)
         other = ModelState(spec)
-        other.restore(
+        restore_state(
+            other,
             again["scalars"],
             {
                 kind: {decode_name(k): v for k, v in pairs}
@@ -143,7 +145,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
     documents = []
     for name in SPECS:
         fold = fold_of(name)
-        state = decode_state(encode_state(POSITION, fold.scalars(), {}, [Mark("1-1", 1, 1)]))
+        state = decode_state(encode_state(POSITION, state_scalars(fold), {}, [Mark("1-1", 1, 1)]))
         vectors = {kind: dict(vector.view()) for kind, vector in fold.vectors().items()}
         spec = ModelSpec.model_validate_json(json.dumps(SPECS[name]))
         checkpoint = Checkpoint(uid="u", model="m", spec=spec, created_ms=1, events=12, mistakes=3)
@@ -163,7 +165,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
         except (Malformed, Unprocessable):
             return
         assert sealed or whole, "damage was taken"
-        assert json.dumps(made.fold.scalars(), allow_nan=False)
+        assert json.dumps(state_scalars(made.fold), allow_nan=False)
 
     try_out()
 

@@ -7,6 +7,7 @@ import random
 
 import hinged
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.wire.decoding import FEW_NAMES, parse_events
 from hinged_service.wire.events import Event, MeasuredEvent
 from tests.support.engine import spec
@@ -52,7 +53,7 @@ def test_what_is_expected_follows_a_reset_and_a_restored_state() -> None:
     learn(many, json.dumps({"x": {f"n{i}": 1 for i in range(FEW_NAMES + 1)}, "y": True}).encode())
     assert not many.small_vocabulary
     copy = ModelState(spec())
-    copy.restore(many.scalars(), {n: dict(v.view()) for n, v in many.vectors().items()})
+    restore_state(copy, state_scalars(many), {n: dict(v.view()) for n, v in many.vectors().items()})
     assert not copy.small_vocabulary
     many.reset()
     assert many.small_vocabulary

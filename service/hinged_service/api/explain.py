@@ -11,6 +11,7 @@ import hinged
 from hinged_service.api.bodies import read_json_body
 from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for
 from hinged_service.errors import Conflict, Detail, NotFound, Unprocessable
+from hinged_service.model.inspection import explain_event
 from hinged_service.settings import Settings
 from hinged_service.wire.decoding import parse_questions
 
@@ -77,7 +78,7 @@ def router(settings: Settings) -> APIRouter:
                 "Explain one event at a time.", [Detail("body", "must be an object, not an array")]
             )
         try:
-            found = fold.explain(questions[0].x, label)
+            found = explain_event(fold, questions[0].x, label)
         except KeyError:
             raise NotFound(f"The model {model!r} knows no class {label!r}.") from None
         except hinged.InvalidEvent as error:

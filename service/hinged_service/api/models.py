@@ -23,6 +23,7 @@ from hinged_service.api.dependencies import (
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.top_weights import largest
 from hinged_service.errors import Conflict, NotFound
+from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, ModelSpec
 from hinged_service.model.start import StartFrom
 from hinged_service.settings import Settings
@@ -207,7 +208,7 @@ def router(settings: Settings) -> APIRouter:
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,
-            accuracy=fold.whole_accuracy(),
+            accuracy=whole_accuracy(fold),
             updates=account.updates,
             hinge_loss=account.hinge_loss,
             overflows=account.overflows,
@@ -222,7 +223,7 @@ def router(settings: Settings) -> APIRouter:
             perceptron_loss=account.perceptron_loss,
             radius=account.radius,
             ignored_features=account.ignored,
-            features=fold.feature_count(),
+            features=feature_count(fold),
             classes=fold.answers.classes(),
             snapshot=replica.stored,
             stale_s=live_model.staleness_s(),
@@ -263,12 +264,12 @@ def router(settings: Settings) -> APIRouter:
         """
         live_model = await fresh(request, model, at_least)
         position, fold = str(live_model.replica.position), live_model.replica.fold
-        shown = fold.shown_weights(label)
+        shown = shown_weights(fold, label)
         if shown is None:
             raise Conflict("This learner has no weights.")
         if label is not None and not shown.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
-        if fold.feature_count() > _MANY:
+        if feature_count(fold) > _MANY:
             cut = await asyncio.to_thread(largest, shown, top)
         else:
             cut = largest(shown, top)

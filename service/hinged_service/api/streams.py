@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from hinged_service.api.dependencies import body_of, document, problems_for, registry_of
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import NotFound, ServiceError
+from hinged_service.model.inspection import whole_accuracy
 from hinged_service.model.start import NAME_PATTERN, Name
 from hinged_service.settings import Settings
 from hinged_service.wire.strict import StrictModel
@@ -203,7 +204,7 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
         events=fold.events,
         judged=fold.judged,
         mistakes=fold.mistakes,
-        accuracy=fold.whole_accuracy(),
+        accuracy=whole_accuracy(fold),
         metrics=fold.metrics.report() if fold.metrics is not None else {},
         drifts=fold.detected,
     )

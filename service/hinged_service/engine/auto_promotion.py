@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
 
@@ -124,7 +125,7 @@ class Switching:
                 if type(error) is Unavailable:
                     raise
                 # set aside, or deleted meanwhile: not a model to switch to
-        return max(found, key=lambda other: found[other].accuracy(), default=None)
+        return max(found, key=lambda other: recent_accuracy(found[other]), default=None)
 
 
 def _age_s(detection: Detection) -> float:

@@ -33,6 +33,7 @@ from hinged_service.errors import (
 from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, checkpoints, followers, index
@@ -293,7 +294,7 @@ class ModelRegistry:
         async with self._log_held(keys):
             await source.read()
             fold = source.replica.fold
-            _check_kind(spec, source.entry.spec, fold.scalars(), fold.vectors())
+            _check_kind(spec, source.entry.spec, state_scalars(fold), fold.vectors())
             made = await source.checkpoint(None)
             entry = None
             try:
@@ -360,7 +361,7 @@ class ModelRegistry:
         vectors = fold.vectors()
         state = Snapshot(
             position=Position("0-0", "0" * 40),
-            scalars=fold.scalars(),
+            scalars=state_scalars(fold),
             vectors={part: dict(vector.view()) for part, vector in vectors.items()},
             sizes={part: len(vector) for part, vector in vectors.items()},
             marks=[],
@@ -665,7 +666,7 @@ def _check_kind(
     """Refuse a model that is to start with the state of another kind of model."""
     reason = "its labels are others" if spec.labels != other.labels else ""
     try:
-        ModelState(spec).restore(scalars, dict(vectors))
+        restore_state(ModelState(spec), scalars, dict(vectors))
     except hinged.InvalidState as error:
         reason = reason or str(error)
     if reason:

@@ -12,6 +12,7 @@ import msgspec
 import hinged
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import Detection, Late, ModelState, Result
+from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
@@ -105,7 +106,7 @@ class Replica:
         self._spec = spec
         self._marks: list[Mark] = []
         if loaded.state is not None:
-            self.fold.restore(loaded.state.scalars, loaded.vectors)
+            restore_state(self.fold, loaded.state.scalars, loaded.vectors)
             self._marks = loaded.state.marks
         self.fold.learner.track()
         self.position = loaded.position
@@ -263,7 +264,7 @@ class Replica:
         try:
             stored = None if state is None else state.state
             if state is not None and stored is not None:
-                fold.restore(stored.scalars, state.vectors)
+                restore_state(fold, stored.scalars, state.vectors)
                 fold.replaced = True
                 self.fold = fold
         except hinged.InvalidState:
@@ -357,7 +358,7 @@ class Replica:
     def _snapshot(self, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str) -> Snapshot:
         return Snapshot(
             position=self.position,
-            scalars=self.fold.scalars(),
+            scalars=state_scalars(self.fold),
             vectors=vectors,
             sizes={name: len(vector) for name, vector in self.fold.vectors().items()},
             marks=[*self._marks, Mark(self.position.id, self.log_bytes, self.log_events)],

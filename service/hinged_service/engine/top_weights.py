@@ -14,7 +14,7 @@ def largest(shown: dict[str, Any], top: int | None) -> dict[str, Any]:
     Parameters
     ----------
     shown
-        What `Fold.shown_weights` returned.
+        What `model.inspection.shown_weights` returned.
     top
         How many of each vector; all if `None`.
 

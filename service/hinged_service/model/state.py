@@ -1,4 +1,4 @@
-"""A model as a fold: its parts and its counters, moved only by log entries.
+"""The state of a model: its parts and its counters, moved only by log entries.
 
 Nothing here reads a clock, a setting or the environment: the same entries from
 the same state give the same state, on every worker.
@@ -6,7 +6,6 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,16 +13,17 @@ import hinged
 from hinged.vector import saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
-from hinged_service.model.predictor import Prediction, answers_for, label_text
+from hinged_service.model.predictor import Prediction, answers_for
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.wire.decoding import FEW_NAMES
-from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.events import PLAIN, Event, is_label, not_a_number
 
-__all__ = ["Detection", "Late", "ModelState", "Rejection", "Result"]
+__all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
 
-_KEPT_DETECTIONS = 20
+KEPT_DETECTIONS = 20
+"""How many of the last detections are kept."""
 
 
 class Rejection(NamedTuple):
@@ -123,9 +123,9 @@ class ModelState:
         Whether the model only predicts.
     detections, detected
         The last drifts found; how many there were.
-    takes_mixed, may_refuse
+    accepts_non_numeric, can_reject_features, multiclass
         As in the spec.
-    few_names
+    small_vocabulary
         Whether events of few names are to be expected, as far as the weights tell: it decides
         how they are decoded, not what they are. False for several classes.
     replaced
@@ -140,7 +140,7 @@ class ModelState:
             spec.accepts_non_numeric,
             spec.can_reject_features,
         )
-        self._multiclass = spec.multiclass
+        self.multiclass = spec.multiclass
         self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
         self.drift = None if spec.drift is None else Drift(spec.drift)
@@ -153,13 +153,13 @@ class ModelState:
         self.detections: list[Detection] = []
         self.replaced = False
         self._place = ("", 0)
-        self._renew()
+        self.renew()
         by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
         self.metrics = (
             Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
         )
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         """Make learner and pipeline anew, with the parameters as configured."""
         spec = self._spec
         self._use(spec.configured(self.configured).build(spec.max_features))
@@ -176,11 +176,9 @@ class ModelState:
         self.learner = learner
         self.answers = answers_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
-        self.small_vocabulary = not self._multiclass and isinstance(
-            learner, hinged.LinearClassifier
-        )
+        self.small_vocabulary = not self.multiclass and isinstance(learner, hinged.LinearClassifier)
 
-    def _look_at_names(self) -> None:
+    def look_at_names(self) -> None:
         """Find out whether the names are few, if they may still be."""
         if self.small_vocabulary:
             self.small_vocabulary = all(len(v) <= FEW_NAMES for v in self.vectors().values())
@@ -248,7 +246,7 @@ class ModelState:
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Rejection(error.field, error.reason))
-        self._look_at_names()
+        self.look_at_names()
         return results
 
     def _account_late(self, late: Late, y: Any, w: float, entry_id: str) -> None:
@@ -318,14 +316,14 @@ class ModelState:
         self.detected += 1
         entry, number = self._place
         kept = [*self.detections, Detection(entry, number, self.events + 1)]
-        self.detections = kept[-_KEPT_DETECTIONS:]
+        self.detections = kept[-KEPT_DETECTIONS:]
         if self._spec.drift is not None and self._spec.drift.action == "reset":
             self.reset()
 
     def reset(self) -> None:
         """Forget all that was learned; the counters and metrics go on."""
         account = self.learner.accounting
-        self._renew()
+        self.renew()
         self.learner.accounting = account
         self.replaced = True
 
@@ -369,7 +367,7 @@ class ModelState:
         learner.set_state(self.learner.get_state())
         self.configured = wanted
         self._use(learner)
-        self._look_at_names()
+        self.look_at_names()
         self.replaced = True
         return True
 
@@ -396,118 +394,6 @@ class ModelState:
         z: Any = x if self.pipeline is None else self.pipeline.transform_one(x)
         return self.answers.predict(z)
 
-    def explain(self, x: Mapping[str, Value], label: str | None) -> dict[str, Any] | None:
-        """Return what each feature adds to the score; `None` if the score is no such sum.
-
-        Parameters
-        ----------
-        x
-            The features.
-        label
-            The text of a class of a multiclass model; the predicted one if left out.
-
-        Returns
-        -------
-        `"y"`, `"score"`, `"intercept"`, `"contributions"` by the names that the learner
-        sees, and `"features"`: the same by the names of the event, what comes from several
-        of them shared equally, what comes from none (a bias) under its own name. Both with
-        the intercept sum to the score.
-
-        Raises
-        ------
-        hinged.InvalidEvent
-            Naming the feature that the pipeline does not take.
-        KeyError
-            There is no such class.
-
-        """
-        if not isinstance(self.learner, hinged.LinearClassifier):
-            return None
-        explain: Any = self.learner.explain_one  # type: ignore[attr-defined]
-        answers: Any = self.answers
-        pipeline = self.pipeline
-        z: Any = x if pipeline is None else pipeline.transform_one(x)
-        y, score, scores = answers.decide(z)
-        if self._multiclass and label is not None:
-            y = {label_text(c): c for c in scores}[label]
-            score = scores[y]
-        parts = explain(z, y) if self._multiclass and scores else explain(z)
-        intercept = parts.pop(hinged.INTERCEPT, 0.0)
-        origins = {} if pipeline is None else pipeline.origins(x)
-        features: dict[str, float] = {}
-        for name, value in parts.items():
-            sources = origins.get(name) or (name,)  # a constant comes from no feature
-            for source in sources:
-                features[source] = features.get(source, 0.0) + value / len(sources)
-        return {
-            "y": self.answers.label(y),
-            "score": score,
-            "intercept": intercept,
-            "contributions": parts,
-            "features": features,
-        }
-
-    def accuracy(self) -> float:
-        """Return the share of right labels: by the first rolling accuracy of the spec, or ever."""
-        report = {} if self.metrics is None else self.metrics.report()
-        recent = [v for name, v in report.items() if name.startswith("rolling_accuracy")]
-        if recent and isinstance(recent[0], float):
-            return recent[0]
-        return self.whole_accuracy() or 0.0
-
-    def whole_accuracy(self) -> float | None:
-        """Return the share of right labels among the judged events, `None` without one."""
-        return (self.judged - self.mistakes) / self.judged if self.judged else None
-
-    def feature_count(self) -> int:
-        """Return how many feature names have a weight."""
-        if not isinstance(self.learner, hinged.LinearClassifier):
-            known: int = self.learner.feature_count()
-            return known
-        weights = [v for name, v in self.vectors().items() if "weights" in name]
-        if len(weights) == 1:
-            return len(weights[0])
-        return len({name for vector in weights for name in vector.view()})
-
-    def shown_weights(self, label: str | None) -> dict[str, Any] | None:
-        """Return copies of the weights that predict, as the service shows them.
-
-        Parameters
-        ----------
-        label
-            The text of a class of a multiclass model, to see that one only.
-
-        Returns
-        -------
-        `None` if the learner has no weights.
-
-        """
-        learner: Any = self.learner
-        if isinstance(learner, hinged.Hedge):
-            experts = zip(learner.experts, learner.trust, strict=True)
-            return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
-        if isinstance(learner, hinged.BinaryLinearClassifier):
-            return _linear(learner)
-        if not isinstance(learner, hinged.LinearClassifier):
-            found: dict[str, Any] | None = learner.weights()
-            return found
-        return _by_class(learner, label)
-
-    def scalars(self) -> dict[str, Any]:
-        """Return all of the state but the vectors, as JSON-like data."""
-        learner = self.learner.get_state()
-        del learner["vectors"]
-        return {
-            "learner": learner,
-            "counts": {name: getattr(self, name) for name in _COUNTS},
-            "frozen": self.frozen,
-            "configured": self.configured,
-            "pipeline": None if self.pipeline is None else self.pipeline.get_state(),
-            "metrics": None if self.metrics is None else self.metrics.get_state(),
-            "drift": None if self.drift is None else self.drift.get_state(),
-            "detections": [list(detection) for detection in self.detections],
-        }
-
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""
         if self._vectors is not None:
@@ -515,58 +401,9 @@ class ModelState:
         if not isinstance(self.learner, hinged.LinearClassifier):
             return {}
         vectors: dict[str, hinged.WeightVector] = self.learner.get_state()["vectors"]
-        if not self._multiclass:  # nothing but another state gives a binary learner other vectors
+        if not self.multiclass:  # nothing but another state gives a binary learner other vectors
             self._vectors = vectors
         return vectors
-
-    def restore(self, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]) -> None:
-        """Take over a state that `scalars` and `vectors` described.
-
-        Raises
-        ------
-        hinged.InvalidState
-            If it is not the state of such a model. It may have been taken over in part.
-
-        """
-        match scalars:
-            case {
-                "learner": dict() as learner,
-                "counts": dict() as counts,
-                "frozen": bool() as frozen,
-                "configured": dict() as configured,
-                "detections": list() as detections,
-            } if counts.keys() | {"judged"} == set(_COUNTS):
-                counts = {"judged": counts.get("events"), **counts}  # once all events were
-            case _:
-                raise hinged.InvalidState("the stored counters are damaged")
-        if not all(map(_is_count, counts.values())):
-            raise hinged.InvalidState("the stored counters are damaged")
-        if not counts["mistakes"] <= counts["judged"] <= counts["events"]:
-            raise hinged.InvalidState("the stored counters contradict each other")
-        if len(detections) != min(counts["detected"], _KEPT_DETECTIONS):
-            raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
-        self.configured = configured
-        try:
-            self._renew()
-            self.detections = [_detection(*detection) for detection in detections]
-        except (ValueError, TypeError) as error:
-            raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
-        self.learner.set_state({**learner, "vectors": vectors})
-        parts: tuple[tuple[Any, str], ...] = (
-            (self.pipeline, "pipeline"),
-            (self.metrics, "metrics"),
-            (self.drift, "drift"),
-        )
-        for part, name in parts:
-            stored = scalars.get(name)
-            if (part is None) is not (stored is None):
-                raise hinged.InvalidState(f"the stored state is of another {name}")
-            if part is not None:
-                part.set_state(stored)
-        self.frozen = frozen
-        for name, count in counts.items():
-            setattr(self, name, count)
-        self._look_at_names()
 
 
 def _unfit(event: Event, numbers: bool) -> Rejection | None:
@@ -575,47 +412,3 @@ def _unfit(event: Event, numbers: bool) -> Rejection | None:
         return Rejection("x", "is missing")
     fault = not_a_number(event.x) if numbers else None
     return None if fault is None else Rejection(*fault)
-
-
-def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
-    weights, intercepts = learner.weights, learner.intercepts
-    return {
-        "classes": {
-            label_text(y): {"weights": dict(weights[y]), "intercept": intercepts[y]}
-            for y in learner.classes
-            if label in (None, label_text(y))
-        }
-    }
-
-
-_COUNTS = (
-    "events",
-    "judged",
-    "mistakes",
-    "rejected",
-    "excluded",
-    "detected",
-    "labelled",
-    "delay_ms",
-    "longest_delay_ms",
-    "served",
-    "served_mistakes",
-)
-
-
-_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _detection(entry: Any, number: Any, events: Any) -> Detection:
-    known = isinstance(entry, str) and _ENTRY_ID.fullmatch(entry)
-    if not (known and _is_count(number) and _is_count(events)):
-        raise TypeError("a detection is an entry id and two counts")
-    return Detection(entry, number, events)
-
-
-def _linear(learner: Any) -> dict[str, Any]:
-    return {"weights": dict(learner.weights), "intercept": 0.0 - learner.threshold}

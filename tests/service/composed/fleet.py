@@ -16,6 +16,7 @@ from hinged_service.engine.snapshots import load_replica
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_codec import state_scalars
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.events import Event, MixedEvent
 from tests.support.engine import Worker, body, stored_position, until
@@ -213,4 +214,4 @@ def state_of(fold: ModelState) -> dict[str, Any]:
         name: {repr(n): float(v).hex() for n, v in sorted(vector.view().items())}
         for name, vector in fold.vectors().items()
     }
-    return {"scalars": json.dumps(fold.scalars(), sort_keys=True, allow_nan=False), **vectors}
+    return {"scalars": json.dumps(state_scalars(fold), sort_keys=True, allow_nan=False), **vectors}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hinged_service.engine import export
+from hinged_service.model.inspection import shown_weights
 from hinged_service.model.start import Exclude
 from tests.service.life.plain import SCALED, Plain, fold_log, live
 from tests.support.engine import Worker, event, worker
@@ -186,7 +187,7 @@ def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
                 await one.learn("fresh", event(20 + n, y=y))
                 await one.save("m")
             async with worker(redis_url) as cold:
-                reset = (await cold.read("m")).replica.fold.shown_weights(None)
-                assert reset == (await one.read("fresh")).replica.fold.shown_weights(None)
+                reset = shown_weights((await cold.read("m")).replica.fold, None)
+                assert reset == shown_weights((await one.read("fresh")).replica.fold, None)
 
     asyncio.run(run())

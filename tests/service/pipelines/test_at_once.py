@@ -11,6 +11,7 @@ import pytest
 
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_codec import state_scalars
 from hinged_service.pipelines import Pipeline
 from hinged_service.wire.events import Event, MixedEvent
 
@@ -71,4 +72,4 @@ def test_one_pass_gives_the_results_and_the_state_of_two(
 
 
 def state(fold: ModelState) -> Any:
-    return fold.scalars(), {name: dict(v.view()) for name, v in fold.vectors().items()}
+    return state_scalars(fold), {name: dict(v.view()) for name, v in fold.vectors().items()}

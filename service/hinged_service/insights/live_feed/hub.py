@@ -18,6 +18,7 @@ from hinged_service.insights.live_feed.messages import (
 )
 from hinged_service.insights.live_feed.sampler import Sampler
 from hinged_service.insights.live_feed.subscriber import Subscriber
+from hinged_service.model.inspection import feature_count, shown_weights
 
 __all__ = ["Hub"]
 
@@ -214,10 +215,10 @@ class Hub:
         if told == position or began_s < due_s or not wanted:
             return
         fold = self._live_model.replica.fold
-        shown = fold.shown_weights(None)
+        shown = shown_weights(fold, None)
         if shown is None:
             return
-        if fold.feature_count() > _MANY_FEATURES:
+        if feature_count(fold) > _MANY_FEATURES:
             shown = await asyncio.to_thread(largest, shown, _TOP_WEIGHTS)
         else:
             shown = largest(shown, _TOP_WEIGHTS)

@@ -10,6 +10,7 @@ from fastapi.sse import format_sse_event
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
 
@@ -57,7 +58,7 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
         "rejected": fold.rejected,
         "drifts": fold.detected,
         "frozen": fold.frozen,
-        "accuracy": fold.accuracy(),
+        "accuracy": recent_accuracy(fold),
         "metrics": fold.metrics.report() if fold.metrics is not None else {},
         "events_per_s": events_per_s,
         "stale_s": max(0.0, live_model.age_s()),

@@ -1,0 +1,114 @@
+"""The state of a model as JSON-like data, beside its vectors, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import hinged
+from hinged_service.model.state import KEPT_DETECTIONS, Detection, ModelState
+
+__all__ = ["restore_state", "state_scalars"]
+
+_COUNTS = (
+    "events",
+    "judged",
+    "mistakes",
+    "rejected",
+    "excluded",
+    "detected",
+    "labelled",
+    "delay_ms",
+    "longest_delay_ms",
+    "served",
+    "served_mistakes",
+)
+_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+
+
+def state_scalars(state: ModelState) -> dict[str, Any]:
+    """Return all of the state but the vectors, as JSON-like data."""
+    learner = state.learner.get_state()
+    del learner["vectors"]
+    return {
+        "learner": learner,
+        "counts": {name: getattr(state, name) for name in _COUNTS},
+        "frozen": state.frozen,
+        "configured": state.configured,
+        "pipeline": None if state.pipeline is None else state.pipeline.get_state(),
+        "metrics": None if state.metrics is None else state.metrics.get_state(),
+        "drift": None if state.drift is None else state.drift.get_state(),
+        "detections": [list(detection) for detection in state.detections],
+    }
+
+
+def restore_state(
+    state: ModelState, scalars: dict[str, Any], vectors: dict[str, dict[Any, float]]
+) -> None:
+    """Give a model the state that scalars and vectors describe.
+
+    Parameters
+    ----------
+    state
+        The state of a model of the same spec; it is replaced.
+    scalars
+        What `state_scalars` returned.
+    vectors
+        The weights by the names of the vectors.
+
+    Raises
+    ------
+    hinged.InvalidState
+        If it is not the state of such a model. It may have been taken over in part.
+
+    """
+    match scalars:
+        case {
+            "learner": dict() as learner,
+            "counts": dict() as counts,
+            "frozen": bool() as frozen,
+            "configured": dict() as configured,
+            "detections": list() as detections,
+        } if counts.keys() | {"judged"} == set(_COUNTS):
+            counts = {"judged": counts.get("events"), **counts}  # once all events were
+        case _:
+            raise hinged.InvalidState("the stored counters are damaged")
+    if not all(map(_is_count, counts.values())):
+        raise hinged.InvalidState("the stored counters are damaged")
+    if not counts["mistakes"] <= counts["judged"] <= counts["events"]:
+        raise hinged.InvalidState("the stored counters contradict each other")
+    if len(detections) != min(counts["detected"], KEPT_DETECTIONS):
+        raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
+    state.configured = configured
+    try:
+        state.renew()
+        state.detections = [_detection(*detection) for detection in detections]
+    except (ValueError, TypeError) as error:
+        raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
+    state.learner.set_state({**learner, "vectors": vectors})
+    parts: tuple[tuple[Any, str], ...] = (
+        (state.pipeline, "pipeline"),
+        (state.metrics, "metrics"),
+        (state.drift, "drift"),
+    )
+    for part, name in parts:
+        stored = scalars.get(name)
+        if (part is None) is not (stored is None):
+            raise hinged.InvalidState(f"the stored state is of another {name}")
+        if part is not None:
+            part.set_state(stored)
+    state.frozen = frozen
+    for name, count in counts.items():
+        setattr(state, name, count)
+    state.look_at_names()
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _detection(entry: Any, number: Any, events: Any) -> Detection:
+    known = isinstance(entry, str) and _ENTRY_ID.fullmatch(entry)
+    if not (known and _is_count(number) and _is_count(events)):
+        raise TypeError("a detection is an entry id and two counts")
+    return Detection(entry, number, events)
