@@ -1,4 +1,4 @@
-"""What happens to a model, as it happens: server-sent events."""
+"""The live feed of a model as server-sent events."""
 
 from __future__ import annotations
 

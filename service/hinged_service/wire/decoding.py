@@ -55,7 +55,7 @@ class _Sent(msgspec.Struct, gc=False):
 
 
 class _Kind(NamedTuple):
-    """How one kind of body is read."""
+    """The decoders of one kind of body: one event, or an array of them."""
 
     one: msgspec.json.Decoder[Any]
     many: msgspec.json.Decoder[list[Any]]

@@ -1,4 +1,4 @@
-"""One who watches a model: a bounded queue of encoded messages."""
+"""A subscriber to a live feed: a bounded queue of encoded messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_BYTES = 2**21
 
 
 class Subscriber:
-    """One who watches: a bounded queue of encoded messages.
+    """A subscriber to the live feed of one name: a bounded queue of encoded messages.
 
     Parameters
     ----------
