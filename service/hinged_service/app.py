@@ -37,6 +37,8 @@ from hinged_service.api.events import Call
 from hinged_service.api.open_inference import routes
 from hinged_service.api.rate_limits import Rates
 from hinged_service.api.readiness import Readiness
+from hinged_service.engine.housekeeping import Housekeeping
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Malformed, ServiceError
 from hinged_service.ingest.inbox import Inboxes
@@ -219,10 +221,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with opened(settings, observer) as connection:
             registry = ModelRegistry(connection, settings)
             predicting.registry = learning.registry = app.state.registry = registry
+            lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
             feeds = app.state.feeds = Feeds(registry, settings)
             stopping = registry.stopping
             stopping.listen()
-            registry.start()
+            housekeeping = Housekeeping(registry, lifecycle, settings)
+            housekeeping.start()
             app.state.overview = Overview(registry)
             inboxes = Inboxes(registry, settings)
             inboxes.start()
@@ -239,6 +243,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await ready.aclose()
                 await inboxes.aclose()
                 await feeds.aclose()
+                await housekeeping.aclose()
                 await registry.aclose()
                 await scraping.aclose()
                 if observer.tracing is not None:

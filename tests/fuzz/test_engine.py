@@ -182,7 +182,7 @@ class Engine(RuleBasedStateMachine):
         if name not in self.past.doubles:
             return
         try:
-            self.run(lambda: self.workers[which].registry.delete(name))
+            self.run(lambda: self.workers[which].lifecycle.delete(name))
         except NotFound:
             pass  # it was done, but the answer was lost
         except Conflict:

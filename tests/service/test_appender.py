@@ -216,7 +216,7 @@ def test_a_worker_that_stops_in_order_saves_what_it_learned(
 ) -> None:
     async def run() -> None:
         one = Worker(redis_url)
-        one.registry.start()
+        one.housekeeping.start()
         await one.create("m")
         await one.open("m")
         learning = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(20)]

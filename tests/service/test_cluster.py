@@ -54,11 +54,11 @@ def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
             held = [keys.on.meta, keys.on.followers]
             await two.connection.run(load("hold_snapshot"), held, keys.uid, 100)
             await followers.release(two.connection, keys.on, keys.uid)
-            await one.registry._sweep()
+            await one.housekeeping.sweep()
             with cluster.client() as client:
                 assert stored_state(client) == fold_of(client)
                 for name in ("m", "other"):
-                    await one.registry.delete(name)
+                    await one.lifecycle.delete(name)
                 assert leaked_keys(client) == []
 
     asyncio.run(run())

@@ -37,7 +37,7 @@ def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
             await one.create("m")
             await one.learn("m", event(0))
             await two.learn("m", event(1))
-            await one.registry.delete("m")
+            await one.lifecycle.delete("m")
             await asyncio.sleep(0.06)  # older than it may be
             for w in (one, two):
                 with pytest.raises(NotFound):
@@ -45,7 +45,7 @@ def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
                 with pytest.raises(NotFound):
                     await w.learn("m", event(2))
             with pytest.raises(NotFound):
-                await two.registry.delete("m")
+                await two.lifecycle.delete("m")
             with shared_server.client() as client:
                 assert list(client.scan_iter()) == []
 
@@ -67,7 +67,7 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
                 replica.base,
             )
             whole = replica.take_snapshot(followers.Retention(None, 0), full=True)
-            await one.registry.delete("m")
+            await one.lifecycle.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
                     await live_model.read()
@@ -102,13 +102,13 @@ def test_one_of_two_followers_is_deleted_and_the_other_keeps_the_stream(
             for name in ("m", "other"):
                 await one.read(name)
                 await one.save(name)
-            await one.registry.delete("m")
+            await one.lifecycle.delete("m")
             await one.learn("other", event(1))
             await one.save("other")
             with shared_server.client() as client:
                 assert stored_state(client, "m", model_uid(client, "other")) == fold_of(client)
                 assert leaked_keys(client, "m") == []
-                await one.registry.delete("other")
+                await one.lifecycle.delete("other")
                 assert list(client.scan_iter()) == []
 
     asyncio.run(run())
@@ -140,7 +140,7 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                     await one.create("m")
                     await asyncio.sleep(0.01)
                     with contextlib.suppress(NotFound):
-                        await one.registry.delete("m")
+                        await one.lifecycle.delete("m")
 
             loads = [asyncio.ensure_future(load(w)) for w in (*workers, *workers)]
             await asyncio.gather(turn(workers[0]), turn(workers[1]))
@@ -163,7 +163,7 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                 for one in workers:
                     await one.stop()
                 last = Worker(redis_url)
-                await last.registry.delete("m")
+                await last.lifecycle.delete("m")
                 assert leaked_keys(client) == []
                 await last.stop()
 
@@ -174,7 +174,7 @@ def test_many_creations_at_once_make_one_model(redis_url: str, shared_server: Re
     async def run() -> None:
         async with worker(redis_url) as one, worker(redis_url) as two:
             made = await asyncio.gather(
-                *(w.registry.create("m", spec()) for w in (one, two) for _ in range(10))
+                *(w.lifecycle.create("m", spec()) for w in (one, two) for _ in range(10))
             )
             assert len({(entry.uid, entry.base) for entry, _ in made}) == 1
             assert sum(new for _, new in made) == 1
@@ -206,9 +206,9 @@ def test_a_half_finished_creation_is_finished(
             if by == "the next creation":
                 await one.create("m")
             elif by == "the sweep":
-                await one.registry._sweep()
+                await one.housekeeping.sweep()
             else:
-                await one.registry.delete("m")
+                await one.lifecycle.delete("m")
             with shared_server.client() as client:
                 if by == "a deletion":
                     assert list(client.scan_iter()) == []
@@ -233,7 +233,7 @@ def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
             entry = await index.find(one.connection, "z")
             assert isinstance(entry, IndexEntry)
             assert await index.compare_and_set(one.connection, "z", entry, entry.as_deleting())
-            await one.registry._sweep()
+            await one.housekeeping.sweep()
             assert await index.find(one.connection, "z") is None
             assert await index.find(one.connection, "a") is not None
 
@@ -261,14 +261,14 @@ def test_a_half_finished_deletion_is_finished(
                 with pytest.raises(NotFound):
                     await two.learn("m", event(1))
                 if by == "the next deletion":
-                    await two.registry.delete("m")
+                    await two.lifecycle.delete("m")
                 elif by == "the sweep":
-                    await two.registry._sweep()
+                    await two.housekeeping.sweep()
                 else:
                     await two.create("m")
                     assert (await two.learn("m", event(0))).outcomes[0] is not None
                     assert (await two.state("m"))["events"] == 1
-                    await two.registry.delete("m")
+                    await two.lifecycle.delete("m")
             with shared_server.client() as client:
                 assert list(client.scan_iter()) == []
 
@@ -286,9 +286,9 @@ def test_a_follower_that_no_name_leads_to_is_removed(
             await Script(one.connection, "m", "orphan").register()
             with shared_server.client() as client:
                 client.hset("hinged:{m}:model:orphan:weights", "a", "1.0")
-                await one.registry._sweep()
+                await one.housekeeping.sweep()
                 assert client.hexists("hinged:{m}:followers", "orphan")
-                await one.registry._sweep()
+                await one.housekeeping.sweep()
                 assert not client.hexists("hinged:{m}:followers", "orphan")
                 assert leaked_keys(client, "m") == []
             assert (await one.learn("m", event(0))).outcomes[0] is not None
@@ -329,7 +329,7 @@ def test_a_sequence_of_a_former_life_is_unknown_to_the_next(
                 with shared_server.client() as client:
                     learner = fold_log(client, "m", hinged.Perceptron()).learner
                     assert learner.accounting.events == 5
-                await one.registry.delete("m")
+                await one.lifecycle.delete("m")
 
     asyncio.run(run())
 
@@ -362,7 +362,7 @@ def test_an_entry_that_an_older_version_wrote_can_be_used_and_deleted(
                 client.hset("hinged:models", "m", json.dumps(entry))
                 await one.create("m")
                 await one.learn("m", event(0))
-                await asyncio.wait_for(one.registry.delete("m"), 5)
+                await asyncio.wait_for(one.lifecycle.delete("m"), 5)
                 assert list(client.scan_iter()) == []
 
     asyncio.run(run())
@@ -385,7 +385,7 @@ def test_an_entry_that_cannot_be_read_here_harms_no_other_model(
                     with pytest.raises(SetAside):
                         await call
                 for _ in range(3):
-                    await one.registry._sweep()
+                    await one.housekeeping.sweep()
                 assert client.hexists("hinged:{m}:followers", uid)
                 assert list(await one.registry.entries()) == ["m"]
                 assert (await one.learn("m", event(0))).outcomes[0] is not None

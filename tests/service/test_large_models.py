@@ -59,7 +59,7 @@ def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
                         if what == "load":
                             assert await cold.state("m") == state
                         elif what == "delete":
-                            await cold.registry.delete("m")
+                            await cold.lifecycle.delete("m")
                         else:
                             if what == "save again":  # all changed, in place of as many
                                 await one.learn("m", {"x": {"z": 1.0}, "y": True})

@@ -257,7 +257,7 @@ def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
             client.hset(keys.vector("weights"), "a", "nan")
             position = stored_position(client)
             async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
-                after.registry.start()
+                after.housekeeping.start()
                 await after.open("m")
                 await until(lambda: client.hget(keys.vector("weights"), "a") != "nan")
                 assert stored_position(client) == position
@@ -290,7 +290,7 @@ def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
                     assert caught.value.status == 503
                     assert caught.value.retry_after_s is not None
                 assert (await after.learn("other", event(1))).outcomes[0] is not None
-                await after.registry.delete("m")
+                await after.lifecycle.delete("m")
                 await after.create("m")
                 assert (await after.learn("m", event(1))).outcomes[0] is not None
                 assert (await after.state("m"))["events"] == 1
@@ -309,7 +309,7 @@ def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
             for _ in range(3):
                 with pytest.raises(SetAside):
                     await two.learn("m", event(0))
-            await one.registry.delete("m")
+            await one.lifecycle.delete("m")
             await one.create("m")
             assert (await two.learn("m", event(0))).outcomes[0] is not None
 
@@ -339,7 +339,7 @@ def test_a_model_of_another_version_is_neither_folded_nor_written(
             async with worker(redis_url) as after:
                 with pytest.raises(SetAside, match="hinged-of-tomorrow"):
                     await after.learn("m", event(1))
-                await after.registry._sweep()
+                await after.housekeeping.sweep()
             assert client.hgetall(keys.state) == before
             assert client.xlen(keys.on.log) == 2
 
@@ -362,7 +362,7 @@ def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
             for _ in range(2):
                 with pytest.raises(Unavailable):
                     await one.learn("m", event(1))
-            await one.registry._sweep()
+            await one.housekeeping.sweep()
             assert (await one.learn("other", event(1))).outcomes[0] is not None
 
     asyncio.run(run())

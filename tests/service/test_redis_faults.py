@@ -496,7 +496,7 @@ def test_no_call_waits_long_for_a_redis_that_stands_still(
                     cold.open("m"),
                     cold.create("another"),
                     one.create("m"),
-                    one.registry.delete("m"),
+                    one.lifecycle.delete("m"),
                     one.registry.entries(),
                     one.connection.check_writable(),
                     one.read("m"),
@@ -520,7 +520,7 @@ def test_no_call_waits_long_for_a_redis_that_stands_still(
 
     async def _deleted(cold: Any) -> bool:
         with contextlib.suppress(NotFound):
-            await cold.registry.delete("m")
+            await cold.lifecycle.delete("m")
         return True
 
     asyncio.run(run())
@@ -532,7 +532,7 @@ def test_a_worker_that_stops_while_redis_stands_still_ends_soon(
 ) -> None:
     async def run() -> None:
         one = Worker(own_server.url)
-        one.registry.start()
+        one.housekeeping.start()
         for name in "abcdefgh":
             await one.create(name)
             await one.learn(name, event(0))

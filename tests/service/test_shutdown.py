@@ -13,7 +13,9 @@ import httpx
 import pytest
 
 import hinged
-from hinged_service.engine import registry as host_module
+from hinged_service.engine import housekeeping
+from hinged_service.engine.housekeeping import Housekeeping
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.model.learner_specs import PerceptronSpec
 from hinged_service.model.spec import ModelSpec
@@ -24,38 +26,46 @@ from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.redis_server import RedisServer
 
 
-def test_a_host_stops_in_the_middle_of_its_housekeeping(
+async def _stop(keeper: Housekeeping, registry: ModelRegistry) -> None:
+    await keeper.aclose()
+    await registry.aclose()
+
+
+def test_a_worker_stops_in_the_middle_of_its_housekeeping(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "_SWEEP_EVERY", 1)
+    monkeypatch.setattr(housekeeping, "_SWEEP_EVERY", 1)
     settings = Settings(redis_url=redis_url).model_copy(update={"housekeeping_ms": 0})
 
     async def start_and_stop(times: int) -> None:
         connection = Connection(redis_url, settings)
         chance = random.Random(1)
         for n in range(times):
-            host = ModelRegistry(connection, settings)
+            registry = ModelRegistry(connection, settings)
+            lifecycle = ModelLifecycle(registry, settings)
             if n == 0:
                 spec = ModelSpec(learner=PerceptronSpec(type="perceptron"))
-                await host.create("m", spec)
-            host.start()
+                await lifecycle.create("m", spec)
+            keeper = Housekeeping(registry, lifecycle, settings)
+            keeper.start()
             await asyncio.sleep(chance.uniform(0, 0.003))
-            await asyncio.wait_for(host.aclose(), 5)
+            await asyncio.wait_for(_stop(keeper, registry), 5)
         await connection.aclose()
 
     asyncio.run(start_and_stop(400))
 
 
-def test_a_host_stops_twice_and_without_having_started(redis_url: str) -> None:
+def test_its_models_stop_twice_and_without_having_started(redis_url: str) -> None:
     async def stop() -> None:
         settings = Settings(redis_url=redis_url)
         connection = Connection(redis_url, settings)
         for start in (False, True):
-            host = ModelRegistry(connection, settings)
+            registry = ModelRegistry(connection, settings)
+            keeper = Housekeeping(registry, ModelLifecycle(registry, settings), settings)
             if start:
-                host.start()
+                keeper.start()
             for _ in itertools.repeat(None, 2):
-                await asyncio.wait_for(host.aclose(), 5)
+                await asyncio.wait_for(_stop(keeper, registry), 5)
         await connection.aclose()
 
     asyncio.run(stop())

@@ -146,7 +146,7 @@ def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServe
                         await snapshot_writer.save_full(connection, keys, snapshot, 1)
                     ).became == answer
                     assert everything(client) == before
-                await two.registry.delete("m")
+                await two.lifecycle.delete("m")
                 assert (
                     await snapshot_writer.save_changes(connection, keys, old, base)
                 ).became == "gone"
@@ -267,7 +267,7 @@ def test_snapshots_come_by_number_of_events_changed_names_and_age(
     async def run() -> None:
         async with worker(redis_url, **changes) as one:
             await one.create("m")
-            one.registry.start()
+            one.housekeeping.start()
             for n in range(10):
                 await one.learn("m", event(n))
             with shared_server.client() as client:

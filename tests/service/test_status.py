@@ -64,7 +64,7 @@ def test_a_model_is_live_then_stale_then_live_then_gone(own_server: RedisServer)
             own_server.start()
             await worker.learn("m", event(2))
             seen.append(model.status.now)
-            await worker.registry.delete("m")
+            await worker.lifecycle.delete("m")
             with pytest.raises(Exception, match="deleted"):
                 await model.read()
             seen.append(model.status.now)

@@ -160,7 +160,7 @@ def test_a_quiet_follower_is_folded_in_the_background_before_it_holds_the_log(
         async with worker(redis_url, retention_bytes=3_000, housekeeping_ms=10) as one:
             await one.create("m")
             await one.create("quiet", stream="m")
-            one.registry.start()
+            one.housekeeping.start()
             with shared_server.client() as client:
                 for n in range(100):
                     await one.learn("m", event(n))

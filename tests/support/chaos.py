@@ -94,7 +94,7 @@ class Chaos:
             hold_ms=200,
             max_replicas=(1, 1_000, 1_000)[number % 3],
         )
-        one.registry.start()
+        one.housekeeping.start()
         return one
 
     async def run(self, seconds: float, rounds: int = 1) -> None:
@@ -247,7 +247,7 @@ class Chaos:
         self._epoch += 1
         names = self.random.choice((MODELS, MODELS[:1], MODELS[1:]))
         for name in names:
-            await self._try(self.workers[number].registry.delete(name))
+            await self._try(self.workers[number].lifecycle.delete(name))
             if self.random.random() < 0.5:
                 await asyncio.sleep(0.02)
         await self._create_all()

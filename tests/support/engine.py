@@ -14,6 +14,8 @@ from typing import Any
 import redis
 
 import hinged
+from hinged_service.engine.housekeeping import Housekeeping
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import AppendResult, LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.status import Status
@@ -69,10 +71,12 @@ class Worker:
         self.settings = settings(url, **changes)
         self.connection = Connection(url, self.settings)
         self.registry = ModelRegistry(self.connection, self.settings)
+        self.lifecycle = ModelLifecycle(self.registry, self.settings)
+        self.housekeeping = Housekeeping(self.registry, self.lifecycle, self.settings)
 
     async def create(self, name: str, **parts: Any) -> None:
         """Create a model."""
-        await self.registry.create(name, spec(**parts))
+        await self.lifecycle.create(name, spec(**parts))
 
     async def learn(self, name: str, *events: Event, raw: bytes | None = None) -> AppendResult:
         """Do what `POST learn` does."""
@@ -110,14 +114,14 @@ class Worker:
 
     async def stop(self) -> None:
         """Stop in order."""
+        await self.housekeeping.aclose()
         await self.registry.aclose()
         await self.connection.aclose()
 
     async def kill(self) -> None:
         """Stop where it stands: whatever is under way is cut off, nothing is saved."""
-        host = self.registry
-        tasks: list[asyncio.Future[Any] | None] = [host._task, *host._opening.values()]
-        tasks += host._switching._tasks
+        tasks: list[asyncio.Future[Any] | None] = [self.housekeeping._task]
+        tasks += [*self.registry._opening.values(), *self.registry._switching._tasks]
         for live_model in self.registry._live.values():
             live_model._commit._end(Status.GONE)
             tasks += [live_model._commit._task, live_model._snapshots._task, live_model._reading]

@@ -14,6 +14,7 @@ from hinged_service.api.dependencies import (
     body_of,
     document,
     fresh,
+    lifecycle_of,
     may_use,
     problems_for,
     registry_of,
@@ -145,7 +146,7 @@ def router(settings: Settings) -> APIRouter:
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             document = await asyncio.to_thread(portable.imported, body)
-        entry = await registry_of(request).create_imported(model, document)
+        entry = await lifecycle_of(request).create_imported(model, document)
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 
     @routes.post(
@@ -163,7 +164,7 @@ def router(settings: Settings) -> APIRouter:
         wanted = await body_of(request, Replay, settings.max_body_bytes)
         may_use(request, wanted.name)
         live_model = await fresh(request, model)
-        entry, _ = await registry_of(request).replay(
+        entry, _ = await lifecycle_of(request).replay(
             live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
         )
         return ModelListed(name=wanted.name, spec=entry.spec, base=entry.base or "")

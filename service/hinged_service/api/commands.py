@@ -12,8 +12,8 @@ from hinged_service.api.dependencies import (
     body_of,
     document,
     fresh,
+    lifecycle_of,
     problems_for,
-    registry_of,
 )
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
@@ -135,7 +135,7 @@ def router(settings: Settings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await registry_of(request).upgrade(model)
+        done = await lifecycle_of(request).upgrade(model)
         return Upgraded(position=str(done.position), fold=done.fold, before=done.before)
 
     return routes

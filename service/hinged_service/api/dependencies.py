@@ -1,4 +1,4 @@
-"""What several routes need: the host, an up-to-date model, and problems for the OpenAPI."""
+"""What several routes need: the worker's models, an up-to-date one, problems for the OpenAPI."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from hinged_service.api.api_keys import Key
 from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
 from hinged_service.api.problems import Problem, refused
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Forbidden, ModelGone, NotFound
@@ -20,6 +21,7 @@ __all__ = [
     "body_of",
     "document",
     "fresh",
+    "lifecycle_of",
     "may_use",
     "problems_for",
     "registry_of",
@@ -41,6 +43,12 @@ def registry_of(request: Request) -> ModelRegistry:
     """Return the worker's models."""
     registry: ModelRegistry = request.app.state.registry
     return registry
+
+
+def lifecycle_of(request: Request) -> ModelLifecycle:
+    """Return what creates and deletes the worker's models."""
+    lifecycle: ModelLifecycle = request.app.state.lifecycle
+    return lifecycle
 
 
 def may_use(request: Request, *names: str | None) -> None:

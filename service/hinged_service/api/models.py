@@ -16,6 +16,7 @@ from hinged_service.api.dependencies import (
     body_of,
     document,
     fresh,
+    lifecycle_of,
     may_use,
     problems_for,
     registry_of,
@@ -176,7 +177,7 @@ def router(settings: Settings) -> APIRouter:
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
         source = spec.start.model if isinstance(spec.start, StartFrom) else None
         may_use(request, spec.stream, source)
-        entry, new = await registry_of(request).create(model, spec)
+        entry, new = await lifecycle_of(request).create(model, spec)
         response.status_code = 201 if new else 200
         return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
 
@@ -238,7 +239,7 @@ def router(settings: Settings) -> APIRouter:
     )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
-        await registry_of(request).delete(model)
+        await lifecycle_of(request).delete(model)
 
     @routes.get(
         "/{model}/weights",

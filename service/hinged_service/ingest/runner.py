@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.ingest.losses import Allowance
@@ -146,7 +147,8 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
             custom.install(settings.models)
             async with opened(settings) as connection:
                 registry = ModelRegistry(connection, settings)
-                feeder = Feeder(registry, target.model, stop, reporter.say, tally)
+                lifecycle = ModelLifecycle(registry, settings)
+                feeder = Feeder(registry, lifecycle, target.model, stop, reporter.say, tally)
                 feeder.spec = spec
                 try:
                     if spec is None:  # what is not to be made is there, or all else is in vain

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, SetAside, Unavailable
@@ -160,8 +161,10 @@ class Feeder:
 
     Parameters
     ----------
-    host
+    registry
         The worker's models.
+    lifecycle
+        Creates the model if there is none.
     model
         The model's name or alias.
     stop
@@ -183,6 +186,7 @@ class Feeder:
     def __init__(
         self,
         registry: ModelRegistry,
+        lifecycle: ModelLifecycle,
         model: str,
         stop: Stop,
         say: Callable[[str], None],
@@ -192,6 +196,7 @@ class Feeder:
         self.stop = stop
         self.say = say
         self._registry = registry
+        self._lifecycle = lifecycle
         self._model = model
 
     async def prepare(self, spec: ModelSpec | None) -> None:
@@ -204,7 +209,7 @@ class Feeder:
 
         """
         if spec is not None:
-            await self._patiently(lambda: self._registry.create(self._model, spec))
+            await self._patiently(lambda: self._lifecycle.create(self._model, spec))
         await self.fold()
 
     async def ready(self) -> None:

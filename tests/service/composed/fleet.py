@@ -69,7 +69,7 @@ class Fleet:
             snapshot_chunk=7,
             hold_ms=200,
         )
-        one.registry.start()
+        one.housekeeping.start()
         return one
 
     async def send(self, waiting: deque[Body]) -> None:

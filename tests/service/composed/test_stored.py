@@ -356,7 +356,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 source = await one.read(name)
                 made = await source.checkpoint(f"{name}-kept")
                 body = export.exported(made, await source.read_checkpoint(made))
-                await far.registry.create_imported(f"{name}-far", export.imported(body))
+                await far.lifecycle.create_imported(f"{name}-far", export.imported(body))
                 assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.replica.fold)
             await send(one, LATER)
             log = list(logged(client, STREAM))

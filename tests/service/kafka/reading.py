@@ -51,7 +51,7 @@ def bring(
             broker.bootstrap, tuple(topics), group or f"g{next(_groups)}", **given
         )
         async with worker(redis_url) as one:
-            feeder = Feeder(one.registry, "m", stop, told.append, tally)
+            feeder = Feeder(one.registry, one.lifecycle, "m", stop, told.append, tally)
             await feeder.prepare(spec(**(model or {})))
             bringing = bring_kafka(wanted, shape or Shape(), feeder, reporter)
             if meanwhile is None:

@@ -253,7 +253,7 @@ def test_an_alias_whose_model_is_gone_can_be_set_anew(redis_url: str) -> None:
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(aliases, "of_stream", none)  # as two calls at a time may see it
-                await one.registry.delete("s1")
+                await one.lifecycle.delete("s1")
                 with pytest.raises(NotFound):
                     await one.open("a")
                 assert await one.registry.aliases.set("a", "m2") == ("s1", True)
@@ -261,7 +261,7 @@ def test_an_alias_whose_model_is_gone_can_be_set_anew(redis_url: str) -> None:
                 with pytest.raises(Conflict):
                     await one.registry.aliases.set("a", "s2")
                 assert await one.registry.aliases.set("b", "s2") == ("s2", True)
-                await one.registry.delete("m2")
+                await one.lifecycle.delete("m2")
             assert await one.registry.aliases.set("a", "s2") == ("s2", True)
             for alias in "ab":
                 assert (await one.open(alias)).name == "s2"

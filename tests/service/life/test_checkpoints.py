@@ -57,7 +57,7 @@ def test_a_checkpoint_that_a_model_starts_with_stays(
                 await one.read("copy")
                 await one.save("copy")
                 assert await live_model.drop_checkpoint("c") is not None, "it may be needed again"
-                await one.registry.delete("copy")
+                await one.lifecycle.delete("copy")
                 assert await live_model.drop_checkpoint("c") is None
                 assert _keys(client, uid) == []
                 assert client.hlen(StreamKeys("m").checkpoints) == 0
@@ -165,10 +165,10 @@ def test_the_last_models_deletion_takes_every_key_of_the_stream(
                 await _restore(one, uid)
                 await one.registry.aliases.set("live", "copy")
                 with pytest.raises(Conflict):
-                    await one.registry.delete("copy")
-                await one.registry.delete("m")
+                    await one.lifecycle.delete("copy")
+                await one.lifecycle.delete("m")
                 await one.registry.aliases.delete("live")
-                await one.registry.delete("copy")
+                await one.lifecycle.delete("copy")
                 with shared_server.client() as client:
                     assert client.keys("*") == []
 
@@ -191,8 +191,8 @@ def test_copies_that_come_and_go_leave_no_checkpoint(
                 )
                 await two.read("copy")
                 await one.create("named", start={"model": "m", "checkpoint": "mine"}, **SCALED)
-                await two.registry.delete("copy")
-                await two.registry.delete("named")
+                await two.lifecycle.delete("copy")
+                await two.lifecycle.delete("named")
             assert [c.uid for c in await (await one.read("m")).checkpoints()] == [mine]
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 2
@@ -221,7 +221,7 @@ def test_checkpoints_made_while_their_stream_is_deleted_leave_nothing(
 
                 making = [asyncio.ensure_future(keep_making()) for _ in range(3)]
                 await asyncio.sleep(0.02)
-                await two.registry.delete("m")
+                await two.lifecycle.delete("m")
                 assert sum(await asyncio.gather(*making)) > 0
                 with shared_server.client() as client:
                     assert leaked_keys(client) == []
@@ -254,14 +254,14 @@ def test_an_import_that_breaks_off_leaves_nothing(
                 with monkeypatch.context() as patch:
                     patch.setattr(checkpoints, "keep", dies)
                     with pytest.raises(asyncio.CancelledError):
-                        await one.registry.create_imported(place, document)
-                await two.registry._sweep()
+                        await one.lifecycle.create_imported(place, document)
+                await two.housekeeping.sweep()
                 with shared_server.client() as client:
                     if place == "before":
                         assert client.hget("hinged:models", place) is None
                     else:
                         assert live(await two.read(place)) == live(await one.read("m"))
-                        await two.registry.delete(place)
+                        await two.lifecycle.delete(place)
                     assert not client.keys(f"*{{{place}}}*")
 
     asyncio.run(run())
@@ -283,7 +283,7 @@ def test_a_copy_of_another_kind_of_model_is_refused_and_leaves_nothing(
             fast = {**SCALED, "learner": {"type": "perceptron", "learning_rate": 9.0}}
             await one.create("fast", start={"model": "m"}, **fast)
             assert live(await one.read("fast")) == live(await one.read("m"))
-            await one.registry.delete("fast")
+            await one.lifecycle.delete("fast")
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 0
                 assert set(client.hkeys("hinged:models")) == {"m"}
@@ -310,7 +310,7 @@ def test_copies_of_a_model_whose_log_is_trimmed_all_the_time(redis_url: str) -> 
             try:
                 for number in range(15):
                     await one.create(f"copy{number}", start={"model": "m"}, **SCALED)
-                    await one.registry.delete(f"copy{number}")
+                    await one.lifecycle.delete(f"copy{number}")
             finally:
                 done = True
                 await trimming

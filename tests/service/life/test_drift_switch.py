@@ -215,7 +215,7 @@ def test_an_old_drift_switches_nothing(
             await _stream(one, "b")
             monkeypatch.setattr(auto_promotion, "NEW_S", 0.0)
             await _drift(one)
-            await one.registry.replay(await one.read("m"), "again", None, None, None)
+            await one.lifecycle.replay(await one.read("m"), "again", None, None, None)
             assert (await one.read("again")).replica.fold.detected
         async with worker(redis_url) as two:
             await two.read("m")

@@ -92,8 +92,8 @@ def test_challengers_and_replays_are_the_plain_fold_from_their_base(
                 "entries": [places[3], {"first": places[5], "last": places[7]}],
             }
             exclude = Exclude.model_validate_json(json.dumps(left))
-            await one.registry.replay(source, "without", None, exclude, None)
-            await one.registry.replay(source, "without-since", "forty", exclude, None)
+            await one.lifecycle.replay(source, "without", None, exclude, None)
+            await one.lifecycle.replay(source, "without-since", "forty", exclude, None)
             await _learn(two, *range(300, 330))
 
             def leaves(entry_id: str, one_event: Any) -> bool:
@@ -139,7 +139,7 @@ def test_an_imported_model_goes_on_as_the_exported_one(
             made = await live_model.checkpoint("then")
             await _learn(one, *range(60, 70))
             body = export.exported(made, await live_model.read_checkpoint(made))
-            await far.registry.create_imported("m", export.imported(body))
+            await far.lifecycle.create_imported("m", export.imported(body))
             plain = Plain()
             for n in range(60):
                 plain.learn(event(n))

@@ -108,7 +108,7 @@ def test_no_trim_passes_a_follower_nor_a_model_that_replays(
                 await _teach(one, 200, 40)
                 assert _log(client)[0][0] == stored_position(client, "m", slow)
                 # a model that learns the past again holds it until it is saved
-                await two.registry.replay(await two.read("slow"), "again", None, None, None)
+                await two.lifecycle.replay(await two.read("slow"), "again", None, None, None)
                 again = model_uid(client, "again")
                 base = stored_position(client, "m", again)
                 assert base == _log(client)[0][0]
@@ -156,11 +156,11 @@ def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
                 await two.create("copy", start=start, **SCALED)
             source = await two.read("m")
             with pytest.raises(Conflict, match="restored"):
-                await two.registry.replay(source, "copy", "old", None, None)
+                await two.lifecycle.replay(source, "copy", "old", None, None)
             with shared_server.client() as client:
                 assert set(client.hkeys("hinged:models")) == {"m"}
                 assert client.hlen(StreamKeys("m").followers) == 1
-            await two.registry.replay(source, "copy", "young", None, None)
+            await two.lifecycle.replay(source, "copy", "young", None, None)
             assert live(await two.read("copy")) == live(await one.read("m"))
             await (await two.read("m")).restore(made)
             for who in (one, two):

@@ -31,7 +31,7 @@ class Slowly(Feeder):
 
     def __init__(self, one: Worker, before: Step) -> None:
         self.said: list[str] = []
-        super().__init__(one.registry, "m", Stop(), self.said.append, Tally())
+        super().__init__(one.registry, one.lifecycle, "m", Stop(), self.said.append, Tally())
         self._before = before
         self._number = -1
 

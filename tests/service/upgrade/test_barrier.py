@@ -100,7 +100,7 @@ def test_workers_of_the_version_before_write_nothing_any_more(
                     await reading.read("m")
                 with pytest.raises(SetAside, match=NEW):
                     await commanding.do(lambda _: replicas[3].command({"do": "freeze"}))
-                await sweeping.do(lambda one: one.registry._sweep())
+                await sweeping.do(lambda one: one.housekeeping.sweep())
                 assert everything(client) == before
                 await _all_agree(client, [new], 25, "m")
 
@@ -488,7 +488,7 @@ def test_of_a_deleted_model_nothing_is_left(redis_url: str, shared_server: Redis
             await new.upgrade("other")
             with shared_server.client() as client:
                 uid = model_uid(client, "other")
-                await new.do(lambda one: one.registry.delete("other"))
+                await new.do(lambda one: one.lifecycle.delete("other"))
                 fields: Any = client.hkeys("hinged:{m}:meta")
                 assert not [field for field in fields if uid in field]
 

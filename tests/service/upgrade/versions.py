@@ -118,7 +118,7 @@ class Versioned:
 
     async def upgrade(self, name: str) -> Handover:
         """Let this version go on with the model."""
-        return await self.do(lambda one: one.registry.upgrade(name))
+        return await self.do(lambda one: one.lifecycle.upgrade(name))
 
     async def kill(self) -> None:
         """Stop where it stands; whoever waits for an answer gets none."""

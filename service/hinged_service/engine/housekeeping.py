@@ -1,0 +1,183 @@
+"""The background task of a worker: saves what has gone quiet, finishes what others left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import random
+from collections import defaultdict
+
+from hinged_service.engine.lifecycle import ModelLifecycle
+from hinged_service.engine.registry import ModelRegistry
+from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.model.spec import IndexEntry
+from hinged_service.settings import Settings
+from hinged_service.store import followers, index, pending_predictions
+from hinged_service.store.keys import StreamKeys
+from hinged_service.wire.codec import DamagedState
+
+__all__ = ["Housekeeping"]
+
+logger = logging.getLogger(__name__)
+
+_SWEEP_EVERY = 20
+_SWEEPING_SHARE = 0.1
+"""The share of the time that sweeps may take, of many streams above all."""
+_DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
+_NAMES_TOLD = 20
+
+
+class Housekeeping:
+    """The worker's one background task, and its sweeps over all streams.
+
+    Parameters
+    ----------
+    registry
+        The worker's models.
+    lifecycle
+        Finishes creations and deletions that a dead worker began.
+    settings
+        The worker's.
+
+    """
+
+    def __init__(
+        self, registry: ModelRegistry, lifecycle: ModelLifecycle, settings: Settings
+    ) -> None:
+        self._registry = registry
+        self._lifecycle = lifecycle
+        self._connection = registry.connection
+        self._settings = settings
+        self._changes = registry.connection.observer.changes
+        self._orphans: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        """Start the background task."""
+        self._task = asyncio.create_task(self._look_after())
+
+    async def aclose(self) -> None:
+        """Stop the background task."""
+        self._closing = True  # an answer that comes in the same moment may swallow the cancel
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _look_after(self) -> None:
+        pause_s = self._settings.housekeeping_ms / 1000
+        loop, due_s = asyncio.get_running_loop(), 0.0
+        for turn in itertools.count(1):
+            if self._closing:
+                return
+            await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
+            for live_model in list(self._registry.recent()):
+                live_model.save_if_due()
+                live_model.delayed.expire_soon()
+            began_s = loop.time()
+            if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
+                try:
+                    await self.sweep()
+                    due_s = began_s + (loop.time() - began_s) / _SWEEPING_SHARE
+                except ServiceError:
+                    continue  # Redis is away; the next sweep finds the same
+                except Exception as error:  # noqa: BLE001 - logged there; the next may go well
+                    self._changes.enter(
+                        "sweep",
+                        logger,
+                        "housekeeping fails: %s",
+                        type(error).__name__,
+                        level=logging.ERROR,
+                        exc_info=True,
+                    )
+                else:
+                    self._changes.leave("sweep", logger, "housekeeping works again")
+
+    async def sweep(self) -> None:
+        """Finish what a dead worker began, and advance who would hold the log."""
+        told = self._connection.observer.known()
+        found, _, unreadable = await index.index(self._connection)
+        by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
+        for name, entry in found.items():
+            by_stream[entry.stream][name] = entry
+        unnamed: set[str] = set()
+        for stream, entries in by_stream.items():
+            try:
+                unnamed |= await self._sweep_stream(StreamKeys(stream), entries)
+                self._changes.leave(("stream", stream), logger, "stream %s is whole again", stream)
+            except DamagedState as error:
+                self._changes.enter(
+                    ("stream", stream),
+                    logger,
+                    "stream %s is damaged: %s",
+                    stream,
+                    error,
+                    level=logging.ERROR,
+                )
+        if unreadable:  # nobody knows which followers are theirs: remove none
+            shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
+            text = "%d index entries cannot be read here: %s"
+            self._changes.enter("index", logger, text, len(unreadable), shown)
+            unnamed.clear()
+        else:
+            self._changes.leave("index", logger, "all index entries can be read again")
+            self._connection.observer.note_index(
+                told, {entry.uid for entry in found.values()}, set(found)
+            )
+        self._orphans = unnamed
+
+    async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
+        """Finish what was begun on a stream, and remove followers that no name was found for twice.
+
+        Returns
+        -------
+        The followers without a name now.
+
+        """
+        named: dict[str, str] = {}
+        for name, entry in entries.items():
+            if entry.deleting:
+                await self._lifecycle.finish_deletion(name, entry)
+                continue
+            if entry.base is None:
+                with contextlib.suppress(Conflict, NotFound):  # then it is undone
+                    await self._lifecycle.finish_creation(name, entry)
+            named[entry.uid] = name
+        if not named:
+            return set()
+        await pending_predictions.retire(self._connection, keys)
+        following = await followers.snapshot_positions(self._connection, keys)
+        unnamed = following.keys() - named.keys()
+        for uid in self._orphans & unnamed:
+            await followers.delete(self._connection, keys.model(uid))
+        if len(following) > 1:
+            await self._advance_laggards(keys, {u: named[u] for u in following if u in named})
+        return unnamed
+
+    async def _advance_laggards(self, keys: StreamKeys, named: dict[str, str]) -> None:
+        lag = await followers.lag_bytes(self._connection, keys)
+        kept = (await followers.retention(self._connection, keys)).bytes
+        limit = self._settings.retention_bytes if kept is None else kept
+        for uid, name in named.items():
+            if lag.get(uid, 0) > limit // 2:
+                try:
+                    live_model = await self._registry.open(name)
+                    if not live_model.status.caught_up:  # it reads and saves by itself
+                        live_model.resume_catch_up()
+                        continue
+                    await live_model.read()
+                    await live_model.save()
+                    self._changes.leave(("laggard", uid), logger)
+                except (NotFound, ModelGone):
+                    continue  # deleted meanwhile
+                except SetAside:
+                    self._changes.enter(
+                        ("laggard", uid),
+                        logger,
+                        "model %s cannot advance; the log no longer waits for it",
+                        name,
+                        extra={"model": name},
+                    )
+                    await followers.release(self._connection, keys, uid)
