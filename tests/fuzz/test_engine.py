@@ -130,7 +130,7 @@ class Engine(RuleBasedStateMachine):
     async def read(self, which: int, name: str) -> LiveModel:
         """Bring a worker's model to the log's end, also one that was made anew."""
         live_model = await self.workers[which].open(name)
-        await live_model.read()
+        await live_model.freshness.read()
         return live_model
 
     def sync(self) -> None:
@@ -336,7 +336,7 @@ class Engine(RuleBasedStateMachine):
             return
 
         async def send() -> None:
-            await (await self.read(which, name)).command(command)
+            await (await self.read(which, name)).commands.append(command)
 
         self.run(send)
         self.sync()
@@ -352,7 +352,7 @@ class Engine(RuleBasedStateMachine):
         self.past.checkpoints[made.uid] = name
 
     async def _checkpoint(self, which: int, name: str) -> Any:
-        return await (await self.read(which, name)).checkpoint(None)
+        return await (await self.read(which, name)).checkpoints.make(None)
 
     @precondition(lambda self: self.past.kept)
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), data=st.data())
@@ -365,7 +365,7 @@ class Engine(RuleBasedStateMachine):
 
         async def restore() -> None:
             live_model = await self.read(which, name)
-            await live_model.restore(await live_model.find_checkpoint(uid))
+            await live_model.commands.restore(await live_model.checkpoints.find(uid))
 
         self.run(restore)
         self.sync()

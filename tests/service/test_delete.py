@@ -70,7 +70,7 @@ def test_nobody_writes_a_deleted_model_back(redis_url: str, shared_server: Redis
             await one.lifecycle.delete("m")
             with shared_server.client() as client:
                 with pytest.raises(ModelGone):
-                    await live_model.read()
+                    await live_model.freshness.read()
                 script = Script(late.connection, "m", keys.uid)
                 end = replica.position
                 assert (await script.append([event(9)], sequence=9, position=end)).kind == "gone"
@@ -154,7 +154,7 @@ def test_create_delete_and_recreate_under_load_never_mix_two_models(
                 for one in workers:
                     # whoever still has an older life open finds out by asking
                     live_model = await one.open("m")
-                    await live_model.read()
+                    await live_model.freshness.read()
                     assert live_model.keys.uid == model_uid(client, "m")
                     assert replica_state(live_model) == plain
                 await workers[0].save("m")

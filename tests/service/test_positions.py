@@ -59,7 +59,7 @@ def test_a_failover_that_keeps_the_first_entry_of_three(
                 await ahead.save("m")
                 assert stored_state(client) == plain
             with pytest.raises(Conflict):
-                await (await other.open("m")).wait_for_position(lost.position)
+                await (await other.open("m")).freshness.wait_for_position(lost.position)
 
     asyncio.run(run())
 
@@ -241,7 +241,7 @@ def test_a_replica_behind_the_start_of_the_log_loads_the_snapshot(
             state = await quiet.state("m")
             assert state["events"] == whole["events"] + 1 == 21
             assert state == await busy.state("m")
-            await (await quiet.open("m")).wait_for_position(
+            await (await quiet.open("m")).freshness.wait_for_position(
                 old
             )  # older than the log's start: reached
 
@@ -329,19 +329,19 @@ def test_at_least_waits_for_what_is_logged_and_gives_up_on_what_never_comes(
             await one.create("m")
             learned = await two.learn("m", event(1))
             live_model = await one.open("m")
-            await live_model.wait_for_position(learned.position)
+            await live_model.freshness.wait_for_position(learned.position)
             assert live_model.replica.position == learned.position
             ms = live_model.replica.position.order[0] + 10**6
             began_s = clock()
             with pytest.raises(Unavailable):
-                await live_model.wait_for_position(Position(f"{ms}-0", "0" * 40))
+                await live_model.freshness.wait_for_position(Position(f"{ms}-0", "0" * 40))
             assert clock() - began_s < 1
             for wrong in (
                 Position(learned.position.id, "0" * 40),
                 Position(f"{learned.position.order[0] - 1}-7", "0" * 40),
             ):
                 with pytest.raises(ServiceError) as caught:
-                    await live_model.wait_for_position(wrong)
+                    await live_model.freshness.wait_for_position(wrong)
                 assert caught.value.status == 409
 
     asyncio.run(run())

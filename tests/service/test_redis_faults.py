@@ -382,7 +382,7 @@ def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: C
             await one.create("m")
             await one.learn("m", event(0))
             live_model = await one.open("m")
-            assert live_model.staleness_s() is None
+            assert live_model.freshness.staleness_s() is None
             own_server.signal(signal.SIGSTOP)
             try:
                 began_s = clock()
@@ -398,7 +398,7 @@ def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: C
                     assert (await one.open("m")) is live_model
                     live_model.replica.fold.learner.score_one({"a": 1.0})
                     slowest_s = max(slowest_s, clock() - asked_s)
-                    stale_s = live_model.staleness_s()
+                    stale_s = live_model.freshness.staleness_s()
                     assert stale_s is not None
                     assert 0.5 < stale_s < 10
                     await asyncio.sleep(0.005)
@@ -418,7 +418,7 @@ def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: C
                 assert await one.state("m") == fold_of(client)
 
     async def _fresh(one: Any) -> bool:
-        return (await one.open("m")).staleness_s() is None
+        return (await one.open("m")).freshness.staleness_s() is None
 
     asyncio.run(run())
 

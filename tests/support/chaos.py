@@ -285,7 +285,7 @@ class Chaos:
                     assert time.monotonic() < end_s, "a worker does not recover"
 
     async def _ask(self, one: Worker, name: str) -> None:
-        await (await one.open(name)).read()
+        await (await one.open(name)).freshness.read()
 
     async def _check(self) -> None:
         past = read_past(self.server.directory, f"hinged:{{{STREAM}}}:log")

@@ -92,7 +92,7 @@ class Worker:
         """Do what a prediction does: open the model and look at the log."""
         live_model = await self.registry.open(name)
         try:
-            await live_model.refresh_if_stale()
+            await live_model.freshness.refresh_if_stale()
         except ModelGone:
             self.registry.forget(name, live_model)
             return await self.registry.open(name)
@@ -101,7 +101,7 @@ class Worker:
     async def read(self, name: str) -> LiveModel:
         """Open the model and bring it to the log's end, or raise."""
         live_model = await self.registry.open(name)
-        await live_model.read()
+        await live_model.freshness.read()
         return live_model
 
     async def state(self, name: str) -> State:
@@ -124,7 +124,8 @@ class Worker:
         tasks += [*self.registry._opening.values(), *self.registry._switching._tasks]
         for live_model in self.registry._live.values():
             live_model._commit._end(Status.GONE)
-            tasks += [live_model._commit._task, live_model._snapshots._task, live_model._reading]
+            tasks += [live_model._commit._task, live_model._snapshots._task]
+            tasks.append(live_model.freshness._reading)
         alive = {task for task in tasks if task is not None and not task.done()}
         while alive:  # an answer that comes in the same moment may swallow a cancel
             for task in alive:

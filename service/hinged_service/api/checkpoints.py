@@ -81,13 +81,13 @@ def router(settings: Settings) -> APIRouter:
         """Keep the model's present state, for good."""
         wanted = await body_of(request, NewCheckpoint, settings.max_body_bytes)
         live_model = await fresh(request, model)
-        await live_model.read()
-        return await live_model.checkpoint(wanted.name)
+        await live_model.freshness.read()
+        return await live_model.checkpoints.make(wanted.name)
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
         """Return the checkpoints of the model's stream, oldest first."""
-        return await (await fresh(request, model)).checkpoints()
+        return await (await fresh(request, model)).checkpoints.listed()
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -99,7 +99,7 @@ def router(settings: Settings) -> APIRouter:
     async def delete_checkpoint(request: Request, model: Name, checkpoint: CheckpointName) -> None:
         """Delete it, unless a model starts with it or is about to restore it."""
         live_model = await fresh(request, model)
-        user = await live_model.drop_checkpoint(checkpoint)
+        user = await live_model.checkpoints.drop(checkpoint)
         if user is not None:
             names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
             raise Conflict(
@@ -121,8 +121,8 @@ def router(settings: Settings) -> APIRouter:
     async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
         """Return spec and state as one JSON document, for another server to import."""
         live_model = await fresh(request, model)
-        found = await live_model.find_checkpoint(checkpoint)
-        loaded = await live_model.read_checkpoint(found)
+        found = await live_model.checkpoints.find(checkpoint)
+        loaded = await live_model.checkpoints.read(found)
         body = await asyncio.to_thread(portable.exported, found, loaded)
         return Response(body, media_type="application/json")
 

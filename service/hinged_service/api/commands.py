@@ -88,7 +88,7 @@ def router(settings: Settings) -> APIRouter:
         except ValueError as error:
             raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
         return Obeyed(
-            position=str(await live_model.command({"do": "configure", "set": wanted.set}))
+            position=str(await live_model.commands.append({"do": "configure", "set": wanted.set}))
         )
 
     @routes.post("/freeze", summary="Stop learning")
@@ -116,13 +116,13 @@ def router(settings: Settings) -> APIRouter:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
         wanted = await body_of(request, Restore, settings.max_body_bytes)
         live_model = await fresh(request, model)
-        checkpoint = await live_model.find_checkpoint(wanted.checkpoint)
+        checkpoint = await live_model.checkpoints.find(wanted.checkpoint)
         if not live_model.replica.fits(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
             )
-        return Obeyed(position=str(await live_model.restore(checkpoint)))
+        return Obeyed(position=str(await live_model.commands.restore(checkpoint)))
 
     @routes.post(
         "/upgrade",
@@ -151,4 +151,4 @@ def _wrong(error: ValueError) -> Detail:
 
 async def _do(request: Request, model: str, what: str) -> Obeyed:
     live_model = await fresh(request, model)
-    return Obeyed(position=str(await live_model.command({"do": what})))
+    return Obeyed(position=str(await live_model.commands.append({"do": what})))

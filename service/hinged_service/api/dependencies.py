@@ -82,9 +82,9 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Li
     for _ in range(2):
         live_model = await registry.open(model)
         try:
-            await live_model.refresh_if_stale()
+            await live_model.freshness.refresh_if_stale()
             if position is not None:
-                await live_model.wait_for_position(position)
+                await live_model.freshness.wait_for_position(position)
         except ModelGone:
             registry.forget(model, live_model)
             continue

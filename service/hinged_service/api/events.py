@@ -148,7 +148,7 @@ class Call:
 
     Attributes
     ----------
-    host
+    registry
         The worker's models; set when the app starts.
     path
         The template of its path.
@@ -212,13 +212,13 @@ class Predicting(Call):
     async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
         takes_mixed = live_model.replica.fold.accepts_non_numeric
         questions, body, many = parse_questions(body, self._max_events, takes_mixed)
-        stale_s = live_model.staleness_s()
+        stale_s = live_model.freshness.staleness_s()
         if stale_s is not None:
-            await live_model.refresh_if_stale()
-            stale_s = live_model.staleness_s()
+            await live_model.freshness.refresh_if_stale()
+            stale_s = live_model.freshness.staleness_s()
         if scope["query_string"] and (position := at_least(scope)) is not None:
-            await live_model.wait_for_position(position)
-            stale_s = live_model.staleness_s()
+            await live_model.freshness.wait_for_position(position)
+            stale_s = live_model.freshness.staleness_s()
         replica = live_model.replica
         fold, at = replica.fold, str(replica.position)
         if fold.can_reject_features:

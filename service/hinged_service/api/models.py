@@ -205,7 +205,7 @@ def router(settings: Settings) -> APIRouter:
             spec=entry.spec,
             base=entry.base or "",
             position=str(replica.position),
-            progress=await live_model.progress(),
+            progress=await live_model.freshness.progress(),
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,
@@ -227,7 +227,7 @@ def router(settings: Settings) -> APIRouter:
             features=feature_count(fold),
             classes=fold.answers.classes(),
             snapshot=replica.stored,
-            stale_s=live_model.staleness_s(),
+            stale_s=live_model.freshness.staleness_s(),
         )
 
     @routes.delete(

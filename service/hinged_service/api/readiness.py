@@ -22,7 +22,7 @@ class Readiness:
 
     Parameters
     ----------
-    host, settings
+    registry, settings
         The worker's.
     is_stopping
         Tells whether the worker was told to stop.
@@ -109,5 +109,5 @@ class Readiness:
                     if live_model.status.caught_up:
                         self._missing.discard(name)
                     else:
-                        live_model.resume_catch_up()
+                        live_model.freshness.resume_catch_up()
             await asyncio.sleep(_PAUSE_S)

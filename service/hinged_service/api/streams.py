@@ -192,7 +192,7 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
     aliases = [alias for alias, model in meaning.items() if model == name]
     try:
         live_model = await registry.open(name)
-        await live_model.refresh_if_stale()
+        await live_model.freshness.refresh_if_stale()
     except ServiceError as error:
         return Follower(name=name, aliases=aliases, learner="", problem=error.detail)
     fold = live_model.replica.fold

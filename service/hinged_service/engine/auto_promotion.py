@@ -119,7 +119,7 @@ class Switching:
             try:
                 challenger = await self._open(other)
                 if challenger.status.caught_up:
-                    await challenger.refresh_if_stale()
+                    await challenger.freshness.refresh_if_stale()
                     found[other] = challenger.replica.fold
             except ServiceError as error:
                 if type(error) is Unavailable:

@@ -284,6 +284,17 @@ class LogFollower:
                 extra=self.context,
             )
 
+    async def traced(self, name: str, done: asyncio.Future[Any], events: int | None = None) -> Any:
+        """Wait for work on the model, under a span if there are any."""
+        tracing = self.observer.tracing
+        if tracing is None:
+            return await done
+        with tracing.span(name, self.name, events) as span:
+            try:
+                return await done
+            finally:
+                span.set_attribute("hinged.position", str(self.replica.position))
+
     @property
     def context(self) -> dict[str, str]:
         """Model and position, for a line of the worker's log."""

@@ -165,9 +165,9 @@ class Housekeeping:
                 try:
                     live_model = await self._registry.open(name)
                     if not live_model.status.caught_up:  # it reads and saves by itself
-                        live_model.resume_catch_up()
+                        live_model.freshness.resume_catch_up()
                         continue
-                    await live_model.read()
+                    await live_model.freshness.read()
                     await live_model.save()
                     self._changes.leave(("laggard", uid), logger)
                 except (NotFound, ModelGone):

@@ -118,15 +118,15 @@ class ModelLifecycle:
         await asyncio.to_thread(ModelState, spec)  # what it needs of River is imported there
         if start.checkpoint is not None:
             found = await checkpoints.find(self._connection, keys, start.checkpoint)
-            state = await source.read_checkpoint(found)
+            state = await source.checkpoints.read(found)
             if state.state is not None:
                 _check_kind(spec, found.spec, state.state.scalars, state.vectors)
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
-            await source.read()
+            await source.freshness.read()
             fold = source.replica.fold
             _check_kind(spec, source.entry.spec, state_scalars(fold), fold.vectors())
-            made = await source.checkpoint(None)
+            made = await source.checkpoints.make(None)
             entry = None
             try:
                 entry = await self._enter(name, spec, made)

@@ -61,7 +61,7 @@ class Inboxes:
 
     Parameters
     ----------
-    host, settings
+    registry, settings
         The worker's.
 
     """
@@ -193,7 +193,7 @@ class Inboxes:
         for name in self._models.get(stream, ()):
             try:
                 model = self._registry.live(name) or await self._registry.open(name)
-                await model.ensure_caught_up()
+                await model.freshness.ensure_caught_up()
             except (NotFound, ModelGone) as error:
                 why = error
             except Unavailable as error:

@@ -264,7 +264,7 @@ async def _starts(
         return replace(await checkpoints.read(connection, keys, entry.origin, chunk), position=base)
 
     found: list[tuple[int, Callable[[], Any]]] = [(0, from_base)]
-    for kept in await live_model.checkpoints():
+    for kept in await live_model.checkpoints.listed():
         if kept.model == live_model.name and kept.spec == entry.spec and kept.position is not None:
 
             async def from_checkpoint(uid: str = kept.uid) -> Loaded:

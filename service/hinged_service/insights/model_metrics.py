@@ -39,7 +39,7 @@ class Scraping:
 
     Parameters
     ----------
-    host
+    registry
         The worker's models.
     feeds
         Returns how many live feeds are open.
@@ -152,7 +152,7 @@ def _row(live_model: LiveModel, lost: bool) -> ModelSample:
         fold.labelled,
         fold.delay_ms,
         replica.log_events,
-        live_model.age_s() if live_model.status.now is Status.STALE and lost else 0.0,
+        live_model.freshness.age_s() if live_model.status.now is Status.STALE and lost else 0.0,
         replica.unsaved_s(now_s),
         live_model.queued,
         account.overflows,

@@ -55,7 +55,7 @@ class Overview:
 
     Parameters
     ----------
-    host
+    registry
         The worker's models.
 
     """
@@ -98,7 +98,7 @@ class Overview:
         known = ModelSummary(name, entry.stream, entry.spec.learner.type)
         try:
             live_model = await self._registry.open(name)
-            await live_model.refresh_if_stale()
+            await live_model.freshness.refresh_if_stale()
         except ServiceError as error:
             return known._replace(problem=error.detail)
         fold = live_model.replica.fold
@@ -112,5 +112,5 @@ class Overview:
             drifts=fold.detected,
             drifts_at_ms=tuple(int(d.entry.partition("-")[0]) for d in fold.detections),
             frozen=fold.frozen,
-            stale_s=max(0.0, live_model.age_s()),
+            stale_s=max(0.0, live_model.freshness.age_s()),
         )

@@ -55,8 +55,8 @@ async def grow(url: str) -> dict[str, Any]:
         for name, parts in STREAMS.items():
             await one.create(name, **parts)
         await send(one, EVENTS[:150])
-        await (await one.read("scaled")).command({"do": "configure", "set": {"C": 0.5}})
-        await (await one.read("tree")).command({"do": "freeze"})
+        await (await one.read("scaled")).commands.append({"do": "configure", "set": {"C": 0.5}})
+        await (await one.read("tree")).commands.append({"do": "freeze"})
         await send(one, EVENTS[150:])
         for name in MODELS:
             await one.save(name)
@@ -354,8 +354,8 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 await one.create(f"{name}-log", **parts, start="log")
                 await one.create(f"{name}-copy", **parts, start={"model": name})
                 source = await one.read(name)
-                made = await source.checkpoint(f"{name}-kept")
-                body = export.exported(made, await source.read_checkpoint(made))
+                made = await source.checkpoints.make(f"{name}-kept")
+                body = export.exported(made, await source.checkpoints.read(made))
                 await far.lifecycle.create_imported(f"{name}-far", export.imported(body))
                 assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.replica.fold)
             await send(one, LATER)
@@ -393,12 +393,12 @@ def test_a_restored_model_is_the_fold_of_its_checkpoint_and_what_came_after(
             for name, parts in STREAMS.items():
                 await one.create(name, **parts)
             await send(one, EVENTS[:150])
-            kept = {name: await (await two.read(name)).checkpoint(name) for name in MODELS}
+            kept = {name: await (await two.read(name)).checkpoints.make(name) for name in MODELS}
             places = {n: (c.position or "").partition(".")[0] for n, c in kept.items()}
             await send(two, EVENTS[150:300])
             restored = {}
             for name, checkpoint in kept.items():
-                restored[name] = (await (await one.read(name)).restore(checkpoint)).id
+                restored[name] = (await (await one.read(name)).commands.restore(checkpoint)).id
             await send(one, EVENTS[300:])
             log = list(logged(client, STREAM))
             async with worker(redis_url) as cold:
@@ -426,10 +426,11 @@ def test_no_state_gets_into_a_model_of_another_pipeline(
                 await one.create(name, **parts)
             await send(one, EVENTS[:60])
             text = await one.read("text")
-            kept = await text.checkpoint("kept")
+            kept = await text.checkpoints.make("kept")
             scaled = await fold_of(one, "scaled")
             before, rejected = state_of(scaled), scaled.rejected
-            await (await one.read("scaled")).restore(kept)  # what the route refuses beforehand
+            commands = (await one.read("scaled")).commands
+            await commands.restore(kept)  # what the route refuses beforehand
             scaled = await fold_of(one, "scaled")
             assert scaled.rejected == rejected + 1
             scaled.rejected = rejected
@@ -439,7 +440,7 @@ def test_no_state_gets_into_a_model_of_another_pipeline(
             with pytest.raises(ServiceError) as refused:
                 await one.create("copy", **other, start={"model": "text"})
             assert refused.value.status in (409, 422)
-            document = json.loads(export.exported(kept, await text.read_checkpoint(kept)))
+            document = json.loads(export.exported(kept, await text.checkpoints.read(kept)))
             for parts in (
                 MODELS["scaled"],
                 MODELS["categories"],

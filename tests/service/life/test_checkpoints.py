@@ -30,11 +30,11 @@ def proxy(shared_server: RedisServer) -> Iterator[Proxy]:
 
 
 async def _checkpoint(one: Worker, model: str = "m", name: str | None = None) -> str:
-    return (await (await one.read(model)).checkpoint(name)).uid
+    return (await (await one.read(model)).checkpoints.make(name)).uid
 
 
 async def _restore(one: Worker, uid: str, model: str = "m") -> None:
-    await (await one.read(model)).command({"do": "restore", "checkpoint": uid})
+    await (await one.read(model)).commands.append({"do": "restore", "checkpoint": uid})
 
 
 def _keys(client: redis.Redis, uid: str) -> list[str]:
@@ -52,13 +52,13 @@ def test_a_checkpoint_that_a_model_starts_with_stays(
             await one.create("copy", start={"model": "m", "checkpoint": "c"}, **SCALED)
             live_model = await one.read("m")
             with shared_server.client() as client:
-                assert await live_model.drop_checkpoint("c") == model_uid(client, "copy")
+                assert await live_model.checkpoints.drop("c") == model_uid(client, "copy")
                 assert _keys(client, uid)
                 await one.read("copy")
                 await one.save("copy")
-                assert await live_model.drop_checkpoint("c") is not None, "it may be needed again"
+                assert await live_model.checkpoints.drop("c") is not None, "it may be needed again"
                 await one.lifecycle.delete("copy")
-                assert await live_model.drop_checkpoint("c") is None
+                assert await live_model.checkpoints.drop("c") is None
                 assert _keys(client, uid) == []
                 assert client.hlen(StreamKeys("m").checkpoints) == 0
                 assert not [f for f in client.hkeys(StreamKeys("m").meta) if "pin" in f]
@@ -79,12 +79,12 @@ def test_a_restored_checkpoint_stays_until_the_snapshot_is_past_the_command(
             await _restore(one, uid)
             await one.learn("m", *(event(n) for n in range(20, 30)))
             live_model = await one.read("m")
-            assert await live_model.drop_checkpoint(uid) == live_model.entry.uid
+            assert await live_model.checkpoints.drop(uid) == live_model.entry.uid
             await one.save("m")
             with shared_server.client() as client:
                 log: Any = client.xrange("hinged:{m}:log")
                 place = next(e for e, f in log if "events" in f)
-                assert await live_model.drop_checkpoint(uid) is None
+                assert await live_model.checkpoints.drop(uid) is None
                 assert _keys(client, uid) == []
                 plain = fold_log(client, "m", live_model.entry.uid, {uid: place}).state()
             assert live(live_model) == plain
@@ -113,7 +113,7 @@ def test_a_damaged_snapshot_whose_log_restores_a_deleted_checkpoint_is_set_aside
             await one.learn("m", event(2))
             await one.save("m")
             live_model = await one.read("m")
-            assert await live_model.drop_checkpoint(uid) is None
+            assert await live_model.checkpoints.drop(uid) is None
             with shared_server.client() as client:
                 client.hset(live_model.keys.state, "scalars", "{}")
             with pytest.raises(SetAside, match="checkpoint"):
@@ -133,10 +133,11 @@ def test_lost_replies_make_a_checkpoint_once(
                 await one.learn("m", event(n))
                 live_model = await one.read("m")
                 proxy.drop_replies = 1 + n % 3
-                made = await live_model.checkpoint(f"c{n}")
+                made = await live_model.checkpoints.make(f"c{n}")
                 proxy.drop_replies = 0
                 assert live(await one.read("m"))["events"] == n + 1 == made.events
-            assert [c.name for c in await live_model.checkpoints()] == [f"c{n}" for n in range(8)]
+            listed = await live_model.checkpoints.listed()
+            assert [c.name for c in listed] == [f"c{n}" for n in range(8)]
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 16
 
@@ -193,7 +194,7 @@ def test_copies_that_come_and_go_leave_no_checkpoint(
                 await one.create("named", start={"model": "m", "checkpoint": "mine"}, **SCALED)
                 await two.lifecycle.delete("copy")
                 await two.lifecycle.delete("named")
-            assert [c.uid for c in await (await one.read("m")).checkpoints()] == [mine]
+            assert [c.uid for c in await (await one.read("m")).checkpoints.listed()] == [mine]
             with shared_server.client() as client:
                 assert client.hlen(StreamKeys("m").checkpoints) == 2
 
@@ -214,7 +215,7 @@ def test_checkpoints_made_while_their_stream_is_deleted_leave_nothing(
                     number = 0
                     while True:
                         try:
-                            await live_model.checkpoint(None)
+                            await live_model.checkpoints.make(None)
                         except (ModelGone, NotFound):
                             return number
                         number += 1
@@ -239,9 +240,9 @@ def test_an_import_that_breaks_off_leaves_nothing(
             await one.create("m", **SCALED)
             await one.learn("m", event(1), event(2))
             live_model = await one.read("m")
-            made = await live_model.checkpoint(None)
+            made = await live_model.checkpoints.make(None)
             document = export.imported(
-                export.exported(made, await live_model.read_checkpoint(made))
+                export.exported(made, await live_model.checkpoints.read(made))
             )
             for place in ("before", "after"):
                 keep = checkpoints.keep
@@ -314,6 +315,6 @@ def test_copies_of_a_model_whose_log_is_trimmed_all_the_time(redis_url: str) -> 
             finally:
                 done = True
                 await trimming
-            assert await (await one.read("m")).checkpoints() == []
+            assert await (await one.read("m")).checkpoints.listed() == []
 
     asyncio.run(run())

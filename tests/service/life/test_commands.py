@@ -54,7 +54,7 @@ async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
             await _told(one, sent, do="configure", set={"learning_rate": rate})
         case "restore":
             if len(sent.checkpoints) < 3:
-                made = await (await _again(lambda: one.read("m"))).checkpoint(None)
+                made = await (await _again(lambda: one.read("m"))).checkpoints.make(None)
                 assert made.position is not None
                 sent.checkpoints[made.uid] = made.position.partition(".")[0]
             else:
@@ -66,7 +66,7 @@ async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
 
 async def _told(one: Worker, sent: Sent, **command: Any) -> None:
     sent.commands.append(command)
-    await (await _again(lambda: one.read("m"))).command(command)
+    await (await _again(lambda: one.read("m"))).commands.append(command)
 
 
 async def _save(one: Worker) -> None:

@@ -23,11 +23,11 @@ async def _learn(one: Worker, *numbers: int) -> None:
 
 
 async def _told(one: Worker, **command: Any) -> str:
-    return (await (await one.read("m")).command(command)).id
+    return (await (await one.read("m")).commands.append(command)).id
 
 
 async def _checkpoint(one: Worker, name: str | None = None) -> tuple[str, str]:
-    made = await (await one.read("m")).checkpoint(name)
+    made = await (await one.read("m")).checkpoints.make(name)
     assert made.position is not None
     return made.uid, made.position.partition(".")[0]
 
@@ -136,9 +136,9 @@ def test_an_imported_model_goes_on_as_the_exported_one(
             await one.create("m", **SCALED)
             await _learn(one, *range(60))
             live_model = await one.read("m")
-            made = await live_model.checkpoint("then")
+            made = await live_model.checkpoints.make("then")
             await _learn(one, *range(60, 70))
-            body = export.exported(made, await live_model.read_checkpoint(made))
+            body = export.exported(made, await live_model.checkpoints.read(made))
             await far.lifecycle.create_imported("m", export.imported(body))
             plain = Plain()
             for n in range(60):

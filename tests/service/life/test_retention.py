@@ -144,10 +144,10 @@ def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
         async with worker(redis_url) as one, worker(redis_url) as two:
             await one.create("m", **SCALED, retention={"events": 40})
             await _teach(one, 0, 20)
-            made = await (await one.read("m")).checkpoint("old")
+            made = await (await one.read("m")).checkpoints.make("old")
             then = live(await one.read("m"))
             await _teach(one, 20, 200)
-            young = await (await one.read("m")).checkpoint("young")
+            young = await (await one.read("m")).checkpoints.make("young")
             await one.learn("m", event(400), event(401))
             with shared_server.client() as client:
                 assert _order(_log(client)[0][0]) > _order(str(made.position).partition(".")[0])
@@ -162,11 +162,11 @@ def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
                 assert client.hlen(StreamKeys("m").followers) == 1
             await two.lifecycle.replay(source, "copy", "young", None, None)
             assert live(await two.read("copy")) == live(await one.read("m"))
-            await (await two.read("m")).restore(made)
+            await (await two.read("m")).commands.restore(made)
             for who in (one, two):
                 assert live(await who.read("m")) == then
             assert live(await two.read("copy")) != then
-            await (await two.read("m")).restore(young)
+            await (await two.read("m")).commands.restore(young)
 
     asyncio.run(run())
 

@@ -99,7 +99,7 @@ def test_workers_of_the_version_before_write_nothing_any_more(
                 with pytest.raises(SetAside, match=NEW):
                     await reading.read("m")
                 with pytest.raises(SetAside, match=NEW):
-                    await commanding.do(lambda _: replicas[3].command({"do": "freeze"}))
+                    await commanding.do(lambda _: replicas[3].commands.append({"do": "freeze"}))
                 await sweeping.do(lambda one: one.housekeeping.sweep())
                 assert everything(client) == before
                 await _all_agree(client, [new], 25, "m")
@@ -389,14 +389,14 @@ def test_a_frozen_model_and_checkpoints_outlive_an_upgrade(
         async with workers(redis_url, OLD, NEW, NEW) as (old, new, third):
             await old.create("m")
             await _learn(old, 0, 10)
-            made = await (await old.read("m")).checkpoint("before")
+            made = await (await old.read("m")).checkpoints.make("before")
             kept = await old.state("m")
             await _learn(old, 10, 15)
-            await (await old.read("m")).command({"do": "freeze"})
+            await (await old.read("m")).commands.append({"do": "freeze"})
             await new.upgrade("m")
             live_model = await new.read("m")
             assert live_model.replica.fold.frozen
-            await new.do(lambda _: live_model.restore(made))
+            await new.do(lambda _: live_model.commands.restore(made))
             assert await new.state("m") == await third.state("m") == kept
             assert not live_model.replica.fold.frozen
             await new.create("from", start={"model": "m", "checkpoint": "before"})

@@ -89,7 +89,7 @@ class Learning(Course[Event]):
     async def _stand_at(self, source: _Source) -> None:
         self._source = source
         if source.lines:
-            await self.patiently(lambda live_model: live_model.read(), again=True)
+            await self.patiently(lambda live_model: live_model.freshness.read(), again=True)
             self._known_at = str((await self.live_model()).replica.position)
 
     def note(self, answers: Sequence[LineAnswer]) -> None:

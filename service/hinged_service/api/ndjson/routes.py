@@ -76,10 +76,10 @@ def check_query(scope: Scope) -> None:
 class _Predicting(Course[Question]):
     async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
         async def predicted(live_model: LiveModel) -> list[LineAnswer]:
-            await live_model.refresh_if_stale()
+            await live_model.freshness.refresh_if_stale()
             replica = live_model.replica
             predict = replica.fold.predict
-            at, stale_s = str(replica.position), live_model.staleness_s()
+            at, stale_s = str(replica.position), live_model.freshness.staleness_s()
             answers: list[LineAnswer] = []
             for number, question in zip(batch.numbers, batch.items, strict=True):
                 try:
@@ -136,7 +136,7 @@ async def predict_lines(
     async def begin(_: _Asked, live_model: LiveModel) -> tuple[_Predicting, Parser[Question]]:
         position = at_least(scope)
         if position is not None:
-            await live_model.wait_for_position(position)
+            await live_model.freshness.wait_for_position(position)
         course = _Predicting(registry, settings, live_model)
         return course, question_parser(live_model.entry.spec.accepts_non_numeric)
 

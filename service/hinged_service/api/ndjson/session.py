@@ -26,7 +26,7 @@ class Course(Generic[T]):
 
     Parameters
     ----------
-    host, settings
+    registry, settings
         The worker's.
     first
         The model as found at the beginning; the request stays with it.
@@ -66,7 +66,7 @@ class Course(Generic[T]):
             live_model, called = None, False
             try:
                 live_model = await self.live_model()
-                await live_model.ensure_caught_up()
+                await live_model.freshness.ensure_caught_up()
                 called = True
                 return await call(live_model)
             except ModelGone:

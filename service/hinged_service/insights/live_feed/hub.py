@@ -156,7 +156,7 @@ class Hub:
         try:
             if look_up or self._live_model.status.ended:
                 await self._follow()
-            await self._live_model.refresh_if_stale()
+            await self._live_model.freshness.refresh_if_stale()
         except (NotFound, ModelGone):
             if self._live_model.name == self.name:
                 return "deleted"

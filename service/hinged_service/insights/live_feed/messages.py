@@ -61,7 +61,7 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
         "accuracy": recent_accuracy(fold),
         "metrics": fold.metrics.report() if fold.metrics is not None else {},
         "events_per_s": events_per_s,
-        "stale_s": max(0.0, live_model.age_s()),
+        "stale_s": max(0.0, live_model.freshness.age_s()),
         "caught_up": live_model.status.caught_up,
     }
     return message("metrics", data, position)

@@ -1,0 +1,148 @@
+"""Commands of a model: entries of its log that change how it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hinged_service.engine.catch_up import LogFollower
+from hinged_service.engine.freshness import Freshness
+from hinged_service.engine.group_commit import RETRY_S
+from hinged_service.engine.model_checkpoints import ModelCheckpoints
+from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
+from hinged_service.settings import Settings
+from hinged_service.store import log
+from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.connection import Connection
+from hinged_service.store.log_types import Commanded
+from hinged_service.wire.codec import Position
+
+__all__ = ["CommandLog"]
+
+
+class CommandLog:
+    """The way of commands into a model's log.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    follower
+        The model's replica, which carries them out.
+    freshness
+        Waits until the replica has done so.
+    checkpoints
+        Reads the state to restore.
+    producer
+        A name for this worker and model that no other has.
+    sequence
+        The worker's counter of batches.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        follower: LogFollower,
+        freshness: Freshness,
+        checkpoints: ModelCheckpoints,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> None:
+        self._connection = connection
+        self._follower = follower
+        self._freshness = freshness
+        self._checkpoints = checkpoints
+        self._producer = f"{producer}.commands"
+        self._sequence = sequence
+        self._timeout_s = settings.append_timeout_ms / 1000
+        self._one_at_a_time = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+
+    async def append(self, command: Mapping[str, Any]) -> Position:
+        """Append a command for this model to the log and carry it out.
+
+        Parameters
+        ----------
+        command
+            What to do, as `ModelState.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
+
+        Returns
+        -------
+        The position at which it was carried out.
+
+        Raises
+        ------
+        NotFound
+            There is no such checkpoint.
+        ModelGone, Unavailable
+            As for `LiveModel.learn`.
+
+        """
+        async with self._one_at_a_time:  # sequences of one producer arrive in their order
+            reply = await self._send(command)
+        if reply.kind == "missing":
+            raise NotFound("There is no such checkpoint.")
+        if reply.kind == "gone":
+            raise ModelGone("The model was deleted.")
+        if reply.kind == "other":
+            await self._freshness.read()  # it tells why, and that this replica is of no use now
+        if reply.position is None:
+            raise Unavailable("The command came too late.", retry_after_s=1)
+        deadline_s = self._loop.time() + self._timeout_s
+        while True:
+            try:
+                await self._freshness.wait_for_position(reply.position)
+            except Unavailable as error:  # it is in the log: do not let it be sent again
+                if type(error) is not Unavailable or self._loop.time() >= deadline_s:
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                return reply.position
+
+    async def restore(self, checkpoint: Checkpoint) -> Position:
+        """Go back to a checkpoint's state by a command in the log.
+
+        Returns
+        -------
+        The position at which it was carried out.
+
+        Raises
+        ------
+        Conflict
+            The checkpoint cannot be read; nothing was commanded.
+        NotFound, ModelGone, Unavailable
+            As for `append`.
+
+        """
+        try:
+            state = await self._checkpoints.read(checkpoint)
+        except SetAside as error:  # in the log it would set the model aside for good
+            raise Conflict(f"Nothing was changed. {error.detail}") from error
+        with self._follower.restoring(checkpoint.uid, state):
+            return await self.append({"do": "restore", "checkpoint": checkpoint.uid})
+
+    async def _send(self, command: Mapping[str, Any]) -> Commanded:
+        payload = msgspec.json.encode({"model": self._follower.entry.uid, **command})
+        sequence = next(self._sequence)
+        deadline_s = self._loop.time() + self._timeout_s
+        while True:
+            try:
+                return await log.command(
+                    self._connection,
+                    self._follower.keys.on,
+                    self._follower.entry.uid,
+                    self._producer,
+                    sequence,
+                    payload,
+                    command.get("checkpoint"),
+                )
+            except Unavailable:
+                if self._loop.time() + RETRY_S >= deadline_s:
+                    raise
+                await asyncio.sleep(RETRY_S)

@@ -1,0 +1,130 @@
+"""Checkpoints of a model: made, listed, found, read and dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+
+from hinged_service.engine.catch_up import REBUILDS, LogFollower
+from hinged_service.engine.freshness import Freshness
+from hinged_service.engine.group_commit import RETRY_S
+from hinged_service.errors import NotFound, Unavailable
+from hinged_service.settings import Settings
+from hinged_service.store import checkpoints
+from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.connection import Connection
+from hinged_service.store.snapshot import Loaded
+
+__all__ = ["ModelCheckpoints"]
+
+
+class ModelCheckpoints:
+    """The checkpoints of a model's stream, and how the model makes one.
+
+    Parameters
+    ----------
+    connection, settings
+        The worker's.
+    follower
+        The model's replica.
+    freshness
+        Reads the log if it has another past than the replica.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        follower: LogFollower,
+        freshness: Freshness,
+    ) -> None:
+        self._connection = connection
+        self._follower = follower
+        self._freshness = freshness
+        self._chunk = settings.snapshot_chunk
+        self._timeout_s = settings.append_timeout_ms / 1000
+        self._keys = follower.keys.on
+        self._loop = asyncio.get_running_loop()
+
+    async def make(self, name: str | None) -> Checkpoint:
+        """Keep the model's present state.
+
+        Parameters
+        ----------
+        name
+            The checkpoint's name for people, if any.
+
+        Raises
+        ------
+        Conflict
+            The stream has a checkpoint of that name, or too many of them.
+        ModelGone, Unavailable
+            Nothing was kept, or it is not known.
+
+        """
+        uid = secrets.token_hex(8)  # one for all attempts: it is made once
+        deadline_s = self._loop.time() + self._timeout_s
+        for _ in range(REBUILDS):
+            replica = self._follower.replica
+            made = Checkpoint(
+                uid=uid,
+                name=name,
+                model=self._follower.name,
+                spec=self._follower.entry.spec,
+                position=str(replica.position),
+                created_ms=int(time.time() * 1000),
+                events=replica.fold.events,
+                mistakes=replica.fold.mistakes,
+                judged=replica.fold.judged,
+            )
+            state, chunk = replica.whole_state(), self._chunk
+            while True:
+                try:
+                    kept = await checkpoints.keep(
+                        self._connection, self._keys, made, self._follower.entry.uid, state, chunk
+                    )
+                    break
+                except Unavailable:
+                    if self._loop.time() + RETRY_S >= deadline_s:
+                        raise
+                    await asyncio.sleep(RETRY_S)
+            if kept == "ok":
+                return made
+            await self._freshness.read()  # the log has another past: rebuild, and keep that
+        raise Unavailable("The log keeps changing its past.", retry_after_s=1)
+
+    async def listed(self) -> list[Checkpoint]:
+        """Return the checkpoints of the stream, oldest first."""
+        return await checkpoints.listed(self._connection, self._keys)
+
+    async def find(self, name: str) -> Checkpoint:
+        """Return a checkpoint of the stream by its name or uid.
+
+        Raises
+        ------
+        NotFound
+            There is none.
+
+        """
+        return await checkpoints.find(self._connection, self._keys, name)
+
+    async def read(self, checkpoint: Checkpoint) -> Loaded:
+        """Return the state of a checkpoint.
+
+        Raises
+        ------
+        SetAside
+            It cannot be used here.
+
+        """
+        loaded = await self._follower.read_checkpoint(checkpoint.uid)
+        if loaded is None:
+            raise NotFound("There is no such checkpoint any more.")
+        return loaded
+
+    async def drop(self, name: str) -> str | None:
+        """Delete a checkpoint of the stream, or return the uid of a model that still needs it."""
+        found = await self.find(name)
+        return await checkpoints.drop(self._connection, self._keys, found)
