@@ -12,11 +12,12 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from hinged_service.server.lingering_close import LINGER_S, SILENCE_S
+from hinged_service.server.lingering_close import LINGER_BYTES, LINGER_S, SILENCE_S
 
 __all__ = ["MAX_DROPPED_BYTES", "Joining"]
 
 _COPIED = 2**16
+_HEAD_END = b"\r\n\r\n"
 MAX_DROPPED_BYTES: Final = 2**22
 """Of what is no part of a request so much is dropped."""
 
@@ -48,6 +49,8 @@ class Joining(asyncio.Transport):
         """The last answer whose head was held."""
         self.lingers = False
         self._left_bytes = 0
+        self._refused: bytes | None = None
+        """The last bytes of a refused head of which the end has not come."""
         self._left_s = 0.0
         self._dropped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -92,24 +95,43 @@ class Joining(asyncio.Transport):
             self.flush()
             self._transport.close()
 
-    def leave(self, most_bytes: int = MAX_DROPPED_BYTES) -> None:
-        """End what is written; drop so much of what comes, then close."""
+    def leave(self, refused: bytes | None = None) -> None:
+        """End what is written; drop some of what comes, then close.
+
+        Parameters
+        ----------
+        refused
+            What came last of a request that was refused: behind its head a body may come, all
+            of which is dropped.
+
+        """
         protocol = self._protocol
         if protocol is None or self.is_closing():
             return
         self.flush()
-        self.lingers, self._left_bytes, self._left_s = True, most_bytes, LINGER_S
+        self.lingers, self._left_bytes, self._left_s = True, MAX_DROPPED_BYTES, LINGER_S
+        self._refused = b"" if refused is not None else None
+        self._look_for_body(refused or b"")
         if self._transport.can_write_eof():
             self._transport.write_eof()
         protocol.flow.resume_reading()
         self._timer = protocol.loop.call_later(SILENCE_S, self._look)
 
-    def drop(self, size: int) -> None:
-        """Take note that so much came and was dropped."""
+    def drop(self, data: bytes) -> None:
+        """Drop what came."""
         self._dropped = True
-        self._left_bytes -= size
+        self._left_bytes -= len(data)
+        self._look_for_body(data)
         if self._left_bytes < 0:
             self._transport.close()
+
+    def _look_for_body(self, data: bytes) -> None:
+        if self._refused is not None:
+            head = self._refused + data
+            self._refused = head[1 - len(_HEAD_END) :]
+            if _HEAD_END in head:
+                self._refused = None
+                self._left_bytes += LINGER_BYTES
 
     def _look(self) -> None:
         self._left_s -= SILENCE_S

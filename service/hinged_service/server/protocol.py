@@ -18,8 +18,7 @@ from typing import Any, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from hinged_service.server.coalesced_writes import MAX_DROPPED_BYTES, Joining
-from hinged_service.server.lingering_close import LINGER_BYTES
+from hinged_service.server.coalesced_writes import Joining
 
 __all__ = ["IDLE_S", "MAX_HEADERS", "MAX_HEAD_BYTES", "BoundedProtocol"]
 
@@ -42,6 +41,7 @@ _BAD = (
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\nconnection: close\r\n\r\n"
     b"Invalid HTTP request received."
 )
+_HEAD_END = b"\r\n\r\n"
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -65,7 +65,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._ends = self._stops = False
         self._refusal: bytes | None = None
-        self._most_bytes = MAX_DROPPED_BYTES
+        self._refused = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to look after a connection."""
@@ -83,7 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take what came, unless it cannot be read or the head is too long."""
         if self._joining.lingers:
-            self._joining.drop(len(data))
+            self._joining.drop(data)
             return
         if self._refusal is not None:  # answers before it are due
             return
@@ -97,14 +97,14 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             if self._refusal is None:
                 self.logger.warning("Invalid HTTP request received.")
-                self._refuse(_BAD)
+                self._refuse(_BAD, data)
             return
         if self._in_head and self._heads == heads:
             self._head_bytes += len(data)
         if self._head_bytes > MAX_HEAD_BYTES or (
             self.headers is not None and len(self.headers) > MAX_HEADERS
         ):
-            self._refuse(_TOO_LARGE)
+            self._refuse(_TOO_LARGE, data if self._in_head else b"")
 
     def _read_on(self, data: bytes, offer: httptools.HttpParserUpgrade) -> None:
         """Read a head again without its offer of another protocol, then what stands behind it.
@@ -116,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
             rest = rest[offer.args[0] :]
             method = self.parser.get_method()
             if method == b"CONNECT":
-                self._refuse(_BAD)
+                self._refuse(_BAD, _HEAD_END)
                 return
             head = [method, b" ", self.url, b" HTTP/", self.parser.get_http_version().encode()]
             for name, value in self.scope["headers"]:
@@ -147,7 +147,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """End a head, unless it is refused: then nothing is done for it."""
         self._in_head = False
         if len(self.headers) > MAX_HEADERS:
-            self._refuse(_TOO_LARGE, LINGER_BYTES)
+            self._refuse(_TOO_LARGE, _HEAD_END)
             raise ValueError("too many headers")  # the parser stops
         url = self.url
         if b"#" in url or not url.startswith(_TARGETS):
@@ -181,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Refuse what could not be read, or wait for a moment: no answer is due."""
         if self._refusal is not None:
             self._joining.write(self._refusal)
-            self._joining.leave(self._most_bytes)
+            self._joining.leave(self._refused)
         else:
             self.loop.call_later(self.stop_s / 2, self._end_idle, False)
 
@@ -195,11 +195,11 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self.loop.call_later(self.stop_s / 2, self._end_idle, True)
 
-    def _refuse(self, answer: bytes, most_bytes: int = MAX_DROPPED_BYTES) -> None:
-        """Refuse what came, after the answers that are due, and read no more."""
+    def _refuse(self, answer: bytes, data: bytes) -> None:
+        """Refuse what came, last of all `data`, after the answers due, and read no more."""
         if self.transport.is_closing():
             return
-        self._ends, self._refusal, self._most_bytes = True, answer, most_bytes
+        self._ends, self._refusal, self._refused = True, answer, data
         self.flow.pause_reading()
         cycle = self.cycle
         if cycle is None or cycle.response_complete:

@@ -150,6 +150,17 @@ def test_too_many_headers_are_told_behind_a_body(served: Service) -> None:
     assert sent_whole(served.port, "POST", LEARN, BIG, *many).status == 431
 
 
+@pytest.mark.parametrize(
+    ("status", "header"), [(431, "x-long: " + "x" * 2**20), (400, "no header"), (400, "x y: z")]
+)
+def test_a_head_that_cannot_be_read_is_told_before_a_body(
+    served: Service, status: int, header: str
+) -> None:
+    if served._server.config.http is not BoundedProtocol:
+        pytest.skip("not the service's answer")
+    assert sent_whole(served.port, "POST", LEARN, BIG, header).status == status
+
+
 def test_refusals_of_keys_and_of_room_arrive(own_server: RedisServer) -> None:
     shown, record = new_key("root", ("predict", "learn", "admin"), ("*",))
     keys = json.dumps([record.model_dump(mode="json")])
