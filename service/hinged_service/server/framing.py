@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 from typing import Final
 from urllib.parse import unquote
 
@@ -15,7 +14,7 @@ from hinged_service.server.coalesced_writes import Joining
 __all__ = ["check", "has_body", "is_usual", "take_origin_form"]
 
 _WATCHED: Final = frozenset({b"host", b"upgrade", b"transfer-encoding"})
-_HOST_BYTES: Final = (string.ascii_letters + string.digits + "-._~%!$&'()*+,;=:[]").encode()
+_HOST: Final = re.compile(rb"(?:\[[0-9A-Za-z.:%~_-]+\]|[\w.~%!$&'()*+,;=-]*)(?::[0-9]*)?", re.ASCII)
 _VERSIONS: Final = frozenset({"1.0", "1.1", "2", "3"})
 _METHODS: Final = frozenset(
     ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"),
@@ -50,7 +49,7 @@ def check(scope: Scope, send: Send) -> bool:
     version = scope["http_version"]
     if len(watched) == 1 and version == "1.1":
         ((name, host),) = watched
-        if name == b"host" and not host.translate(None, _HOST_BYTES):
+        if name == b"host" and _HOST.fullmatch(host) is not None:
             return False
     return _check_unusual(scope, send, version, [v for name, v in watched if name == b"host"])
 
@@ -60,7 +59,7 @@ def _check_unusual(scope: Scope, send: Send, version: str, hosts: list[bytes]) -
         raise Malformed("The request has more than one Host header.")
     if not hosts and version == "1.1":
         raise Malformed("The request has no Host header.")
-    if any(host.translate(None, _HOST_BYTES) for host in hosts):
+    if any(_HOST.fullmatch(host) is None for host in hosts):
         raise Malformed("The Host header is no host with or without a port.")
     if version not in _VERSIONS:
         raise Malformed("The request is of an HTTP version that the service does not speak.")

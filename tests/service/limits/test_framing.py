@@ -152,8 +152,8 @@ def test_uvicorn_as_it_comes_refuses_what_it_would_lose(redis: RedisServer) -> N
 
 @pytest.mark.parametrize(
     "hosts",
-    [[], ["t", "t"], ["t", "u"], ["a b"], ["a/b"], ["u@t"], ["t,\x7f"]],
-    ids=["none", "same", "two", "blank", "path", "user", "control"],
+    [[], ["t", "t"], ["t", "u"], ["a b"], ["a/b"], ["u@t"], ["t,\x7f"], ["t:u"], ["[::1"]],
+    ids=["none", "same", "two", "blank", "path", "user", "control", "no port", "bracket"],
 )
 @pytest.mark.parametrize("path", [LEARN, "/healthz", "/v1/models", "/nothing"])
 def test_a_request_names_its_host_once(anyhow: Service, hosts: list[str], path: str) -> None:
@@ -166,7 +166,9 @@ def test_a_request_names_its_host_once(anyhow: Service, hosts: list[str], path: 
     assert events(anyhow) == before
 
 
-@pytest.mark.parametrize("host", ["t", "t:80", "[::1]:8000", "127.0.0.1", "", "a_b.c-d", "x%20y"])
+@pytest.mark.parametrize(
+    "host", ["t", "t:80", "[::1]:8000", "127.0.0.1", "", "t:", "a_b.c-d", "x%20y"]
+)
 def test_any_host_is_taken(anyhow: Service, host: str) -> None:
     get = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     assert answers(anyhow.port, get.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")) == [200]
