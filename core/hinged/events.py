@@ -24,8 +24,13 @@ __all__ = [
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy or Arrow as plain Python, `None` for a null; all else as it is."""
+    """Return a scalar of NumPy or Arrow as plain Python, `None` for a null, pandas' `NA` too.
+
+    All else is returned as it is.
+    """
     module = type(value).__module__
+    if module.startswith("pandas") and type(value).__name__ == "NAType":
+        return None
     if module == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     return value.as_py() if module == "pyarrow.lib" and hasattr(value, "as_py") else value
@@ -75,7 +80,7 @@ def checked_weight(w: object) -> float:
         Unless `0 <= w < infinity`.
 
     """
-    weight = _number(plain(w))
+    weight = _number(w)
     if weight is None or not 0.0 <= weight < math.inf:
         raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
     return weight
@@ -84,10 +89,10 @@ def checked_weight(w: object) -> float:
 def checked_features(x: object) -> Features:
     """Return `x` as a plain dictionary of finite floats, without what is missing.
 
-    A value of NaN or `None` is missing: the feature counts as absent, as it does
-    where a table has a null. Some transformers give NaN for what they have not
-    learned yet. The learners call this only when their fast path meets something
-    unusual.
+    A value of NaN or `None`, or a null of Arrow or pandas, is missing: the feature
+    counts as absent, as it does where a table has one. Some transformers give NaN for
+    what they have not learned yet. The learners call this only when their fast path
+    meets something unusual.
 
     Raises
     ------
@@ -147,10 +152,11 @@ def refuse_unplain(x: Any) -> None:
 
 def _missing(value: Any) -> bool:
     number = _number(value)
-    return value is None or (number is not None and math.isnan(number))
+    return plain(value) is None or (number is not None and math.isnan(number))
 
 
 def _number(value: Any) -> float | None:
+    value = plain(value)
     if isinstance(value, (str, bytes, bytearray)):
         return None
     try:

@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from river import preprocessing
 
@@ -110,7 +112,10 @@ def test_names_of_any_hashable_type_stay_apart() -> None:
     assert other.score_one(x) == 1.0 + 4.0 + 9.0 + 1.0 + 1.0
 
 
-MISSING = [math.nan, -math.nan, None, np.float64("nan"), np.float32("nan"), Decimal("NaN")]
+MISSING = [
+    *(math.nan, -math.nan, None, np.float64("nan"), np.float32("nan"), Decimal("NaN")),
+    *(pd.NA, pa.scalar(None, pa.float64()), pa.scalar(math.nan)),
+]
 
 
 @pytest.mark.parametrize("value", MISSING, ids=repr)
