@@ -26,7 +26,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from hinged import __version__
 from hinged_service.cli.commands import mount
-from hinged_service.cli.ingest import ABOUT_CODES, ingest
+from hinged_service.cli.ingest import ABOUT_CODES, ingest, sendable
 from hinged_service.cli.ingest_kafka import kafka
 from hinged_service.errors import StartupError
 from hinged_service.server.protocol import BoundedProtocol
@@ -98,7 +98,10 @@ def serve(
     ] = 1,
     host: Annotated[
         str,
-        typer.Option(help="Address to listen on. 0.0.0.0 lets other machines in: make keys first."),
+        typer.Option(
+            callback=sendable,
+            help="Address to listen on. 0.0.0.0 lets other machines in: make keys first.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
@@ -106,6 +109,7 @@ def serve(
     redis_url: Annotated[
         str | None,
         typer.Option(
+            callback=sendable,
             envvar="HINGED_REDIS_URL",
             show_envvar=True,
             help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss://, "

@@ -147,6 +147,8 @@ def test_arguments_that_are_not_utf_8(run: Run, name: str) -> None:
         ("learn", name, "a=1", "--label", bad),
         ("models", "--url", f"http://{bad}"),
         ("ingest", "file", "none.csv", "--model", bad),
+        ("serve", "--insecure", "--host", bad),
+        ("serve", "--redis-url", f"redis://{bad}"),
         ("ingest", "redis-stream", "--url", f"redis://{bad}", "--stream", "s", "--model", name),
         ("ingest", "kafka", "--bootstrap", bad, "--topic", "t", "--model", name),
     ]
