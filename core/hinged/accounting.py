@@ -11,7 +11,7 @@ __all__ = ["Accounting", "Fields", "Outcome"]
 
 
 class Outcome(NamedTuple):
-    """What one event did: predicted and scored first, learned after.
+    """Outcome of one event: predicted and scored first, learned after.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all linear learners share: the doors through which events come in and answers go out."""
+"""Base class of all linear learners: how events come in and answers go out."""
 
 from __future__ import annotations
 

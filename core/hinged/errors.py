@@ -1,4 +1,4 @@
-"""What the learners refuse, as one tree of exceptions.
+"""Exceptions of the learners, as one tree.
 
 Every refusal is raised before anything of the learner has changed, so the
 caller can mend the event and send it again.

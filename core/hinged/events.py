@@ -1,4 +1,4 @@
-"""What a learner accepts as an event, and how it names what it refuses."""
+"""Checks of the events that a learner accepts, and the names of their faults."""
 
 from __future__ import annotations
 

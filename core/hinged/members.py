@@ -1,4 +1,4 @@
-"""What learners made of binary learners share: their state, flattened by prefix."""
+"""State of learners that are made of binary learners, flattened by prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several routes need: the worker's models, an up-to-date one, problems for the OpenAPI."""
+"""Dependencies of the routes: the worker's models, an up-to-date one, problems for the OpenAPI."""
 
 from __future__ import annotations
 

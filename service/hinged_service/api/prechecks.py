@@ -1,4 +1,4 @@
-"""What a model can refuse of well-formed events before anything is logged, and its count."""
+"""Checks of well-formed events by the model they are for, before anything is logged."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PAUSE_S = 0.1
 
 
 class Readiness:
-    """What a worker needs before it may be sent requests.
+    """Readiness of a worker: whether it may be sent requests.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all verbs share: the address, the key, `--json`, and how they fail."""
+"""Options and errors that all commands share: the address, the key, `--json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of the command line: what people and scripts do with a running service."""
+"""The commands that speak to a running service."""
 
 from __future__ import annotations
 

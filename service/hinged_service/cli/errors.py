@@ -1,4 +1,4 @@
-"""What went wrong, in plain words with what to do next, and as an exit code."""
+"""Errors of the commands: plain words with what to do next, and an exit code."""
 
 from __future__ import annotations
 

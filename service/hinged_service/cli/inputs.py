@@ -1,4 +1,4 @@
-"""What stands on the command line or comes through a pipe, as events, values and documents."""
+"""Parse command-line arguments and standard input into events, values and JSON documents."""
 
 from __future__ import annotations
 

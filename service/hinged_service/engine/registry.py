@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _ASIDE_S = 5.0
 _SAVING_S = 10.0
-"""What a worker that stops has saved by then is saved: who stops it waits no longer."""
+"""How long a worker that stops saves its models, in seconds."""
 
 
 class ModelRegistry:

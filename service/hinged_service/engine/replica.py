@@ -29,7 +29,7 @@ _MARKS_PER_RETENTION = 16
 
 
 class AppliedEntry(NamedTuple):
-    """What a replica did with one entry, for those who watch it.
+    """Result of one applied entry, for those who watch the replica.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ GATHER_BYTES = 2**20
 
 
 class AppendResult(msgspec.Struct, gc=False):
-    """What became of one caller's events.
+    """Result of an append for one caller's events.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class AppendResult(msgspec.Struct, gc=False):
 
 
 class SourceAppendResult(NamedTuple):
-    """What became of a source's batch.
+    """Result of an append for a source's batch.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SourceAppendResult(NamedTuple):
 
 
 class PendingWrite(msgspec.Struct):
-    """What one caller wants to have appended.
+    """Events of one caller that wait to be appended.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class PendingWrite(msgspec.Struct):
 
 
 class WriteQueue:
-    """What waits, in the order in which it came.
+    """Writes that wait, in the order in which they came.
 
     Parameters
     ----------

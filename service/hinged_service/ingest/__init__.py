@@ -1,1 +1,1 @@
-"""What brings events from outside: files, Redis streams, the inbox; all by offsets, each once."""
+"""Sources of events: files, Redis Streams, Kafka, the inbox; all by offsets, each event once."""

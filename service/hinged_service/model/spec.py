@@ -1,4 +1,4 @@
-"""What a model is: its spec, as posted and as stored in the index."""
+"""Specification of a model, as posted and as stored in the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every stage of a pipeline is: pure when it transforms, checked when it is restored."""
+"""Base class of the stages of a pipeline: pure when it transforms, checked when restored."""
 
 from __future__ import annotations
 

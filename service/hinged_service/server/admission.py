@@ -1,4 +1,4 @@
-"""What the requests of a worker take up at once: how many there are, and what they hold.
+"""Admission control: how many requests a worker has under way, and what they hold.
 
 A queue in front of a model bounds what waits for that model. This bounds the worker: all
 requests together, whatever they ask for and however slowly they come.
@@ -67,7 +67,7 @@ class AdmissionControl:
 
 
 class RequestLease:
-    """What one request holds, from its beginning.
+    """Share of one request in the bounds, from its beginning.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a request ends: headers that leave it open, or that a server may read in two ways."""
+"""Framing of requests: headers that leave the end open, or can be read in two ways."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def check(scope: Scope, send: Send) -> bool:
     Raises
     ------
     Malformed
-        There is no `Host`, or more than one, or none that can be; or nobody can tell what is
-        the body.
+        There is no `Host`, more than one, or an impossible one; or the end of the body is
+        ambiguous.
 
     """
     headers: list[tuple[bytes, bytes]] = scope["headers"]

@@ -1,4 +1,4 @@
-"""An answer that comes before the body's end: it has to reach a client that is still sending.
+"""Lingering close: an answer before the body's end reaches a client that is still sending.
 
 To close a connection from which not all was read resets it, and the reset throws the answer away
 that the client has not read yet. So the rest of the body is read and dropped, within bounds.

@@ -1,4 +1,4 @@
-"""What a process does with memory that it has freed."""
+"""Settings of malloc: how much freed memory a process keeps."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a worker tells of itself: metrics, logs, traces."""
+"""Metrics, logs and traces of a worker."""

@@ -1,4 +1,4 @@
-"""What all workers tell, in the text format of Prometheus or of OpenMetrics."""
+"""Metrics of all workers, in the text format of Prometheus or of OpenMetrics."""
 
 from __future__ import annotations
 

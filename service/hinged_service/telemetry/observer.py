@@ -1,4 +1,4 @@
-"""What one worker counts as it works: cheap enough for the way of every request."""
+"""Counters of one worker, cheap enough for every request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_GONE = 1_000
 
 
 class Observer:
-    """What one worker counts.
+    """Counters of one worker.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What workers tell each other of themselves, and how it is put together.
+"""Reports of the workers of one service, and how they are merged.
 
 Counts of a model are facts of its log and the same for whoever has read that far: they are
 never added up, the one who has read furthest is believed. What a worker did is added up, also

@@ -1,4 +1,4 @@
-"""UTF-8 and not: marks that other programs put in front of text, and encodings nobody reads here.
+"""Encodings of text: byte order marks of UTF-8, and encodings that are refused.
 
 One rule for every door: byte order marks of UTF-8 in front of a JSON text or a file are passed
 over (RFC 8259, 8.1); UTF-16 and UTF-32 are refused by their name.

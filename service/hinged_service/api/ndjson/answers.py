@@ -1,4 +1,4 @@
-"""What comes back for a body of lines: a line per line, or one summary of them all."""
+"""Answers to a body of lines: a line per line, or one summary of them all."""
 
 from __future__ import annotations
 

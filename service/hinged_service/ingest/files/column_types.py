@@ -1,4 +1,4 @@
-"""Files of one command, of which a column is read alike in all."""
+"""Types of columns, decided once for all files of one command."""
 
 from __future__ import annotations
 
