@@ -41,10 +41,14 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def refused(found: Outcome) -> bool:
-    """Tell whether the connection ended with a refusal of what came last."""
-    last = [status for status in _STATUS.findall(found.answers) if status != b"100"][-1:]
-    return found.closed and last == [b"400"]
+def refused(found: Outcome, sent: bytes) -> bool:
+    """Tell whether the connection ended with a refusal of what came last.
+
+    A HEAD is answered before its body is read: a fault in there has no answer of its own.
+    """
+    told = [status for status in _STATUS.findall(found.answers) if status != b"100"]
+    answered = b"HEAD " in sent and len(told) == len(found.done)
+    return found.closed and (told[-1:] == [b"400"] or answered)
 
 
 def test_what_is_carried_out_is_what_h11_takes_it_for() -> None:
@@ -59,7 +63,7 @@ def test_what_is_carried_out_is_what_h11_takes_it_for() -> None:
             expected = await outcome(Reference, recorder, cut(chance, sent))
             if found.done != expected.done:
                 assert found.done == expected.done[: len(found.done)], (seed, sent)
-                assert refused(found), (seed, sent)
+                assert refused(found, sent), (seed, sent)
             done += len(found.done)
         assert done > STREAMS / 2
 
