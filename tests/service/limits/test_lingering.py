@@ -89,7 +89,8 @@ def test_clients_see_413(served: Service) -> None:
     headers = {"content-type": "application/json"}
     with pytest.raises(urllib.error.HTTPError) as raised:
         urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60)
-    assert raised.value.code == 413
+    with raised.value as refusal:
+        assert refusal.code == 413
     for more in ({}, {"connection": "close"}):
         for content in (body, (body[at : at + 2**16] for at in range(0, BIG, 2**16))):
             with httpx.Client(verify=False, timeout=60) as client:
