@@ -17,6 +17,7 @@ from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a 
 from tests.support.machine_clock import Clock, machine_clock
 from tests.support.patience import PATIENT
 from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.shared_service import client, model, new_model, service  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
 
@@ -167,10 +168,10 @@ def shared_server(
 @pytest.fixture
 def redis_url(shared_server: RedisServer) -> Iterator[str]:
     """The address of the shared server, which is empty before and after."""
-    with shared_server.client() as client:
-        client.flushall()
+    with shared_server.client() as connection:
+        connection.flushall()
         yield shared_server.url
-        client.flushall()
+        connection.flushall()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from river import datasets
 
 from hinged_service.client import Client, RemoteClassifier
 from tests.conftest import data_file
-from tests.service.kafka.broker import Broker
+from tests.ingest.kafka.broker import Broker
 from tests.support.ingest import Ingest
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

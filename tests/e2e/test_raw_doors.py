@@ -12,8 +12,8 @@ import pyarrow  # type: ignore[import-untyped]
 import pytest
 from pyarrow import parquet
 
-from tests.service.cli.conftest import run_hinged
-from tests.service.kafka.broker import Broker
+from tests.cli.conftest import run_hinged
+from tests.ingest.kafka.broker import Broker
 from tests.support.ingest import Ingest
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

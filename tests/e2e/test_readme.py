@@ -20,7 +20,7 @@ import redis
 from packaging.requirements import Requirement
 
 from hinged_service.settings import Settings
-from tests.service.kafka.broker import Broker
+from tests.ingest.kafka.broker import Broker
 from tests.support.forked_command import ForkedCommand
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import hinged
-from tests.service.upgrade import versions
+from tests.engine.upgrade import versions
 from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until

@@ -12,7 +12,7 @@ from typing import Any
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
-from tests.service.life.plain import lose
+from tests.engine.lifecycle.plain_model import lose
 from tests.support.plain_fold import accounts, binary
 
 Entry = tuple[str, Mapping[str, str]]

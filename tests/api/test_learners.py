@@ -1,0 +1,370 @@
+"""Every learner through HTTP: event by event what the library does, on every worker, for good."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from river import datasets
+from river.optim.schedulers import InverseScaling
+
+import hinged
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service
+from tests.support.shared_service import NewModel
+
+Event = tuple[dict[str, float], Any]
+Spec = dict[str, Any]
+
+BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
+    "perceptron": (
+        {"type": "perceptron", "learning_rate": 0.5, "margin": 0.25},
+        lambda: hinged.Perceptron(0.5, margin=0.25),
+    ),
+    "perceptron-mistakes": (
+        {"type": "perceptron", "update_on": "mistake", "label_at_zero": True},
+        lambda: hinged.Perceptron(update_on="mistake", label_at_zero=True),
+    ),
+    "perceptron-schedule": (
+        {"type": "perceptron", "learning_rate": {"type": "inverse_scaling", "rate": 1.0}},
+        lambda: hinged.Perceptron(InverseScaling(1.0, 0.5)),
+    ),
+    "averaged": ({"type": "averaged_perceptron"}, hinged.AveragedPerceptron),
+    "pocket": ({"type": "pocket_perceptron"}, hinged.PocketPerceptron),
+    "pa": (
+        {"type": "passive_aggressive", "C": 0.5, "mode": "II"},
+        lambda: hinged.PassiveAggressive(0.5, "II"),
+    ),
+    "linear-unit": ({"type": "linear_unit"}, hinged.LinearUnit),
+    "adagrad": (
+        {"type": "hinge_sgd", "l2": 0.01, "l1": 0.001},
+        lambda: hinged.HingeSGD(l2=0.01, l1=0.001),
+    ),
+    "pegasos": (
+        {"type": "hinge_sgd", "steps": "pegasos", "l2": 0.1},
+        lambda: hinged.HingeSGD(steps="pegasos", l2=0.1),
+    ),
+    "arow": ({"type": "arow", "r": 0.5}, lambda: hinged.AROW(0.5)),
+    "hedge": ({"type": "hedge"}, hinged.Hedge),
+    "hedge-of-two": (
+        {"type": "hedge", "models": [{"type": "perceptron"}, {"type": "arow"}], "share": 0.0},
+        lambda: hinged.Hedge([hinged.Perceptron(), hinged.AROW()], share=0.0),
+    ),
+}
+MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
+    "perceptron": ({"type": "multiclass_perceptron"}, hinged.MulticlassPerceptron),
+    "averaged": ({"type": "multiclass_averaged_perceptron"}, hinged.MulticlassAveragedPerceptron),
+    "pocket": ({"type": "multiclass_pocket_perceptron"}, hinged.MulticlassPocketPerceptron),
+    "pa": (
+        {"type": "multiclass_passive_aggressive", "mode": "I", "C": 0.1},
+        lambda: hinged.MulticlassPassiveAggressive(0.1, "I"),
+    ),
+    "arow": ({"type": "multiclass_arow"}, hinged.MulticlassAROW),
+    "ovr": (
+        {"type": "one_vs_rest", "learner": {"type": "passive_aggressive"}},
+        lambda: hinged.OneVsRest(hinged.PassiveAggressive()),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def binary_events() -> list[Event]:
+    """Phishing, the first 400 pages."""
+    return [(x, bool(y)) for x, y in datasets.Phishing().take(400)]
+
+
+@pytest.fixture(scope="module")
+def multiclass_events() -> list[Event]:
+    """Image segments, the first 300, scaled to about 1."""
+    return [
+        ({name: value / 100.0 for name, value in x.items()}, str(y))
+        for x, y in datasets.ImageSegments().take(300)  # type: ignore[no-untyped-call]
+    ]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Valkey that the workers of this module share."""
+    made = RedisServer(tmp_path_factory.mktemp("learners"))
+    made.start()
+    yield made
+    made.kill()
+
+
+def start(server: RedisServer) -> Service:
+    """Return a worker that saves a snapshot every few events."""
+    worker = Service(server.url, snapshot_every_events=20, max_staleness_ms=0)
+    worker.start()
+    return worker
+
+
+@pytest.fixture(scope="module")
+def workers(server: RedisServer) -> Iterator[list[Service]]:
+    """Two workers on one Redis."""
+    both = [start(server), start(server)]
+    yield both
+    for worker in both:
+        worker.stop()
+
+
+def weights_of(learner: Any) -> dict[str, Any]:
+    """Return a learner's weights as the service shows them."""
+
+    def linear(one: Any) -> dict[str, Any]:
+        return {"weights": dict(one.weights), "intercept": 0.0 - one.threshold}
+
+    if isinstance(learner, hinged.Hedge):
+        pairs = zip(learner.experts, learner.trust, strict=True)
+        return {"experts": [{**linear(e), "trust": trust} for e, trust in pairs]}
+    if isinstance(learner, hinged.BinaryLinearClassifier):
+        return linear(learner)
+    return {
+        "classes": {
+            y: {"weights": dict(learner.weights[y]), "intercept": learner.intercepts[y]}
+            for y in learner.classes
+        }
+    }
+
+
+def as_text(value: Any) -> Any:
+    """Return JSON's view of a probability's key."""
+    return json.dumps(value) if isinstance(value, bool) else value
+
+
+def check_through_http(
+    server: RedisServer,
+    workers: list[Service],
+    name: str,
+    spec: Spec,
+    learner: Any,
+    events: list[Event],
+) -> None:
+    path = f"/v1/models/{name}"
+    clients = [worker.client() for worker in workers]
+    assert clients[0].put(path, json={"learner": spec}).status_code == 201
+    turns = itertools.cycle(clients)
+    for start_at in range(0, len(events), 7):
+        chunk = events[start_at : start_at + 7]
+        body = [{"x": x, "y": y} for x, y in chunk]
+        answers = next(turns).post(f"{path}/learn", json=body)
+        assert answers.status_code == 200, answers.text
+        for (x, y), answer in zip(chunk, answers.json(), strict=True):
+            outcome = learner.predict_learn_one(x, y)
+            del answer["position"], answer["duplicate"]
+            assert answer == outcome._asdict()
+    third = start(server)
+    _wait_until_saved(clients[0], path)
+    try:
+        clients.append(third.client())
+        for client in clients:
+            account = client.get(path).json()
+            for field in ("events", "mistakes", "updates", "hinge_loss", "perceptron_loss"):
+                assert account[field] == getattr(learner.accounting, field), field
+            if hasattr(learner, "classes"):  # in the order seen, which decides ties
+                assert account["classes"] == learner.classes
+            shown = client.get(f"{path}/weights").json()
+            del shown["position"]
+            assert shown == weights_of(learner)
+            for x, _ in events[:20]:
+                answer = client.post(f"{path}/predict", json={"x": x}).json()
+                assert answer["y"] == learner.predict_one(x)
+                assert answer["score"] == learner.score_one(x)
+                proba = learner.predict_proba_one(x)
+                assert answer["proba"] == {as_text(y): p for y, p in proba.items()}
+        more = events[:30]
+        answers = clients[-1].post(f"{path}/learn", json=[{"x": x, "y": y} for x, y in more])
+        for (x, y), answer in zip(more, answers.json(), strict=True):
+            assert answer["score"] == learner.predict_learn_one(x, y).score
+    finally:
+        third.stop()
+        for client in clients:
+            client.close()
+
+
+def _wait_until_saved(client: httpx.Client, path: str) -> None:
+    """Return once the snapshot in Redis is where the model is."""
+    deadline = time.monotonic() + 20
+    while True:
+        model = client.get(path).json()
+        if model["position"].startswith(model["snapshot"] + "."):
+            return
+        assert time.monotonic() < deadline, "the model is never saved"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_learners_are_the_same_through_http(
+    server: RedisServer, workers: list[Service], binary_events: list[Event], name: str
+) -> None:
+    spec, make = BINARY[name]
+    check_through_http(server, workers, f"b-{name}", spec, make(), binary_events)
+
+
+@pytest.mark.parametrize("name", MULTICLASS)
+def test_multiclass_learners_are_the_same_through_http(
+    server: RedisServer, workers: list[Service], multiclass_events: list[Event], name: str
+) -> None:
+    spec, make = MULTICLASS[name]
+    check_through_http(server, workers, f"m-{name}", spec, make(), multiclass_events)
+
+
+def test_weights_of_classes_lie_in_redis_as_json_of_class_and_feature(
+    server: RedisServer, workers: list[Service]
+) -> None:
+    with workers[0].client() as client, server.client() as redis:
+        path = "/v1/models/layout"
+        client.put(path, json={"learner": {"type": "multiclass_perceptron"}})
+        odd = [{"x": {"y": 1, "x:y": 2}, "y": "A:x"}, {"x": {"x:y": 1}, "y": "A"}]
+        client.post(f"{path}/learn", json=odd)
+        _wait_until_saved(client, path)
+        uid = json.loads(str(redis.hget("hinged:models", "layout")))["uid"]
+        stored: Any = redis.hgetall(f"hinged:{{layout}}:model:{uid}:weights")
+        # the first event has no rival; the second moves A by +1 and its rival A:x by -1
+        assert {tuple(json.loads(k)): float(v) for k, v in stored.items()} == {
+            ("A", "x:y"): 1.0,
+            ("A:x", "x:y"): -1.0,
+        }
+
+
+def learn(client: httpx.Client, path: str, y: Any, **event: Any) -> httpx.Response:
+    return client.post(f"{path}/learn", json={"x": {"a": 1.0}, "y": y, **event})
+
+
+def test_a_model_that_knows_no_class_answers_null(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    path = new_model(learner={"type": "multiclass_perceptron"})
+    answer = client.post(f"{path}/predict", json={"x": {"a": 1}})
+    assert answer.status_code == 200
+    assert (answer.json()["y"], answer.json()["proba"]) == (None, {})
+    assert learn(client, path, "A").json()["y_pred"] is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "good", "bad"),
+    [
+        (None, ["1", "true", "", "spam"], [1, True, 1.0, None]),
+        ("integers", [1, 0, -5, 2**62], ["1", True, 1.0, 2**63, None]),
+        (["a", "b", "c"], ["a", "c"], ["d", "A", 1, True]),
+        ([1, 2, 3], [3, 1], ["1", True, 4, 1.0]),
+    ],
+)
+def test_labels_of_a_model_are_of_one_type_and_come_back_as_they_were(
+    client: httpx.Client, new_model: NewModel, labels: Any, good: list[Any], bad: list[Any]
+) -> None:
+    spec = {} if labels is None else {"labels": labels}
+    path = new_model(learner={"type": "multiclass_perceptron"}, **spec)
+    for y in good:
+        assert learn(client, path, y).status_code == 200
+    for y in bad:
+        refused = learn(client, path, y, id="kept")
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["field"] == "y"
+    assert learn(client, path, good[0], id="kept").json()["duplicate"] is False
+    assert json.dumps(client.get(path).json()["classes"]) == json.dumps(good)
+
+
+@pytest.mark.parametrize("kind", ["perceptron", "arow", "hedge"])
+def test_minus_one_is_a_label_where_the_spec_lists_it(
+    client: httpx.Client, new_model: NewModel, kind: str
+) -> None:
+    listed = new_model(learner={"type": kind}, labels=[-1, 1])
+    plain = new_model(learner={"type": kind})
+    for y in (1, -1, 1):
+        answer = client.post(f"{listed}/learn", json={"x": {"a": float(y)}, "y": y})
+        truth = client.post(f"{plain}/learn", json={"x": {"a": float(y)}, "y": y == 1}).json()
+        assert answer.json()["y_pred"] == (1 if truth["y_pred"] else -1)
+        assert answer.json()["score"] == truth["score"]
+    for a, y in ((3.0, 1), (-3.0, -1)):
+        answer = client.post(f"{listed}/predict", json={"x": {"a": a}})
+        assert answer.json()["y"] == y
+        assert list(answer.json()["proba"]) == ["-1", "1"]
+    for path, bad in ((listed, 0), (listed, True), (listed, -1.0), (plain, -1)):
+        refused = client.post(f"{path}/learn", json={"x": {"a": 1.0}, "y": bad})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["field"] == "y"
+
+
+def test_a_class_too_many_is_refused_by_the_fold_and_its_id_is_used_up(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    path = new_model(learner={"type": "multiclass_arow", "max_classes": 2})
+    events = [{"x": {"a": i}, "y": y, "id": y} for i, y in enumerate("ABCA")]
+    refused = client.post(f"{path}/learn", json=events[:3])
+    assert refused.status_code == 422
+    assert refused.json()["logged"] is True
+    assert [e["field"] for e in refused.json()["errors"]] == ["[2].y"]
+    model = client.get(path).json()
+    assert (model["classes"], model["events"], model["rejected"]) == (["A", "B"], 2, 1)
+    assert client.post(f"{path}/learn", json=events[2]).json()["duplicate"] is True
+    assert client.get(path).json()["rejected"] == 1
+
+
+def test_a_new_class_wins_no_tie_against_one_seen_before_also_after_a_restart(
+    server: RedisServer, workers: list[Service]
+) -> None:
+    with workers[0].client() as one, workers[1].client() as other:
+        path = "/v1/models/ties"
+        one.put(path, json={"learner": {"type": "multiclass_perceptron", "fit_intercept": False}})
+        for y in ("zebra", "apple"):  # no feature: every score stays 0
+            one.post(f"{path}/learn", json={"x": {}, "y": y})
+        _wait_until_saved(one, path)
+        third = start(server)
+        with third.client() as restarted:
+            for client in (one, other, restarted):
+                answer = client.post(f"{path}/predict", json={"x": {"new": 1}}).json()
+                assert (answer["y"], list(answer["proba"])) == ("zebra", ["zebra", "apple"])
+        third.stop()
+
+
+def test_one_class_can_be_looked_at(client: httpx.Client, new_model: NewModel) -> None:
+    path = new_model(learner={"type": "multiclass_perceptron"}, labels="integers")
+    for y in (7, 8):
+        learn(client, path, y)
+    shown = client.get(f"{path}/weights", params={"class": "8"}).json()
+    assert shown["classes"] == {"8": {"weights": {"a": 1.0}, "intercept": 1.0}}
+    assert client.get(f"{path}/weights", params={"class": "9"}).status_code == 404
+
+
+def test_a_sample_weight_that_the_rule_does_not_know_is_refused_before_the_log(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    path = new_model(learner={"type": "passive_aggressive", "mode": "uncapped"})
+    refused = learn(client, path, True, w=0.5, id="e")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "w"
+    assert refused.json().get("logged") is None
+    assert learn(client, path, True, w=1.0, id="e").json()["duplicate"] is False
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"learner": {"type": "multiclass_perceptron"}, "labels": ["a"]}, "labels"),
+        ({"learner": {"type": "perceptron"}, "labels": "integers"}, "labels"),
+        ({"learner": {"type": "hinge_sgd", "steps": "pegasos"}}, "learner"),
+        ({"learner": {"type": "hedge", "models": []}}, "learner.models"),
+        ({"learner": {"type": "hedge", "models": [{"type": "hedge"}]}}, "learner.models.0.type"),
+        ({"learner": {"type": "one_vs_rest"}}, "learner.learner"),
+        ({"learner": {"type": "passive_aggressive", "C": 0}}, "learner.C"),
+        ({"learner": {"type": "multiclass_arow", "max_classes": 1001}}, "learner.max_classes"),
+    ],
+)
+def test_a_wrong_learner_is_refused_by_field(client: httpx.Client, spec: Spec, field: str) -> None:
+    refused = client.put("/v1/models/wrong", json=spec)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == field
+    assert client.get("/v1/models/wrong").status_code == 404
+
+
+def test_the_default_hedge_keeps_to_max_features(client: httpx.Client, new_model: NewModel) -> None:
+    path = new_model(learner={"type": "hedge"}, max_features=2)
+    client.post(f"{path}/learn", json=[{"x": {"a": 1, "b": 1, "c": 1}, "y": True}])
+    model = client.get(path).json()
+    assert model["features"] == 2
+    assert model["ignored_features"] == 6  # one for each expert

@@ -1,0 +1,397 @@
+"""Creating, reading and deleting models, and the edges of the protocol around the calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.service import Service, post_bytes, send_raw
+from tests.support.shared_service import NewModel
+
+JSON = {"content-type": "application/json"}
+PERCEPTRON = {"type": "perceptron"}
+
+
+def check_problem(answer: httpx.Response, status: int) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text[:500]
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+    return problem
+
+
+def test_a_model_is_made_once_confirmed_and_not_replaced(client: httpx.Client) -> None:
+    path = "/v1/models/made.once-1_A"
+    spec = {"learner": {"type": "perceptron", "learning_rate": 0.5}, "labels": ["ham", "spam"]}
+    first = client.put(path, json=spec)
+    assert first.status_code == 201
+    client.post(f"{path}/learn", json={"x": {"a": 1}, "y": "spam"})
+    for same in (
+        spec,
+        {"labels": ["ham", "spam"], "learner": spec["learner"]},
+        spec | {"stream": "made.once-1_A"},
+        spec | {"learner": {**PERCEPTRON, "learning_rate": 0.5, "fit_intercept": True}},
+        spec | {"max_features": 1_000_000},
+    ):
+        again = client.put(path, json=same)
+        assert again.status_code == 200, same
+        assert again.json() == first.json()
+    for other in (
+        {"learner": spec["learner"]},
+        spec | {"labels": ["spam", "ham"]},
+        spec | {"learner": {**PERCEPTRON, "learning_rate": 0.25}},
+        spec | {"learner": {**PERCEPTRON, "learning_rate": 0.5, "fit_intercept": False}},
+        spec | {"stream": "elsewhere"},
+        spec | {"max_features": 10},
+    ):
+        check_problem(client.put(path, json=other), 409)
+    info = client.get(path).json()
+    assert (info["events"], info["classes"]) == (1, ["ham", "spam"])
+    assert client.get(f"{path}/weights").json()["weights"] == {"a": 0.5}
+
+
+@pytest.mark.parametrize(("one", "other"), [([0, 1], [False, True]), ([0, 1], ["0", "1"])])
+def test_labels_of_another_type_make_another_spec(
+    client: httpx.Client, new_model: NewModel, one: list[Any], other: list[Any]
+) -> None:
+    path = new_model(labels=one)
+    assert client.put(path, json={"learner": PERCEPTRON, "labels": one}).status_code == 200
+    check_problem(client.put(path, json={"learner": PERCEPTRON, "labels": other}), 409)
+
+
+def rate(text: str) -> str:
+    return '{"learner":{"type":"perceptron","learning_rate":' + text + "}}"
+
+
+def with_perceptron(text: str) -> str:
+    return '{"learner":{"type":"perceptron"},' + text + "}"
+
+
+RATE = "learner.learning_rate"
+BAD_SPECS = [
+    (rate("0"), 422, RATE),
+    (rate("-1"), 422, RATE),
+    (rate("-0.0"), 422, RATE),
+    (rate("NaN"), None, RATE),
+    (rate("Infinity"), None, RATE),
+    (rate("1e400"), 422, RATE),
+    (rate("1" * 400), 422, RATE),
+    (rate("1" * 5000), None, None),
+    (rate('"0.1"'), 422, RATE),
+    (rate("true"), 422, RATE),
+    (rate("null"), 422, RATE),
+    (rate("[0.1]"), 422, RATE),
+    ('{"learner":{"type":"perceptron","rate":1}}', 422, "learner.rate"),
+    ('{"learner":{"type":"perceptron","fit_intercept":1}}', 422, "learner.fit_intercept"),
+    ('{"learner":{"type":"perceptron","fit_intercept":"yes"}}', 422, "learner.fit_intercept"),
+    ('{"learner":{"type":"Perceptron"}}', 422, "learner.type"),
+    ('{"learner":{"type":"os.system"}}', 422, "learner.type"),
+    ('{"learner":{"type":null}}', 422, "learner.type"),
+    ('{"learner":{}}', 422, "learner.type"),
+    ('{"learner":null}', 422, "learner"),
+    ('{"learner":"perceptron"}', 422, "learner"),
+    ('{"learner":["perceptron"]}', 422, "learner"),
+    ("{}", 422, "learner"),
+    ("[]", 422, "body"),
+    ("null", 422, "body"),
+    ('"perceptron"', 422, "body"),
+    ("", 400, None),
+    ("{", 400, None),
+    (rate("1") + "x", 400, None),
+    (rate("1") + "\ufeff", 400, None),
+    ('{"learner":' + '{"a":' * 20_000, 400, None),
+    ("[" * 100_000, 400, None),
+    (with_perceptron('"name":"m"'), 422, "name"),
+    (with_perceptron('"pipeline":[{"type":"os.system"}]'), 422, "pipeline.0.type"),
+    (with_perceptron('"labels":["a","a"]'), 422, "labels"),
+    (with_perceptron('"labels":[1,1]'), 422, "labels"),
+    (with_perceptron('"labels":[true,true]'), 422, "labels"),
+    (with_perceptron('"labels":["a"]'), 422, "labels"),
+    (with_perceptron('"labels":["a","b","c"]'), 422, "labels"),
+    (with_perceptron('"labels":[]'), 422, "labels"),
+    (with_perceptron('"labels":["a",1]'), 422, "labels"),
+    (with_perceptron('"labels":[true,1]'), 422, "labels"),
+    (with_perceptron('"labels":[0,true]'), 422, "labels"),
+    (with_perceptron('"labels":["true",true]'), 422, "labels"),
+    (with_perceptron('"labels":[0.0,1.0]'), 422, "labels"),
+    (with_perceptron('"labels":[0,1.5]'), 422, "labels"),
+    (with_perceptron('"labels":[null,"a"]'), 422, "labels"),
+    (with_perceptron('"labels":[["a"],["b"]]'), 422, "labels"),
+    (with_perceptron('"labels":"ab"'), 422, "labels"),
+    (with_perceptron('"labels":{"a":1,"b":2}'), 422, "labels"),
+    (with_perceptron('"labels":["a","' + "b" * 257 + '"]'), 422, "labels"),
+    (with_perceptron('"labels":["a","\\ud800"]'), None, None),
+    (with_perceptron('"labels":[0,9223372036854775808]'), 422, "labels"),
+    (with_perceptron('"labels":[0,' + "1" * 400 + "]"), 422, "labels"),
+    (with_perceptron('"stream":""'), 422, "stream"),
+    (with_perceptron('"stream":"a b"'), 422, "stream"),
+    (with_perceptron('"stream":"{a}"'), 422, "stream"),
+    (with_perceptron('"stream":"a:b"'), 422, "stream"),
+    (with_perceptron('"stream":"a\\u0000"'), 422, "stream"),
+    (with_perceptron('"stream":"a\\n"'), 422, "stream"),
+    (with_perceptron('"stream":"' + "s" * 129 + '"'), 422, "stream"),
+    (with_perceptron('"stream":1'), 422, "stream"),
+    (with_perceptron('"max_features":0'), 422, "max_features"),
+    (with_perceptron('"max_features":-1'), 422, "max_features"),
+    (with_perceptron('"max_features":1000001'), 422, "max_features"),
+    (with_perceptron('"max_features":1.5'), 422, "max_features"),
+    (with_perceptron('"max_features":"10"'), 422, "max_features"),
+    (with_perceptron('"max_features":null'), 422, "max_features"),
+    (with_perceptron('"max_features":true'), 422, "max_features"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "field"), BAD_SPECS, ids=lambda v: str(v)[:70])
+def test_a_wrong_spec_is_refused_by_name_and_makes_nothing(
+    client: httpx.Client, body: str, status: int | None, field: str | None
+) -> None:
+    path = "/v1/models/never-made"
+    answer = client.put(path, content=body.encode(), headers=JSON)
+    if status is None:  # malformed and well-formed but wrong are both right answers
+        status = answer.status_code
+        assert status in (400, 422)
+    problem = check_problem(answer, status)
+    if field is not None and status == 422:
+        named = [e["field"] for e in problem["errors"]]
+        assert field in [name.split(".")[0] if field == "labels" else name for name in named]
+    assert len(problem.get("errors", [])) <= 20
+    assert len(answer.content) < 5_000
+    check_problem(client.get(path), 404)
+
+
+def test_a_spec_with_many_faults_is_answered_in_short(client: httpx.Client) -> None:
+    long = "u" * 100_000
+    spec: dict[str, Any] = {"learner": PERCEPTRON, long: 1, "labels": [long, long]}
+    spec |= {f"extra{n}": long[:5_000] for n in range(1_000)}
+    answer = client.put("/v1/models/never-made", json=spec)
+    problem = check_problem(answer, 422)
+    assert len(problem["errors"]) == 20
+    assert len(answer.content) < 10_000
+
+
+BAD_NAMES = ["{a}", "a{b", "a%7Bb%7D", "a%20b", "a%00", "a%0A", "%0Aa", "-a", ".a", "_a", "a:b"]
+BAD_NAMES += ["a*", "%C3%A9", "%FF%FE", "%ED%A0%80", "a" * 129, "a,b", "a%25b", "%7B%7D", "a;b"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_a_key_could_not_hold_is_refused(service: Service, name: str) -> None:
+    body = b'{"learner":{"type":"perceptron"}}'
+    request = post_bytes(f"/v1/models/{name}", body, "Content-Type: application/json")
+    answer = send_raw(service.port, request.replace(b"POST", b"PUT", 1))
+    assert answer.status == 422, answer.body
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert [e["field"] for e in answer.json()["errors"]] == ["path.model"]
+    for call in ("learn", "predict"):
+        asked = send_raw(service.port, post_bytes(f"/v1/models/{name}/{call}", b'{"x":{}}'))
+        assert asked.status == 404, asked.body
+        assert asked.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "a/b", "..%2Fa", "%2E%2E/a", "", "/", "a/b/c/d"])
+def test_a_path_that_leads_nowhere_is_404(service: Service, name: str) -> None:
+    for method in (b"PUT", b"POST", b"GET", b"DELETE"):
+        for call in ("", "/learn", "/weights"):
+            request = post_bytes(f"/v1/models/{name}{call}", b"{}")
+            answer = send_raw(service.port, request.replace(b"POST", method, 1))
+            assert answer.status in (404, 405), (method, call, answer)
+            assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_percent_encoding_of_a_plain_character_is_that_character(
+    service: Service, client: httpx.Client
+) -> None:
+    client.put("/v1/models/plain-a", json={"learner": PERCEPTRON})
+    for path in ("/v1/models/plain%2Da/predict", "/v1/models/plain-%61/%70redict"):
+        assert send_raw(service.port, post_bytes(path, b'{"x":{}}')).status == 200
+
+
+def test_an_unknown_model_is_404_in_every_call(client: httpx.Client) -> None:
+    path = "/v1/models/nobody"
+    for answer in (
+        client.get(path),
+        client.get(f"{path}/weights"),
+        client.delete(path),
+        client.post(f"{path}/learn", json={"x": {}, "y": True}),
+        client.post(f"{path}/learn", json=[]),
+        client.post(f"{path}/predict", json={"x": {}}),
+        client.post(f"{path}/predict", content=b"\xff"),
+    ):
+        problem = check_problem(answer, 404)
+        assert "nobody" in problem["detail"]
+    long = client.get("/v1/models/" + "n" * 50_000)
+    assert check_problem(long, 404)
+    assert len(long.content) < 2_000
+    for unknown in ("/page", "/v1/", "/v2/models", "/v1/models/nobody/forget", "/favicon.ico"):
+        check_problem(client.get(unknown), 404)
+
+
+def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(
+    client: httpx.Client, model: str
+) -> None:
+    wrong = [
+        ("POST", "/v1/models", {"GET", "HEAD"}),
+        ("POST", model, {"PUT", "GET", "HEAD", "DELETE"}),
+        ("PATCH", model, {"PUT", "GET", "HEAD", "DELETE"}),
+        ("GET", f"{model}/learn", {"POST"}),
+        ("PUT", f"{model}/learn", {"POST"}),
+        ("DELETE", f"{model}/predict", {"POST"}),
+        ("POST", f"{model}/weights", {"GET", "HEAD"}),
+        ("POST", "/healthz", {"GET", "HEAD"}),
+        ("PROPFIND", f"{model}/predict", {"POST"}),
+    ]
+    for method, path, allowed in wrong:
+        answer = client.request(method, path)
+        check_problem(answer, 405)
+        assert set(answer.headers["allow"].replace(" ", "").split(",")) == allowed, (method, path)
+    for path in (model, f"{model}/learn", "/healthz", "/v1/models"):
+        assert client.request("OPTIONS", path).status_code in (200, 204, 405)
+    assert client.get(model).status_code == 200
+
+
+def test_a_path_with_a_slash_too_many_is_404_not_sent_elsewhere(
+    client: httpx.Client, model: str
+) -> None:
+    for path in ("/v1/models/", f"{model}/", f"{model}/weights/", "/healthz/"):
+        check_problem(client.get(path), 404)
+    check_problem(client.post(f"{model}/learn/", json={"x": {"a": 1}, "y": True}), 404)
+    assert client.get(model).json()["events"] == 0
+
+
+def test_a_fresh_model_predicts_its_negative_label_at_even_odds(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    for labels, texts in (
+        (None, ["false", "true"]),
+        (["ham", "spam"], ["ham", "spam"]),
+        ([3, 7], ["3", "7"]),
+    ):
+        path = new_model(labels=labels)
+        answers = client.post(f"{path}/predict", json=[{"x": {}}, {"x": {"a": 1}}]).json()
+        assert len(answers) == 2
+        for answer in answers:
+            assert answer["proba"] == dict.fromkeys(texts, 0.5)
+            assert answer["y"] == (labels or [False, True])[0]
+            assert answer["score"] == 0.0
+            assert "stale_s" not in answer
+        assert client.get(path).json()["events"] == 0
+        assert client.get(f"{path}/weights").json()["weights"] == {}
+
+
+def test_a_tie_moves_the_weights_and_is_a_mistake_only_for_the_positive_label(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    for y, weight, mistakes in ((True, 1.0, 1), (False, -1.0, 0), (1, 1.0, 1), (0, -1.0, 0)):
+        path = new_model()
+        x = {"a": 1, "b": 1, "c": 1}
+        answer = client.post(f"{path}/learn", json={"x": x, "y": y}).json()
+        assert answer["y_pred"] is False
+        assert (answer["mistake"], answer["updated"]) == (bool(mistakes), True)
+        assert answer["hinge_loss"] == 1.0
+        info = client.get(path).json()
+        assert (info["mistakes"], info["updates"], info["hinge_loss"]) == (mistakes, 1, 1.0)
+        weights = client.get(f"{path}/weights").json()
+        assert weights["weights"] == dict.fromkeys("abc", weight)
+        assert weights["intercept"] == weight
+
+
+def test_reading_and_predicting_change_nothing(client: httpx.Client, model: str) -> None:
+    client.post(f"{model}/learn", json={"x": {"a": 1}, "y": True})
+    before = client.get(f"{model}/weights").json()
+    for n in range(50):
+        client.post(f"{model}/predict", json={"x": {f"unseen{n}": 1, "a": 2}})
+        client.get(model)
+    assert client.get(f"{model}/weights").json() == before
+
+
+def test_the_list_shows_every_model_and_a_deleted_one_is_gone(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    path = new_model(labels=["no", "yes"])
+    name = path.rsplit("/", 1)[1]
+    client.post(f"{path}/learn", json={"x": {"a": 1}, "y": "yes", "id": "e"})
+    listed = {m["name"]: m for m in client.get("/v1/models").json()}
+    assert listed[name]["spec"]["labels"] == ["no", "yes"]
+    deleted = client.delete(path)
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert name not in [m["name"] for m in client.get("/v1/models").json()]
+    for answer in (
+        client.get(path),
+        client.delete(path),
+        client.post(f"{path}/learn", json={"x": {"a": 1}, "y": "yes"}),
+        client.post(f"{path}/predict", json={"x": {"a": 1}}),
+    ):
+        check_problem(answer, 404)
+    assert client.put(path, json={"learner": PERCEPTRON}).status_code == 201
+    answer = client.post(f"{path}/learn", json={"x": {"a": 1}, "y": True, "id": "e"})
+    assert answer.json()["duplicate"] is False
+    assert client.get(path).json()["events"] == 1
+
+
+def test_no_answer_is_ever_infinite(client: httpx.Client, new_model: NewModel) -> None:
+    path = new_model(learner={**PERCEPTRON, "learning_rate": 1e200})
+    for n in range(6):
+        event = {"x": {"a": 1e100 * (-1) ** n, "b": 1e100}, "y": n % 3 == 0, "w": 1e8}
+        text = client.post(f"{path}/learn", json=event).text
+        assert "null" not in text
+        assert abs(json.loads(text)["score"]) < float("inf")
+    for x in ({"a": 1e100, "b": 1e100}, {"a": -1e100}, {"a": 1e100, "b": -1e100}):
+        asked = client.post(f"{path}/predict", json={"x": x})
+        assert "null" not in asked.text
+        answer = asked.json()
+        assert abs(answer["score"]) < float("inf")
+        assert sum(answer["proba"].values()) == pytest.approx(1.0, abs=2.0**-52)
+        assert all(0.0 < p < 1.0 for p in answer["proba"].values())
+        assert answer["y"] is (answer["score"] > 0)
+    overflowing = new_model(learner={**PERCEPTRON, "learning_rate": 1e300})
+    learned = client.post(f"{overflowing}/learn", json={"x": {"a": 1e100, "b": 1}, "y": True})
+    assert learned.json()["updated"] is False
+    info = client.get(overflowing).json()
+    assert (info["overflows"], info["updates"], info["features"]) == (1, 0, 0)
+    assert (
+        "null"
+        not in client.get(f"{path}/weights").text + client.get(f"{overflowing}").json()["position"]
+    )
+
+
+def test_models_on_one_stream_learn_the_same_events_once_through_any_door(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    one = new_model(stream="shared")
+    first = [{"x": {"a": 1}, "y": True, "id": "e1"}, {"x": {"a": 2}, "y": False, "id": "e2"}]
+    client.post(f"{one}/learn", json=first)
+    two = new_model(stream="shared", learner={**PERCEPTRON, "learning_rate": 0.5})
+    assert client.get(two).json()["events"] == 0
+    answer = client.post(f"{two}/learn", json={"x": {"a": 1}, "y": True, "id": "e3"}).json()
+    assert (answer["duplicate"], answer["score"]) == (False, 0.0)
+    again = client.post(f"{one}/learn", json={"x": {"a": 1}, "y": True, "id": "e3"}).json()
+    assert again["duplicate"] is True
+    assert client.post(f"{two}/learn", json=first[0]).json()["duplicate"] is True
+    # One: (a 1, b 1), then 2a scores 3 against false: (-1, 0), then a scores -1: (0, 1).
+    at_least = {"at_least": answer["position"]}
+    weights = client.get(f"{one}/weights", params=at_least).json()
+    assert (weights["weights"], weights["intercept"]) == ({"a": 0.0}, 1.0)
+    weights = client.get(f"{two}/weights", params=at_least).json()
+    assert (weights["weights"], weights["intercept"]) == ({"a": 0.5}, 0.5)
+    assert client.delete(one).status_code == 204
+    assert client.post(f"{two}/learn", json=first[0]).json()["duplicate"] is True
+    assert client.get(two).json()["events"] == 1
+
+
+def test_a_model_counts_and_skips_what_its_stream_holds_for_others(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    truth, spam = new_model(stream="mixed"), new_model(stream="mixed", labels=["ham", "spam"])
+    client.post(f"{truth}/learn", json=[{"x": {"a": 1}, "y": True}, {"x": {"a": 1}, "y": 0}])
+    last = client.post(f"{spam}/learn", json={"x": {"b": 1}, "y": "spam"}).json()["position"]
+    for path, events, rejected, weights in (
+        (truth, 2, 1, {"a": 0.0}),
+        (spam, 1, 2, {"b": 1.0}),
+    ):
+        info = client.get(path, params={"at_least": last}).json()
+        assert (info["events"], info["rejected"]) == (events, rejected)
+        assert client.get(f"{path}/weights").json()["weights"] == weights

@@ -1,0 +1,227 @@
+"""Every verb as a process: for machines one JSON document, for people words and tables."""
+
+from __future__ import annotations
+
+import json
+import typing
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from hinged_service.cli.main import cli
+from tests.cli.conftest import Run
+
+NOT_OURS = {"serve", "demo", "ingest", "key"}
+LABELS = "--label", "ham", "--label", "spam"
+
+
+def verbs() -> set[str]:
+    commands: typing.Any = typer.main.get_command(cli)
+    return set(commands.commands)
+
+
+def test_every_verb_in_a_course_through_the_life_of_a_model(
+    run: Run, name: str, tmp_path: Path
+) -> None:
+    used = set()
+
+    def do(verb: str, *arguments: str, stdin: str = "") -> typing.Any:
+        used.add(verb)
+        return run(verb, *arguments, "--json", stdin=stdin).json()
+
+    made = do("create", name, "--learner", "perceptron", *LABELS, "--set", "learning_rate=1.0")
+    assert (made["name"], made["spec"]["labels"]) == (name, ["ham", "spam"])
+    assert name in {m["name"] for m in do("models")}
+    outcome = do("learn", name, "free=1", "money=1", "--label", "spam", "--id", "m1")
+    assert (outcome["mistake"], outcome["duplicate"]) == (True, False)
+    assert do("learn", name, "free=1", "money=1", "--label", "spam", "--id", "m1")["duplicate"]
+    position = outcome["position"]
+    found = do("predict", name, "free=1", "--at-least", position)
+    assert (found["y"], found["score"]) == ("spam", 2.0)
+    assert do("show", name)["events"] == 1
+    upgraded = do("upgrade", name)
+    assert (upgraded["model"], upgraded["before"]) == (name, upgraded["fold"])
+    assert do("weights", name, "--top", "1") == {
+        **do("weights", name),
+        "weights": {"free": 1.0},
+    }
+    explained = do("explain", name, "free=1", "money=2")
+    assert (explained["score"], explained["features"]) == (4.0, {"free": 1.0, "money": 2.0})
+
+    kept = do("checkpoint", name, "--name", f"{name}-kept")
+    assert kept["events"] == 1
+    assert [c["name"] for c in do("checkpoints", name)] == [f"{name}-kept"]
+    assert do("configure", name, "learning_rate=0.5")["model"] == name
+    assert do("show", name)["configured"] == {"learning_rate": 0.5}
+    do("freeze", name)
+    assert do("show", name)["frozen"]
+    do("unfreeze", name)
+    do("reset", name)
+    assert do("weights", name)["weights"] == {}
+    do("restore", name, f"{name}-kept")
+    assert do("weights", name)["weights"] == {"free": 1.0, "money": 1.0}
+
+    file = tmp_path / "model.json"
+    exported = do("export", name, str(file))
+    assert exported["bytes"] == file.stat().st_size
+    assert len(do("checkpoints", name)) == 1  # that of the export is gone again
+    assert do("import", f"{name}-copy", str(file))["name"] == f"{name}-copy"
+    assert do("weights", f"{name}-copy")["weights"] == {"free": 1.0, "money": 1.0}
+    assert do("replay", name, f"{name}-past", "--without-id", "m1", "--wait")["name"]
+    assert do("weights", f"{name}-past")["weights"] == {}
+
+    assert do("alias", f"{name}-live", name)["model"] == name
+    assert do("predict", f"{name}-live", "free=1")["y"] == "spam"
+    assert do("promote", f"{name}-live", f"{name}-past")["became"] == "ok"
+    assert {a["alias"]: a["model"] for a in do("aliases")}[f"{name}-live"] == f"{name}-past"
+    assert name in {s["stream"] for s in do("streams")}
+    assert {m["name"] for m in do("streams", name)["models"]} == {name, f"{name}-past"}
+    do("unalias", f"{name}-live")
+    assert do("discard", name, kept["uid"]) == {"discarded": kept["uid"]}
+    for model in (name, f"{name}-copy", f"{name}-past"):
+        assert do("delete", model, "--yes") == {"deleted": model}
+    assert not [m for m in do("models") if m["name"].startswith(f"{name}-")]
+    assert used == verbs() - NOT_OURS
+
+
+def test_the_same_for_people(run: Run, name: str) -> None:
+    def do(*arguments: str, **more: str) -> str:
+        done = run(*arguments, **more)
+        assert (done.code, done.err) == (0, ""), done
+        return " ".join(done.out.split())
+
+    assert f"{name} is there: perceptron" in do("create", name, "--learner", "perceptron", *LABELS)
+    assert f"{name} perceptron {name} ham, spam" in do("models")
+    said = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
+    assert "Predicted ham, was spam: wrong. The weights moved." in said
+    assert "counted before" in do("learn", name, "free=1", "--label", "spam", "--id", "m1")
+    assert "label spam score 2 P(ham) 0.119203 P(spam) 0.880797" in do("predict", name, "free=1")
+    assert "events 1 accuracy 0.00% mistakes 1" in do("show", name)
+    assert do("weights", name) == "feature weight free 1 (intercept) 1"
+    assert "free 3 (intercept) 1 (score) 4" in do("explain", name, "free=3")
+    assert "after 1 events" in do("checkpoint", name, "--name", f"{name}-c")
+    assert f"{name}-c {name}" in do("checkpoints", name)
+    assert f"back at {name}-c" in do("restore", name, f"{name}-c")
+    assert f"{name} perceptron 1 1 0" in do("streams", name)
+    assert "means" in do("alias", f"{name}-live", name)
+    assert f"{name}-live {name} {name}" in do("aliases")
+    assert "is forgotten" in do("unalias", f"{name}-live")
+    assert "is deleted" in do("delete", name, "--yes")
+
+
+def test_many_events_through_a_pipe(run: Run, name: str) -> None:
+    run("create", name, "--learner", "multiclass_perceptron", "--json").json()
+    events = [{"x": {"a": i % 3 + 1}, "y": "pqr"[i % 3], "id": f"e{i}"} for i in range(30)]
+    lines = "\n".join(json.dumps(event) for event in events)
+    outcomes = run("learn", name, "--json", stdin=lines).json()
+    assert [o["duplicate"] for o in outcomes] == [False] * 30
+    array = json.dumps(events)
+    assert all(o["duplicate"] for o in run("learn", name, "--json", "--event", array).json())
+    assert "counted before  30" in run("learn", name, stdin=array).out
+    questions = '{"a": 1}\n{"x": {"a": 2}}\n'
+    found = run("predict", name, "--json", stdin=questions).json()
+    for question, prediction in zip(({"a": 1}, {"a": 2}), found, strict=True):
+        one = run("predict", name, "--json", stdin=json.dumps(question)).json()
+        assert one == prediction
+    assert len(run("predict", name, stdin=questions).out.splitlines()) == 3
+    assert "class  feature" in run("weights", name).out
+
+
+def test_labels_have_the_type_of_the_model(run: Run, name: str) -> None:
+    for kind, labels, given, y in (
+        ("perceptron", (), "true", True),
+        ("perceptron", ("--label", "0", "--label", "1"), "1", 1),
+        ("perceptron", ("--label", "0", "--label", "one"), "0", "0"),
+        ("multiclass_perceptron", (), "7", "7"),
+    ):
+        model = f"{name}-{kind}-{len(labels)}-{given}"
+        run("create", model, "--learner", kind, *labels, "--json").json()
+        for _ in range(2):
+            assert run("learn", model, "a=1", "--label", given).code == 0
+        expected = run("predict", model, "a=1", "--json").json()["y"]
+        assert (expected, type(expected)) == (y, type(y))
+
+
+def test_values_are_read_as_json_or_are_text(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", "--step", "OneHotEncoder", "--json").json()
+    given = "zip=01234", "eq=a=b", 'text="5"', "new=true"
+    assert run("learn", name, *given, "--label", "true", "--json").json()["updated"]
+    weights = run("weights", name, "--json").json()["weights"]
+    event = json.dumps({"zip": "01234", "eq": "a=b", "text": "5", "new": True})
+    run("predict", name, "--event", event, "--json").json()
+    assert run("predict", name, *given, "--json").json()["score"] == len(weights) + 1
+
+
+def test_a_spec_from_a_file_or_a_pipe(run: Run, name: str, tmp_path: Path) -> None:
+    spec = json.dumps({"learner": {"type": "arow"}, "metrics": ["accuracy"]})
+    (tmp_path / "spec.json").write_text(spec)
+    one = run("create", name, "--spec", str(tmp_path / "spec.json"), "--json").json()
+    assert run("create", name, "--spec", "-", "--json", stdin=spec).json() == one
+    assert one["spec"]["learner"]["type"] == "arow"
+    (tmp_path / "spec.json").write_text(spec, encoding="utf-8-sig")
+    assert run("create", name, "--spec", str(tmp_path / "spec.json"), "--json").json() == one
+    (tmp_path / "spec.json").write_text(spec, encoding="utf-16")
+    refused = run("create", name, "--spec", str(tmp_path / "spec.json"))
+    assert (refused.code, "The spec is UTF-16" in refused.err) == (2, True)
+
+
+def test_events_begin_with_a_mark_or_are_refused_by_the_name_of_their_encoding(
+    run: Run, name: str, tmp_path: Path
+) -> None:
+    run("create", name, "--learner", "perceptron")
+    lines = '\ufeff{"x":{"a":1},"y":true}\n\ufeff{"x":{"a":2},"y":true}\n'
+    assert run("learn", name, "--json", stdin=lines).json()[1]["score"] == 3.0
+    event = '\ufeff{"x":{"a":"z","a":2}}'
+    assert run("predict", name, "--event", event, "--json").json()["score"] == 3.0
+    features = '\ufeff{"a":"z","a":2}'
+    assert run("predict", name, "--json", stdin=features).json()["score"] == 3.0
+    for text, reason in (("{\0}\0", "UTF-16"), ("\0\0\0{\0\0\0}", "UTF-32")):
+        refused = run("learn", name, stdin=text)
+        assert (refused.code, f"standard input is {reason}" in refused.err) == (2, True)
+    refused = run("learn", name, stdin="\ufeff")
+    assert (refused.code, "There is no event" in refused.err) == (2, True)
+    refused = run("learn", name, "--event", '{"x":{"\udcff":1},"y":true}')
+    assert (refused.code, "--event is no JSON" in refused.err) == (2, True)
+
+
+def test_a_document_through_a_pipe(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", "--json").json()
+    document = run("export", name, "-")
+    assert document.json()["model"] == name
+    assert run("import", f"{name}-2", "-", "--json", stdin=document.out).json()["name"]
+
+
+def test_names_do_not_drive_the_terminal(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", "--json").json()
+    event = json.dumps({"x": {"\x1b[31mred [bold]é": 1}, "y": True})
+    run("learn", name, "--event", event, "--json").json()
+    shown = run("weights", name).out
+    assert "\\x1b[31mred [bold]é" in shown
+    plain = run("weights", name, PYTHONIOENCODING="ascii")
+    assert (plain.code, plain.out.isascii()) == (0, True)
+
+
+@pytest.mark.parametrize("verb", sorted(verbs() - NOT_OURS))
+def test_every_verb_has_help_with_an_example(run: Run, verb: str) -> None:
+    shown = run(verb, "--help")
+    assert shown.code == 0
+    assert f" hinged {verb}" in shown.out.partition("Usage:")[2].partition("\n")[2]
+    for option in ("--url", "--api-key", "--json", "HINGED_URL", "HINGED_API_KEY"):
+        assert option in shown.out
+
+
+def test_names_are_completed_from_the_service(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", "--json").json()
+    run("checkpoint", name, "--name", f"{name}-c", "--json").json()
+
+    def complete(words: str) -> list[str]:
+        count = str(len(words.split()) - (not words.endswith(" ")))
+        shell = {"_HINGED_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
+        return run(**shell).out.split()
+
+    assert name in complete("hinged show cli-")
+    assert complete(f"hinged restore {name} {name}") == [f"{name}-c"]
+    assert "perceptron" in complete("hinged create m --learner perc")
+    assert "weights" in complete("hinged wei")
+    assert complete("hinged show no-such-") == []

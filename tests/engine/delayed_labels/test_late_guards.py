@@ -1,0 +1,73 @@
+"""The tests of late labels can fail: with a line of a script changed, one of them does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hinged_service.store import log, pending_predictions
+from hinged_service.store.scripts import Script
+from tests.engine.delayed_labels import test_answers, test_at_once
+from tests.engine.delayed_labels.conftest import NewFace
+from tests.support.redis_server import RedisServer
+
+Scenario = Callable[[NewFace, RedisServer], None]
+
+CASES: list[tuple[Any, str, str, str, Scenario]] = [
+    (
+        *(log, "_APPEND", "redis.call('HINCRBY', meta, 'predicted', 0)", ""),
+        lambda new, _: test_answers.test_an_event_sent_whole_takes_the_place_of_its_early_label(
+            new
+        ),
+    ),
+    (
+        *(
+            pending_predictions,
+            "_KEEP",
+            "local joined = early[id] or mine_early[id]",
+            "local joined",
+        ),
+        lambda new, _: (
+            test_answers.test_one_array_predicts_an_early_labels_id_with_one_set_of_features(new)
+        ),
+    ),
+    (
+        *(pending_predictions, "_KEEP", "elseif seen[first + k] then", "elseif false then"),
+        lambda new, _: test_answers.test_what_was_learned_whole_is_not_predicted_under_its_id(new),
+    ),
+    (
+        *(log, "_APPEND", "if waiting[2] == oldest(ring) then return false, 2 end", ""),
+        lambda new, _: test_answers.test_expired_is_told_from_unknown_and_labelled(new),
+    ),
+    (
+        *(log, "_APPEND", "#early + #mine_early >= space", "false"),
+        test_answers.test_early_labels_are_bounded_and_forgotten,
+    ),
+    (
+        *(pending_predictions, "_KEEP", "claim(meta, ring, value[2])", ""),
+        test_at_once.test_predictions_race_their_early_labels,
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "before", "after", "scenario"), CASES)
+def test_without_it_a_test_fails(
+    monkeypatch: pytest.MonkeyPatch,
+    new: NewFace,
+    server: RedisServer,
+    module: Any,
+    name: str,
+    before: str,
+    after: str,
+    scenario: Scenario,
+) -> None:
+    script: Script = getattr(module, name)
+    assert before in script.source
+    source = script.source.replace(before, after)
+    sha = hashlib.sha1(source.encode()).hexdigest()
+    monkeypatch.setattr(module, name, Script(script.name, source, sha))
+    with pytest.raises(AssertionError):
+        scenario(new, server)

@@ -1,0 +1,192 @@
+"""What a worker keeps does not grow with what it touched: models, aliases, names, sources."""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import json
+from collections import Counter, deque
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import httpx
+import pytest
+
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.replica import Replica
+from tests.support.processes import wait_until
+from tests.support.redis_server import RedisServer
+from tests.support.service import Service
+from tests.support.shared_service import NewModel
+
+SPEC = {"learner": {"type": "perceptron"}}
+EVENT = {"x": {"a": 1}, "y": True}
+REPLICAS = 10
+MODELS = 200
+MANY = MODELS // 2
+LINES_TYPE = "application/x-ndjson"
+LINES = {"content-type": LINES_TYPE}
+
+
+class Caller:
+    """A client that costs little."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, status: int = 200, **headers: str
+    ) -> None:
+        text = None if body is None else json.dumps(body)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            self._connection.request(method, path, text, named)
+            answer = self._connection.getresponse()
+        except (http.client.HTTPException, OSError):  # it was idle for long
+            self._connection.close()
+            self._connection.request(method, path, text, named)
+            answer = self._connection.getresponse()
+        found = answer.read()
+        assert answer.status == status, (method, path, found)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+
+def large() -> dict[int, Any]:
+    """Every container in this process with many entries."""
+    gc.collect()
+    kinds = (dict, set, list, deque)
+    return {id(o): o for o in gc.get_objects() if isinstance(o, kinds) and len(o) >= MANY}
+
+
+def owners(of: Any, but: list[Any]) -> Iterator[str]:
+    """Names of the service's attributes that hold an object."""
+    for holder in gc.get_referrers(of):
+        if isinstance(holder, FrameType) or any(holder is o for o in but):
+            continue
+        own = [o for o in gc.get_referrers(holder) if getattr(o, "__dict__", None) is holder]
+        whole = own[0] if own else holder
+        slots = getattr(type(whole), "__slots__", ())
+        found = {**getattr(whole, "__dict__", {}), **{s: getattr(whole, s, None) for s in slots}}
+        for name, value in found.items():
+            if value is of and type(whole).__module__.startswith("hinged_service"):
+                yield f"{type(whole).__name__}.{name}"
+
+
+def grown(before: dict[int, Any]) -> set[str]:
+    """Where the service holds containers that became large since then."""
+    after = large()
+    new = [o for i, o in after.items() if i not in before and o is not before]
+    return {name for o in new for name in owners(o, [new, before, after])}
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    """Have `gc` tell of all objects, also those that were there before the first test."""
+    gc.unfreeze()
+    yield
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def few(own_server: RedisServer) -> Iterator[tuple[Service, Caller]]:
+    """A worker that keeps ten models, and a client of it."""
+    settings: dict[str, Any] = {"max_replicas": REPLICAS, "housekeeping_ms": 20}
+    with Service(own_server.url, **settings) as service:
+        call = Caller(service.port)
+        call("PUT", "/v1/models/first", SPEC, 201)
+        call("POST", "/v1/models/first/learn", EVENT)
+        call("GET", "/metrics")
+        yield service, call
+        call.close()
+
+
+def test_of_many_models_touched_few_are_kept(few: tuple[Service, Caller]) -> None:
+    service, call = few
+    before = large()
+    alive = Counter(type(o) for o in gc.get_objects())
+    for n in range(MODELS):
+        model = f"/v1/models/m{n}"
+        call("PUT", model, {**SPEC, "stream": f"s{n}"}, 201)
+        call("POST", f"{model}/predict", {"x": {"a": 1}, "id": f"q{n}"})
+        call("POST", f"{model}/learn", {**EVENT, "id": f"e{n}"})
+        call("PUT", f"/v1/aliases/a{n}", {"model": f"m{n}"}, 201)
+        call("POST", f"/v1/models/a{n}/predict", {"x": {"a": 1}})
+        call("GET", f"{model}/weights")
+        call("POST", f"/v1/models/none{n}/predict", {"x": {}}, 404)
+        call("GET", f"/v1/nowhere{n}", None, 404)
+        call("POST", f"/v1/models/first/learn?source=s{n}", EVENT, content_type=LINES_TYPE)
+    call("GET", "/metrics")
+    call("GET", "/v1/models")
+    # The whole index is known, to look into every inbox; of it there is a limit of its own.
+    wait_until(lambda: grown(before) <= {"Inboxes._index", "Inboxes._models"}, 30)
+    for kind in (LiveModel, Replica):
+        assert Counter(type(o) for o in gc.get_objects())[kind] <= alive[kind] + REPLICAS
+    assert len(service.app.state.registry._live) <= REPLICAS
+    for n in range(0, MODELS, 40):  # one that was forgotten is loaded again
+        call("POST", f"/v1/models/m{n}/predict", {"x": {"a": 1}})
+
+
+def test_models_that_come_and_go_leave_nothing_behind(
+    few: tuple[Service, Caller], own_server: RedisServer
+) -> None:
+    _, call = few
+    before = large()
+    with Service(own_server.url, max_replicas=REPLICAS) as elsewhere:
+        delete = Caller(elsewhere.port)
+        for n in range(MODELS):
+            model = f"/v1/models/m{n}"
+            call("PUT", model, SPEC, 201)
+            call("POST", f"{model}/learn", EVENT)
+            call("PUT", f"/v1/aliases/a{n}", {"model": f"m{n}"}, 201)
+            call("POST", f"/v1/models/a{n}/predict", {"x": {"a": 1}})
+            delete("DELETE", f"/v1/aliases/a{n}", None, 204)
+            delete("DELETE", model, None, 204)
+        delete.close()
+        call("GET", "/metrics")
+        wait_until(lambda: grown(before) == set(), 30)
+    with own_server.client() as store:
+        assert {key for key in store.scan_iter(count=1000) if "{first}" not in key} == {
+            "hinged:models"
+        }
+
+
+def test_names_that_come_once_end_at_the_cap(client: httpx.Client, new_model: NewModel) -> None:
+    cap, sent = 500, 2_000
+    model = new_model(max_features=cap)
+    lines = "".join(
+        json.dumps({"x": {f"user_{n}": 1}, "y": n % 2 == 0}) + "\n" for n in range(sent)
+    )
+    answer = client.post(f"{model}/learn?results=summary", content=lines, headers=LINES)
+    assert answer.json()["learned"] == sent
+    info = client.get(model).json()
+    assert (info["events"], info["features"], info["ignored_features"]) == (sent, cap, sent - cap)
+    # The intercept goes 1, 0, 1, 0 …: each event is a tie or a mistake, so each is an update.
+    shown = client.get(f"{model}/weights").json()
+    assert shown["weights"] == {f"user_{n}": 1.0 if n % 2 == 0 else -1.0 for n in range(cap)}
+    assert shown["intercept"] == 0.0
+    known = client.post(f"{model}/predict", json={"x": {"user_2": 1, "user_1999": 5}}).json()
+    assert known["score"] == 1.0
+
+
+def test_a_stream_has_so_many_sources(own_server: RedisServer) -> None:
+    with Service(own_server.url, max_sources=3) as service, service.client() as client:
+        client.put("/v1/models/m", json=SPEC)
+        body = json.dumps(EVENT) + "\n"
+
+        def learn(source: str, text: str) -> httpx.Response:
+            return client.post(
+                f"/v1/models/m/learn?source={source}&results=summary", content=text, headers=LINES
+            )
+
+        for n in range(3):
+            assert learn(f"s{n}", body).json()["learned"] == 1
+        refused = learn("s3", body)
+        assert refused.status_code == 409
+        assert "max_sources" in refused.json()["detail"]
+        assert learn("s1", body * 2).json()["learned"] == 1
+        assert client.get("/v1/models/m").json()["events"] == 4

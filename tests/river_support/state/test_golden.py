@@ -1,0 +1,64 @@
+"""What an earlier version stored is read for ever, and goes on as it did then.
+
+A file is never changed. `python -m tests.river_support.state.test_golden` writes
+those of new cases.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hinged_service.river_support.state import decode, encode
+from tests.river_support.state.cases import CASES
+
+GOLDEN = Path(__file__).parent / "golden"
+BEFORE, AFTER = 40, 5
+
+
+def numbers(given: Any) -> Any:
+    """Return an output with its numbers as numbers, which may differ in the last digits."""
+    if isinstance(given, list):
+        return [numbers(one) for one in given]
+    try:
+        return pytest.approx(float(given), rel=1e-9, abs=1e-12)
+    except ValueError:
+        return given
+
+
+def parsed(given: Any) -> Any:
+    if isinstance(given, list):
+        return [parsed(one) for one in given]
+    try:
+        return float(given)
+    except ValueError:
+        return given
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_stored_object_goes_on_as_it_did(name: str) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    outputs = CASES[name].run(decode(golden["stored"]), BEFORE, AFTER)
+    assert flattened(parsed(outputs)) == flattened(numbers(golden["outputs"]))
+
+
+def flattened(given: Any) -> list[Any]:
+    return (
+        [one for part in given for one in flattened(part)] if isinstance(given, list) else [given]
+    )
+
+
+def test_every_file_has_its_case() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.json")} == set(CASES)
+
+
+if __name__ == "__main__":
+    for case_name, case in CASES.items():
+        path = GOLDEN / f"{case_name}.json"
+        if not path.exists():
+            made = case.make()
+            case.run(made, 0, BEFORE)
+            stored = encode(made)
+            document = {"stored": stored, "outputs": case.run(made, BEFORE, AFTER)}
+            path.write_text(json.dumps(document, allow_nan=False) + "\n")
