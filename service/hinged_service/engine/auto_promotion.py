@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
@@ -86,7 +86,7 @@ class Switching:
         while _age_s(detection) < NEW_S:
             try:
                 await self._switch_once(alias, name, live_model, detection)
-            except Unavailable:  # Redis is away
+            except (SetAside, Unavailable):  # Redis is away, or another version's entry in the way
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             except ServiceError as error:
@@ -122,7 +122,7 @@ class Switching:
                     await challenger.freshness.refresh_if_stale()
                     found[other] = challenger.replica.fold
             except ServiceError as error:
-                if type(error) is Unavailable:
+                if isinstance(error, Unavailable):
                     raise
                 # set aside, or deleted meanwhile: not a model to switch to
         return max(found, key=lambda other: recent_accuracy(found[other]), default=None)

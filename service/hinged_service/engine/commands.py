@@ -98,8 +98,8 @@ class CommandLog:
         while True:
             try:
                 await self._freshness.wait_for_position(reply.position)
-            except Unavailable as error:  # it is in the log: do not let it be sent again
-                if type(error) is not Unavailable or self._loop.time() >= deadline_s:
+            except Unavailable:  # it is in the log: do not let it be sent again
+                if self._loop.time() >= deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
             else:

@@ -138,7 +138,7 @@ class ModelRegistry:
             entry = await index.find(self.connection, name)
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
-        except Unavailable:  # an alias goes on meaning what it meant
+        except (SetAside, Unavailable):  # an alias goes on meaning what it meant
             live_model = self.live(self.aliases.last(name) or name)
             if live_model is None:
                 raise

@@ -196,8 +196,8 @@ class Inboxes:
                 await model.freshness.ensure_caught_up()
             except (NotFound, ModelGone) as error:
                 why = error
-            except Unavailable as error:
-                if not isinstance(why, Unavailable) or isinstance(why, SetAside):
+            except (SetAside, Unavailable) as error:
+                if not isinstance(why, Unavailable):
                     why = error  # what may end soon is told rather than what will not
             else:
                 return model

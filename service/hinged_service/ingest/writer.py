@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import ModelGone, SetAside, Unavailable
+from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
@@ -299,8 +299,6 @@ class Feeder:
                 live_model = self._registry.live(self._model)
                 if live_model is not None:
                     self._registry.forget(self._model, live_model)
-            except SetAside:
-                raise
             except Unavailable as error:
                 if pause_s == _FIRST_PAUSE_S:
                     self.say(f"Waiting: {error.detail}")

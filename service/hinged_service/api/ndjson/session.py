@@ -10,7 +10,7 @@ from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
 from hinged_service.api.ndjson.reader import Batch, T
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Busy, Detail, ModelGone, SetAside, Unavailable, Unprocessable
+from hinged_service.errors import Busy, Detail, ModelGone, Unavailable, Unprocessable
 from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 
@@ -75,8 +75,6 @@ class Course(Generic[T]):
                 reopened = True
                 self._registry.forget(live_model.name, live_model)
                 continue
-            except SetAside:
-                raise
             except (Busy, Unavailable) as error:
                 unsure = called and not again and isinstance(error, Unavailable)
                 if unsure or loop.time() + pause_s > deadline_s:
