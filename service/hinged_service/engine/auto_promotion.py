@@ -21,6 +21,7 @@ from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
+from hinged_service.tasks import cancel
 
 __all__ = ["NEW_S", "Switching"]
 
@@ -74,10 +75,7 @@ class Switching:
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
-        while self._tasks:  # an answer that comes in the same moment may swallow a cancel
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks, timeout=0.1)
+        await cancel(*self._tasks)
 
     async def _switch(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection

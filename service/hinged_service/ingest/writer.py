@@ -16,6 +16,7 @@ from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState, Rejection
+from hinged_service.tasks import cancel
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
@@ -135,9 +136,7 @@ async def sent_off() -> None:
 
 async def ended(task: asyncio.Future[Any]) -> None:
     """End a task whose outcome nobody wants, if it has not ended."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
+    await cancel(task)
     if not task.cancelled():
         task.exception()  # or asyncio would say that nobody looked at it
 

@@ -19,6 +19,7 @@ from hinged_service.ingest.kafka.values import Binary, Shape
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.runner import Failed
 from hinged_service.ingest.writer import Feeder
+from hinged_service.tasks import cancel
 
 __all__ = ["bring_kafka"]
 
@@ -279,9 +280,7 @@ class _Reader:
         finally:
             if paused:
                 await asyncio.to_thread(self._log.go_on)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+            await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
         pause_s = _FIRST_PAUSE_S
