@@ -21,6 +21,7 @@ from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
+from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
 
 __all__ = ["NEW_S", "Switching"]
@@ -80,21 +81,18 @@ class Switching:
     async def _switch(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection
     ) -> None:
-        pause_s = _PAUSE_S
-        while _age_s(detection) < NEW_S:
-            try:
-                await self._switch_once(alias, name, live_model, detection)
-            except (SetAside, Unavailable):  # Redis is away, or another version's entry in the way
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            except ServiceError as error:
-                logger.warning("model %s: drift, but no switch: %s", name, error.detail)
-                return
-            except Exception:
-                logger.exception("model %s: drift, but no switch", name)
-                return
-            else:
-                return
+        now_s = asyncio.get_running_loop().time()
+        try:
+            await retry(
+                lambda: self._switch_once(alias, name, live_model, detection),
+                now_s + NEW_S - _age_s(detection),
+                backoff(_PAUSE_S, _LONGEST_PAUSE_S),
+                on=(SetAside, Unavailable),  # Redis is away, or the entry of a newer version
+            )
+        except ServiceError as error:
+            logger.warning("model %s: drift, but no switch: %s", name, error.detail)
+        except Exception:
+            logger.exception("model %s: drift, but no switch", name)
 
     async def _switch_once(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection

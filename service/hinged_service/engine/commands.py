@@ -11,9 +11,9 @@ import msgspec
 
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.freshness import Freshness
-from hinged_service.engine.group_commit import RETRY_S
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
+from hinged_service.retry import retry
 from hinged_service.settings import Settings
 from hinged_service.store import log
 from hinged_service.store.checkpoints import Checkpoint
@@ -95,15 +95,9 @@ class CommandLog:
         if reply.position is None:
             raise Unavailable("The command came too late.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s
-        while True:
-            try:
-                await self._freshness.wait_for_position(reply.position)
-            except Unavailable:  # it is in the log: do not let it be sent again
-                if self._loop.time() >= deadline_s:
-                    raise
-                await asyncio.sleep(RETRY_S)
-            else:
-                return reply.position
+        position = reply.position  # it is in the log: do not let it be sent again
+        await retry(lambda: self._freshness.wait_for_position(position), deadline_s)
+        return position
 
     async def restore(self, checkpoint: Checkpoint) -> Position:
         """Go back to a checkpoint's state by a command in the log.
@@ -131,18 +125,15 @@ class CommandLog:
         payload = msgspec.json.encode({"model": self._follower.entry.uid, **command})
         sequence = next(self._sequence)
         deadline_s = self._loop.time() + self._timeout_s
-        while True:
-            try:
-                return await log.command(
-                    self._connection,
-                    self._follower.keys.on,
-                    self._follower.entry.uid,
-                    self._producer,
-                    sequence,
-                    payload,
-                    command.get("checkpoint"),
-                )
-            except Unavailable:
-                if self._loop.time() + RETRY_S >= deadline_s:
-                    raise
-                await asyncio.sleep(RETRY_S)
+        return await retry(
+            lambda: log.command(
+                self._connection,
+                self._follower.keys.on,
+                self._follower.entry.uid,
+                self._producer,
+                sequence,
+                payload,
+                command.get("checkpoint"),
+            ),
+            deadline_s,
+        )

@@ -29,18 +29,17 @@ from hinged_service.engine.write_queue import (
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
+from hinged_service.retry import RETRY_S
 from hinged_service.settings import Settings
 from hinged_service.store import log
 from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Appended, Batch
 from hinged_service.wire.codec import Position
 
-__all__ = ["RETRY_S", "GroupCommit"]
+__all__ = ["GroupCommit"]
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 0.02
-"""Pause before what Redis did not answer is sent again."""
 _GATHER_S = 0.002
 _SLOW_S = 0.001
 _FEW = 3

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.errors import ModelGone
+from hinged_service.retry import retry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
@@ -26,7 +27,6 @@ _RETIRED_AT_ONCE = 500
 _RETIRED_BYTES = 2**20
 _MOST_TURNS = 400
 _MOST_AT_ONCE = 2_000
-_RETRY_S = 0.02
 
 COUNTS = {
     "predicted": "predicted",
@@ -137,20 +137,16 @@ class PendingPredictions:
         on = self._keys.on
         packed = _PACK.encode(callers)
         request = next(self._requests)  # its name, by which it is known if it is sent again
-        while True:
-            try:
-                reply = await self._connection.run(
-                    _KEEP,
-                    [on.meta, on.log, on.followers, *on.seen, *on.pending],
-                    self._keys.uid,
-                    packed,
-                    request,
-                )
-                break
-            except Unavailable:
-                if self._loop.time() + _RETRY_S >= deadline_s:
-                    raise
-                await asyncio.sleep(_RETRY_S)
+        reply = await retry(
+            lambda: self._connection.run(
+                _KEEP,
+                [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                self._keys.uid,
+                packed,
+                request,
+            ),
+            deadline_s,
+        )
         if reply[0] == b"gone":
             raise ModelGone("The model was deleted.")
         answers: Sequence[Any] = reply[1]
