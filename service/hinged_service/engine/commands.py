@@ -15,9 +15,7 @@ from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.retry import retry
 from hinged_service.settings import Settings
-from hinged_service.store import log
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.codec import Position
 
@@ -29,7 +27,7 @@ class CommandLog:
 
     Parameters
     ----------
-    connection, settings
+    settings
         The worker's.
     follower
         The model's replica, which carries them out.
@@ -46,7 +44,6 @@ class CommandLog:
 
     def __init__(
         self,
-        connection: Connection,
         settings: Settings,
         follower: LogFollower,
         freshness: Freshness,
@@ -54,7 +51,6 @@ class CommandLog:
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._connection = connection
         self._follower = follower
         self._freshness = freshness
         self._checkpoints = checkpoints
@@ -126,14 +122,8 @@ class CommandLog:
         sequence = next(self._sequence)
         deadline_s = self._loop.time() + self._timeout_s
         return await retry(
-            lambda: log.command(
-                self._connection,
-                self._follower.keys.on,
-                self._follower.entry.uid,
-                self._producer,
-                sequence,
-                payload,
-                command.get("checkpoint"),
+            lambda: self._follower.log.command(
+                self._producer, sequence, payload, command.get("checkpoint")
             ),
             deadline_s,
         )

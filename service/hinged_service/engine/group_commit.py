@@ -31,8 +31,6 @@ from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.settings import Settings
-from hinged_service.store import log
-from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Appended, Batch
 from hinged_service.wire.codec import Position
 
@@ -53,7 +51,7 @@ class GroupCommit:
 
     Parameters
     ----------
-    connection, settings
+    settings
         The worker's.
     follower
         The model's replica; no other object moves it.
@@ -74,7 +72,6 @@ class GroupCommit:
 
     def __init__(
         self,
-        connection: Connection,
         settings: Settings,
         follower: LogFollower,
         queue: WriteQueue,
@@ -84,7 +81,6 @@ class GroupCommit:
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._connection = connection
         self._settings = settings
         self._follower = follower
         self._queue = queue
@@ -93,7 +89,7 @@ class GroupCommit:
         self._status = status
         self._producer = producer
         self._sequence = sequence
-        self._observer = connection.observer
+        self._observer = follower.observer
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -261,10 +257,7 @@ class GroupCommit:
         while True:
             sent_at_s = self._loop.time()
             try:
-                reply = await log.append(
-                    self._connection,
-                    self._follower.keys.on,
-                    self._follower.entry.uid,
+                reply = await self._follower.log.append(
                     self._follower.replica.position,
                     batch,
                     self._settings.reply_bytes,
