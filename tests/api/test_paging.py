@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hinged import Outcome
-from hinged_service.store import log
 from tests.support.engine import Event, Script, connected, event, fold_of, worker
 from tests.support.redis_server import RedisServer
 
@@ -88,7 +87,7 @@ def test_pages_are_bounded_also_after_many_small_entries(redis_url: str) -> None
                 await put({"x": large, "y": n})
             limit, largest, position, seen = 100_000, 0, start, 0
             while True:
-                page = await log.catch_up(connection, script.keys, "m", position, limit)
+                page = await script.log.catch_up(position, limit)
                 largest = max(largest, sum(len(e.payload or b"") for e in page.entries))
                 assert page.entries, "every page makes progress"
                 seen += len(page.entries)

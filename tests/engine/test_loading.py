@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.errors import SetAside, Unavailable
+from hinged_service.errors import SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
@@ -360,7 +360,7 @@ def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
                 client.delete(name)
                 client.set(name, "x")
             for _ in range(2):
-                with pytest.raises(Unavailable):
+                with pytest.raises(SetAside):
                     await one.learn("m", event(1))
             await one.housekeeping.sweep()
             assert (await one.learn("other", event(1))).outcomes[0] is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hinged_service.errors import Unavailable
+from hinged_service.errors import SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script as LuaScript
@@ -321,7 +321,7 @@ def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
                 return learn(x, y, w)
 
             monkeypatch.setattr(learner, "predict_learn_one", failing)
-            with pytest.raises(Unavailable):
+            with pytest.raises(SetAside):
                 await one.learn("m", event(1), event(2), event(3))
             assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
             await one.save("m")

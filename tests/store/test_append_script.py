@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hinged_service.errors import Unavailable
+from hinged_service.store.log import EventLog
 from hinged_service.wire.codec import Position
 from tests.support.engine import Script, connected, event, everything
 from tests.support.proxy import Proxy
@@ -186,7 +187,7 @@ def test_a_refused_append_writes_nothing(
         if case == "lost":
             position = Position(script.end.id, "0" * 40)
         else:
-            script.uid = "somebody-else"
+            script.log = EventLog(script.connection, script.keys.model("somebody-else"))
         with shared_server.client() as client:
             before = everything(client)
             reply = await script.append([event(2)], sequence=2, position=position)

@@ -15,9 +15,10 @@ from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, followers, log
+from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
@@ -62,8 +63,8 @@ class LogFollower:
         The current replica; another one after a rebuild.
     fresh_at_s
         When the log was last asked, on the loop's clock.
-    keys
-        The model's keys.
+    keys, log
+        The model's keys; the log of its stream.
     observer
         Counts what the worker does.
 
@@ -82,6 +83,7 @@ class LogFollower:
         self.name = name
         self.entry = entry
         self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.log = EventLog(connection, self.keys)
         self.replica = replica
         self.fresh_at_s = -1e9
         self.observer = connection.observer
@@ -117,13 +119,7 @@ class LogFollower:
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
-            reply = await log.catch_up(
-                self._connection,
-                self.keys.on,
-                self.entry.uid,
-                self.replica.position,
-                self._settings.reply_bytes,
-            )
+            reply = await self.log.catch_up(self.replica.position, self._settings.reply_bytes)
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
             if reply.kind == "other":

@@ -12,6 +12,8 @@ from hinged_service.errors import Busy, Conflict, Detail, Expired, ServiceError,
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
+from hinged_service.store.pending_predictions import KeepRefusal
+from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question
 
@@ -82,16 +84,16 @@ class DelayedLabels:
             return
         number, why = refused
         index = [i for i, question in enumerate(questions) if question.id is not None][number]
-        if why == 3:
+        if why is KeepRefusal.TOO_MANY_WAIT:
             raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
-        if why == 4:
+        if why is KeepRefusal.WAITED_TOO_LONG:
             raise Expired(
                 "Nothing was predicted: see errors.",
                 [Detail(f"[{index}].id", "names a prediction that waited too long")],
             )
-        reason = (
-            "other features wait under this id" if why == 1 else "names an event that has its label"
-        )
+        reason = "names an event that has its label"
+        if why is KeepRefusal.OTHER_FEATURES:
+            reason = "other features wait under this id"
         raise Conflict("Nothing was predicted: see errors.", [Detail(f"[{index}].id", reason)])
 
     def expire_soon(self) -> None:
@@ -121,9 +123,7 @@ class DelayedLabels:
 
     async def aclose(self) -> None:
         """Stop the expiry under way."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            await asyncio.wait([self._expiry])
+        await cancel(self._expiry)
 
 
 def _json(value: Any) -> str:

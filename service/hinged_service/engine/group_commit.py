@@ -29,18 +29,15 @@ from hinged_service.engine.write_queue import (
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
+from hinged_service.retry import RETRY_S
 from hinged_service.settings import Settings
-from hinged_service.store import log
-from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Appended, Batch
 from hinged_service.wire.codec import Position
 
-__all__ = ["RETRY_S", "GroupCommit"]
+__all__ = ["GroupCommit"]
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 0.02
-"""Pause before what Redis did not answer is sent again."""
 _GATHER_S = 0.002
 _SLOW_S = 0.001
 _FEW = 3
@@ -54,7 +51,7 @@ class GroupCommit:
 
     Parameters
     ----------
-    connection, settings
+    settings
         The worker's.
     follower
         The model's replica; no other object moves it.
@@ -75,7 +72,6 @@ class GroupCommit:
 
     def __init__(
         self,
-        connection: Connection,
         settings: Settings,
         follower: LogFollower,
         queue: WriteQueue,
@@ -85,7 +81,6 @@ class GroupCommit:
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._connection = connection
         self._settings = settings
         self._follower = follower
         self._queue = queue
@@ -94,7 +89,7 @@ class GroupCommit:
         self._status = status
         self._producer = producer
         self._sequence = sequence
-        self._observer = connection.observer
+        self._observer = follower.observer
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -262,10 +257,7 @@ class GroupCommit:
         while True:
             sent_at_s = self._loop.time()
             try:
-                reply = await log.append(
-                    self._connection,
-                    self._follower.keys.on,
-                    self._follower.entry.uid,
+                reply = await self._follower.log.append(
                     self._follower.replica.position,
                     batch,
                     self._settings.reply_bytes,

@@ -103,7 +103,6 @@ class LiveModel:
         producer = f"{producer}.{entry.uid}"
         self._queue = WriteQueue(settings, connection.observer)
         self._commit = GroupCommit(
-            connection,
             settings,
             self._follower,
             self._queue,
@@ -116,13 +115,7 @@ class LiveModel:
         self.freshness = Freshness(connection, settings, self._follower, self._commit, self.status)
         self.checkpoints = ModelCheckpoints(connection, settings, self._follower, self.freshness)
         self.commands = CommandLog(
-            connection,
-            settings,
-            self._follower,
-            self.freshness,
-            self.checkpoints,
-            producer,
-            sequence,
+            settings, self._follower, self.freshness, self.checkpoints, producer, sequence
         )
 
     @classmethod

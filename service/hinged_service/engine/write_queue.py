@@ -13,7 +13,7 @@ import msgspec
 from hinged_service.errors import Busy, Conflict, Detail, Expired, NotFound, ServiceError
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store.log_types import Caller, Span, independent_events
+from hinged_service.store.log_types import Caller, Refusal, Span, independent_events
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
@@ -186,16 +186,16 @@ class WriteQueue:
         return taken
 
 
-def refusal(index: int, why: int) -> ServiceError:
-    """Return why a caller's events were refused whole."""
-    if why == 3:
+def refusal(index: int, why: Refusal) -> ServiceError:
+    """Return the error of a caller whose events were refused whole."""
+    if why is Refusal.TOO_MANY_WAIT:
         return Busy("Too many predictions and early labels wait.", retry_after_s=1)
-    if why == 1:
+    if why is Refusal.NO_PREDICTION:
         return NotFound(
             "Nothing was taken: no prediction waits under that id.",
             [Detail(f"[{index}].id", "names no prediction that waits for its label")],
         )
-    if why == 2:
+    if why is Refusal.WAITED_TOO_LONG:
         return Expired(
             "Nothing was taken: the prediction was given up before its label came.",
             [Detail(f"[{index}].id", "names a prediction that waited too long")],

@@ -23,8 +23,9 @@ from hinged_service.errors import Conflict, ModelGone, NotFound
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, log
+from hinged_service.store import checkpoints
 from hinged_service.store.connection import Connection
+from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
@@ -286,7 +287,7 @@ async def _fold_again(
     deadline_s: float,
 ) -> _Recorder | None:
     """Fold from a known state to a position; `None` if the log does not lead there from it."""
-    entry, keys = live_model.entry, live_model.keys.on
+    entry = live_model.entry
     try:
         loaded = await load()
         if loaded.state is not None:
@@ -295,9 +296,10 @@ async def _fold_again(
     except (NotFound, DamagedState, OtherVersion, hinged.InvalidState):
         return None
     recorder = _Recorder(replica, entry.spec, settings.max_bound_events)
+    log = EventLog(connection, live_model.keys)
     while replica.position.order < end.order:
         size = min(settings.reply_bytes, 2**20)
-        reply = await log.catch_up(connection, keys, entry.uid, replica.position, size)
+        reply = await log.catch_up(replica.position, size)
         if reply.kind == "gone":
             raise ModelGone("The model was deleted.")
         if reply.kind == "lost" or not reply.entries:
