@@ -21,7 +21,7 @@ import pytest
 from hinged_service.client import (
     AsyncClient,
     Client,
-    HingedError,
+    ClientError,
     LiveModel,
     LiveOutcome,
     RemoteClassifier,
@@ -186,7 +186,7 @@ def transport(url: str) -> None:
             if number == 0:
                 assert api.predict("m0", {"a": 3}).score == 4
                 return
-            with pytest.raises(HingedError, match="fork"):
+            with pytest.raises(ClientError, match="fork"):
                 api.predict("m0", {"a": 2})
             api.close()
 
