@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import csv
 import fcntl
 import gc
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
+import redis
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.support.engine import Worker, worker
 from tests.support.machine_clock import Clock, machine_clock
 from tests.support.patience import PATIENT
 from tests.support.redis_server import RedisServer, server_binaries
@@ -53,6 +57,24 @@ def pytest_collection_finish() -> None:
     """Do not look for garbage again and again among the thousands of tests, which stay."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine; it enters the asynchronous contexts among its arguments."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+            for name, value in given.items():
+                if isinstance(value, contextlib.AbstractAsyncContextManager):
+                    given[name] = await stack.enter_async_context(value)
+            await pyfuncitem.obj(**given)
+
+    asyncio.run(run())
+    return True
 
 
 class _Machine:
@@ -172,6 +194,25 @@ def redis_url(shared_server: RedisServer) -> Iterator[str]:
         connection.flushall()
         yield shared_server.url
         connection.flushall()
+
+
+@pytest.fixture
+def db(shared_server: RedisServer) -> Iterator[redis.Redis]:
+    """A plain client of the shared server, for looking and meddling."""
+    with shared_server.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def one(redis_url: str) -> contextlib.AbstractAsyncContextManager[Worker]:
+    """A worker on the shared server, for a test that is a coroutine."""
+    return worker(redis_url)
+
+
+@pytest.fixture
+def two(redis_url: str) -> contextlib.AbstractAsyncContextManager[Worker]:
+    """Another one."""
+    return worker(redis_url)
 
 
 @pytest.fixture

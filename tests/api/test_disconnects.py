@@ -114,9 +114,7 @@ def test_what_was_acknowledged_is_logged_and_every_call_is_there_whole_or_not_at
         assert weights["intercept"] == folded.learner.intercept
 
 
-def test_calls_sent_ahead_on_one_connection_are_answered_in_order(
-    slow: Service,
-) -> None:
+def test_calls_sent_ahead_on_one_connection_are_answered_in_order(slow: Service) -> None:
     with socket.create_connection(("127.0.0.1", slow.port), timeout=20) as connection:
         requests = [post_bytes(LEARN, json.dumps(event(f"e{n}", n)).encode()) for n in range(10)]
         connection.sendall(requests[0])

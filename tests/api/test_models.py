@@ -388,10 +388,7 @@ def test_a_model_counts_and_skips_what_its_stream_holds_for_others(
     truth, spam = new_model(stream="mixed"), new_model(stream="mixed", labels=["ham", "spam"])
     client.post(f"{truth}/learn", json=[{"x": {"a": 1}, "y": True}, {"x": {"a": 1}, "y": 0}])
     last = client.post(f"{spam}/learn", json={"x": {"b": 1}, "y": "spam"}).json()["position"]
-    for path, events, rejected, weights in (
-        (truth, 2, 1, {"a": 0.0}),
-        (spam, 1, 2, {"b": 1.0}),
-    ):
+    for path, events, rejected, weights in ((truth, 2, 1, {"a": 0.0}), (spam, 1, 2, {"b": 1.0})):
         info = client.get(path, params={"at_least": last}).json()
         assert (info["events"], info["rejected"]) == (events, rejected)
         assert client.get(f"{path}/weights").json()["weights"] == weights

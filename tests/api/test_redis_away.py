@@ -192,9 +192,7 @@ def test_a_full_redis_pauses_learning_only(
         assert client.get(MODEL).json()["events"] == 2
 
 
-def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(
-    outage: Outage,
-) -> None:
+def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(outage: Outage) -> None:
     with (
         Service(outage.proxy.url, append_timeout_ms=5_000) as service,
         service.client() as client,

@@ -58,24 +58,21 @@ def test_threads_share_a_client(url: str) -> None:
             assert all(threads.map(ask, range(300)))
 
 
-def test_tasks_share_a_client_even_if_some_are_cancelled(url: str) -> None:
-    async def main() -> None:
-        async with AsyncClient(url) as api:
+async def test_tasks_share_a_client_even_if_some_are_cancelled(url: str) -> None:
+    async with AsyncClient(url) as api:
 
-            async def ask(value: int) -> float:
-                return (await api.predict("m0", {"a": value})).score
+        async def ask(value: int) -> float:
+            return (await api.predict("m0", {"a": value})).score
 
-            for turn in range(5):
-                tasks = [asyncio.create_task(ask(value)) for value in range(100)]
-                await asyncio.sleep(0.002 * turn)
-                for task in tasks[::3]:
-                    task.cancel()
-                found = await asyncio.gather(*tasks, return_exceptions=True)
-                for value, answer in enumerate(found):
-                    assert answer == value + 1 or (
-                        value % 3 == 0 and isinstance(answer, asyncio.CancelledError)
-                    )
-            info = await asyncio.gather(*(api.model(f"m{n}") for n in range(PROCESSES)))
-            assert [model.name for model in info] == [f"m{n}" for n in range(PROCESSES)]
-
-    asyncio.run(main())
+        for turn in range(5):
+            tasks = [asyncio.create_task(ask(value)) for value in range(100)]
+            await asyncio.sleep(0.002 * turn)
+            for task in tasks[::3]:
+                task.cancel()
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+            for value, answer in enumerate(found):
+                assert answer == value + 1 or (
+                    value % 3 == 0 and isinstance(answer, asyncio.CancelledError)
+                )
+        info = await asyncio.gather(*(api.model(f"m{n}") for n in range(PROCESSES)))
+        assert [model.name for model in info] == [f"m{n}" for n in range(PROCESSES)]

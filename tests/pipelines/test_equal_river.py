@@ -82,10 +82,7 @@ TEXTS: dict[str, Case] = {
         texts(),
     ),
 }
-IMPUTERS = [
-    {"feature": "age", "statistic": "Mean"},
-    {"feature": "colour", "statistic": "Mode"},
-]
+IMPUTERS = [{"feature": "age", "statistic": "Mean"}, {"feature": "colour", "statistic": "Mode"}]
 OTHERS: dict[str, Case] = {
     "OneHotEncoder": (["OneHotEncoder"], pp.OneHotEncoder, categories()),
     "OneHotEncoder without zeros": (
@@ -209,9 +206,7 @@ def test_each_event_gives_what_river_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_event_not_learned_gives_what_river_gives_once_its_features_are_known(
-    name: str,
-) -> None:
+def test_an_event_not_learned_gives_what_river_gives_once_its_features_are_known(name: str) -> None:
     specs, make, events = CASES[name]
     ours, theirs = pipeline(*specs), make()
     for x in events[:100]:

@@ -34,8 +34,7 @@ def refusal(specs: list[Any], x: dict[str, Value]) -> hinged.InvalidEvent:
 
 @pytest.mark.parametrize("stage", [*NUMERIC, None])
 @pytest.mark.parametrize(
-    ("value", "remedy"),
-    [("3.5", "OneHotEncoder"), (True, "OneHotEncoder"), (None, "StatImputer")],
+    ("value", "remedy"), [("3.5", "OneHotEncoder"), (True, "OneHotEncoder"), (None, "StatImputer")]
 )
 def test_only_numbers_go_where_numbers_are_needed(
     stage: str | None, value: Value, remedy: str

@@ -76,10 +76,7 @@ def test_every_parameter_is_described_in_the_schema() -> None:
     for name, model in schema["$defs"].items():
         assert model["description"], name
         for parameter, properties in model["properties"].items():
-            assert parameter == "type" or properties.get("description"), (
-                name,
-                parameter,
-            )
+            assert parameter == "type" or properties.get("description"), (name, parameter)
 
 
 def test_specs_survive_the_index() -> None:

@@ -93,9 +93,7 @@ def test_a_head_without_end_is_cut_off(served_by: dict[str, Service], begin: byt
     assert cut_off(served_by["plain"].port, begin, b"x" * 4096)
 
 
-def test_headers_without_end_are_cut_off_also_after_the_body(
-    served_by: dict[str, Service],
-) -> None:
+def test_headers_without_end_are_cut_off_also_after_the_body(served_by: dict[str, Service]) -> None:
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: t\r\n"
     body = f"Transfer-Encoding: chunked\r\n\r\n{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n"
     for begin in (head.encode(), head.encode() + body):

@@ -216,7 +216,7 @@ def test_headers_after_the_body_are_none_of_the_request(served: Service) -> None
 def test_what_cannot_be_read_is_refused_after_the_answers_that_are_due(served: Service) -> None:
     before = events(served)
     assert answers(served.port, post_bytes(LEARN, EVENT) * 3 + b"no HTTP\r\n\r\n" + NEXT) == [
-        *(200, 200, 200, 400),
+        *(200, 200, 200, 400)
     ]
     assert events(served) == before + 3
 

@@ -233,11 +233,7 @@ def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> 
 
 
 def test_metrics_and_drift_see_late_labels(own_server: RedisServer, tmp_path: Path) -> None:
-    spec = {
-        "metrics": ["accuracy"],
-        "drift": {"detector": {"type": "ADWIN"}},
-        "late_labels": {},
-    }
+    spec = {"metrics": ["accuracy"], "drift": {"detector": {"type": "ADWIN"}}, "late_labels": {}}
     with Service(own_server.url, **QUICK) as service, service.client() as client:
         late, whole = Face("late", client), Face("whole", client)
         for face in (late, whole):

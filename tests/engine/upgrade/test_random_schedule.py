@@ -96,23 +96,12 @@ class Schedule:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whoever_folds_each_event_counts_once_and_all_agree(
+async def test_whoever_folds_each_event_counts_once_and_all_agree(
     redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(registry, "_ASIDE_S", 0.0)
     proxy = Proxy(shared_server.port)
     proxy.start()
-
-    async def run() -> None:
-        schedule = Schedule(proxy.url, seed)
-        try:
-            await _all_turns(schedule)
-            proxy.drop_replies = 0
-            for name in MODELS:
-                last = schedule.worker(schedule.random.choice((OLD, NEW)))
-                await _check(schedule, last, shared_server, name)
-        finally:
-            await schedule.stop()
 
     async def _all_turns(schedule: Schedule) -> None:
         await schedule.workers[0].create("m")
@@ -122,7 +111,15 @@ def test_whoever_folds_each_event_counts_once_and_all_agree(
                 proxy.drop_replies += 1
             await schedule.turn(number)
 
-    asyncio.run(run())
+    schedule = Schedule(proxy.url, seed)
+    try:
+        await _all_turns(schedule)
+        proxy.drop_replies = 0
+        for name in MODELS:
+            last = schedule.worker(schedule.random.choice((OLD, NEW)))
+            await _check(schedule, last, shared_server, name)
+    finally:
+        await schedule.stop()
     proxy.stop()
 
 

@@ -37,10 +37,7 @@ def learn(service: Service, path: str, *events: tuple[dict[str, float], Any]) ->
 
 def test_they_are_told_as_they_move_to_those_who_ask(service: Service) -> None:
     path = put(service, "moving")
-    with (
-        Watcher(service.url, path, weights=True) as asked,
-        Watcher(service.url, path) as other,
-    ):
+    with Watcher(service.url, path, weights=True) as asked, Watcher(service.url, path) as other:
         asked.wait_for(lambda w: w.of("weights"))
         assert asked.of("weights")[0]["weights"] == {}
         learn(service, path, ({"a": 1.0, "b": -2.0}, True))

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 import hinged
 from tests.api.ndjson.sending import Sender, event, lines_of
@@ -42,7 +43,7 @@ def serve(redis_url: str) -> Iterator[Serve]:
 
 @pytest.mark.parametrize(("workers", "results"), [(1, "summary"), (2, "each")])
 def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
-    serve: Serve, shared_server: RedisServer, workers: int, results: str
+    serve: Serve, db: redis.Redis, workers: int, results: str
 ) -> None:
     serving = serve(workers)
     with Sender(serving.port, f"/v1/models/m/learn?results={results}") as sender:
@@ -64,12 +65,11 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
     code, said = serving.end()
     assert code == 0
     assert "graceful shutdown exceeded" not in said
-    with shared_server.client() as client:
-        folded = fold_log(client, "m", hinged.Perceptron())
-        assert folded.counted_ids == [f"e{n}" for n in range(5)]
-        stored = read_snapshot(client, "m", model_uid(client, "m"))
-        assert stored is not None
-        assert stored.position == folded.position, "it is saved"
+    folded = fold_log(db, "m", hinged.Perceptron())
+    assert folded.counted_ids == [f"e{n}" for n in range(5)]
+    stored = read_snapshot(db, "m", model_uid(db, "m"))
+    assert stored is not None
+    assert stored.position == folded.position, "it is saved"
 
 
 def _events(serving: Serving) -> int:

@@ -32,10 +32,7 @@ OWN: dict[str, dict[str, Any]] = {
 }
 RIVER: dict[str, dict[str, Any]] = {
     "schedule": {
-        "learner": {
-            "type": "perceptron",
-            "learning_rate": {"type": "inverse_scaling", "rate": 1.0},
-        }
+        "learner": {"type": "perceptron", "learning_rate": {"type": "inverse_scaling", "rate": 1.0}}
     },
     "robust": {"learner": {"type": "perceptron"}, "pipeline": [{"type": "RobustScaler"}]},
     "metrics": {"learner": {"type": "perceptron"}, "metrics": ["accuracy", "mcc", "f1"]},

@@ -32,10 +32,7 @@ def folded(shaped: Shaped, name: str) -> tuple[dict[str, Any], str, list[str]]:
     """Return what `hinged` alone makes of the log: weights, position, ids that counted."""
     with shaped.holder(f"hinged:{{{name}}}:log") as client:
         found = fold_log(client, name, hinged.Perceptron())
-    state = {
-        "weights": bits(found.weights),
-        "intercept": float(found.accounts["intercept"]).hex(),
-    }
+    state = {"weights": bits(found.weights), "intercept": float(found.accounts["intercept"]).hex()}
     return state, f"{found.position}.{found.chain}", found.counted_ids
 
 
