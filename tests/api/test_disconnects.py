@@ -1,7 +1,5 @@
 """A client that hangs up in mid-call: its call counts whole, or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

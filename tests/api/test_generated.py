@@ -1,7 +1,5 @@
 """Clients that programs generate from the OpenAPI document, used against the service."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """HEAD: status and fields of a GET, and no body, wherever GET is answered."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time

@@ -1,7 +1,5 @@
 """Alive and ready: what each says when Redis is away, takes no writes or stands still."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any

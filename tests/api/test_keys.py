@@ -1,7 +1,5 @@
 """API keys: who may do what; nobody learns more from a refusal than that it is one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every learner through HTTP: event by event what the library does, on every worker, for good."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

@@ -1,7 +1,5 @@
 """Everything a client can make large is bounded, and a refusal for size takes nothing."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import signal

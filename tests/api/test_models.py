@@ -1,7 +1,5 @@
 """Creating, reading and deleting models, and the edges of the protocol around the calls."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replies of bounded size: what does not fit comes in pages, each entry once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Positions: a client reads its own writes on any worker, and a wrong position is told apart."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Redis goes away in every way it can, and comes back: nothing is lost and nobody restarts."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import functools
 import signal

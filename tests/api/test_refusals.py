@@ -1,7 +1,5 @@
 """What is no event is refused by name, changes nothing and uses up no id."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """A Redis that would lose the log, or is no Redis, is refused at the start in plain words."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

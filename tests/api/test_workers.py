@@ -1,7 +1,5 @@
 """Four worker processes on one Redis: one order of events, one model, each event once."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

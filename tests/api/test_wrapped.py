@@ -1,7 +1,5 @@
 """The app with middleware, or mounted in another app, serves as it does alone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

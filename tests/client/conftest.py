@@ -1,7 +1,5 @@
 """The client under test, before the running service of all service tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import httpx

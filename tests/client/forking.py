@@ -4,8 +4,6 @@ Model `m<k>` scores k + 1 times the value of `a`, plus 1. Each process asks for 
 its own, so an answer to another one's question shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The asynchronous client does what the blocking one does, and can be cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A client that is shared: by forked processes, threads and tasks. No answer is another one's."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

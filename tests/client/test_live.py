@@ -1,7 +1,5 @@
 """`events` over the live feed of the real service, blocking and for asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Commands, checkpoints, streams and aliases through the client, against the running service."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

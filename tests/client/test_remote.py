@@ -1,7 +1,5 @@
 """A classifier of River in the service: its answers are those of the learner in process."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

@@ -1,7 +1,5 @@
 """Text that is not valid Unicode, at every door of the client: refused, and nothing is sent."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

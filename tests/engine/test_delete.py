@@ -1,7 +1,5 @@
 """Models made, deleted and made again: never two in one, never one back from the dead."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

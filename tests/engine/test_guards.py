@@ -1,7 +1,5 @@
 """The tests of the storage engine can fail: without any one guard, the test of it does."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """One request in flight per model: what waits goes out together, in order, within bounds."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A worker loads a stored snapshot whole and of one moment, or refuses it and folds the log."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """So many models and aliases as the setting says, and no more, whoever makes them at once."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections.abc import Iterator
 

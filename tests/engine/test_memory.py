@@ -1,7 +1,5 @@
 """What a worker keeps does not grow with what it touched: models, aliases, names, sources."""
 
-from __future__ import annotations
-
 import gc
 import http.client
 import json

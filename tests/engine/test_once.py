@@ -1,7 +1,5 @@
 """An event id counts once: whoever sends it, however often, through whichever worker."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

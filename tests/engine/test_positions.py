@@ -1,7 +1,5 @@
 """A replica never goes on from a position that the log does not hold with this very chain."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Redis restarts, forgets its scripts, is full, is read-only, is slow or does not answer at all."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

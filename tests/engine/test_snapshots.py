@@ -1,7 +1,5 @@
 """A stored snapshot equals the fold of the log up to its position, or it is not stored."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

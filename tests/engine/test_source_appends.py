@@ -1,7 +1,5 @@
 """Sources outside: offsets move with the batches, so nothing comes twice and nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

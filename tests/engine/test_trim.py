@@ -1,7 +1,5 @@
 """The log is trimmed behind the slowest live follower and what retention wants, never further."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One spec of each River learner, and streams for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

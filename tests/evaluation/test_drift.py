@@ -1,7 +1,5 @@
 """Detectors of drift on the mistake signal."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Prints what every River learner does on a stream: run with several hash seeds by a test."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

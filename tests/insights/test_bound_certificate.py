@@ -1,7 +1,5 @@
 """The bound certificate over HTTP: updates never exceed it, and it says where it does not apply."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """All models at a glance."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run every pipeline of the catalogue and print a hash of all it gives: for `test_determinism`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

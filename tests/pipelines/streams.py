@@ -1,7 +1,5 @@
 """Streams of events, and one pipeline of each kind, that the tests of pipelines share."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the catalogue says of each transformer, by numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

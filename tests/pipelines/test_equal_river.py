@@ -1,7 +1,5 @@
 """Pipelines against River's own, event by event, bit for bit unless said otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every feature given is traced to the features of the event."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

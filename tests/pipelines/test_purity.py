@@ -1,7 +1,5 @@
 """No prediction changes a model, and no event that is refused does."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """What reaches a stage that does not take it is refused by name, with a remedy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The catalogue is closed, and every parameter has its bounds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

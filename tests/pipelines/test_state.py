@@ -1,7 +1,5 @@
 """States as the service stores them, and what a damaged one does: nothing but `InvalidState`."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An answer goes out in one write, and nothing of it is held back longer than it may be."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """Connections of `hinged serve`: heads have a limit, and who only waits is sent away."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """A flood before a Redis that stands still: bounded memory, and each answer is true."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a request ends: no byte of a body is ever a request, whatever the headers before it."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time

@@ -1,7 +1,5 @@
 """The append script: one batch, one entry, one answer, however often and late it is sent."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

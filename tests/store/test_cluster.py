@@ -1,7 +1,5 @@
 """Every script keeps to the keys it declares, all of one slot: so a cluster can hold a stream."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The connections that scripts keep: none too many, none that is dead."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 

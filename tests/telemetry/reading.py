@@ -1,7 +1,5 @@
 """Reading metrics as a scraper does, and waiting for what they tell."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import httpx

@@ -1,7 +1,5 @@
 """Logs: a line per change of state, lines of JSON, ids of requests, and nothing that was posted."""
 
-from __future__ import annotations
-
 import contextvars
 import io
 import json

@@ -1,7 +1,5 @@
 """What /metrics tells of one worker: every number against hand arithmetic."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

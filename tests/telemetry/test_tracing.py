@@ -1,7 +1,5 @@
 """OpenTelemetry spans: of whole requests, of what is done for them, and none unless asked for."""
 
-from __future__ import annotations
-
 import http.server
 import subprocess
 import sys

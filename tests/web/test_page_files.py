@@ -1,7 +1,5 @@
 """The files of the page: all there, all our own, and under a policy that lets nothing else in."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Names, numbers and states go through Redis as text and come back as they were."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Models of few names decode in another way than those of many: nothing else differs."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Bodies of lines: what a line is, what each is answered, and that it is learned like any other."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Long bodies of lines: retries, back-pressure, hang-ups, Redis away, many at once, memory."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """What the Open Inference Protocol answers is what `/v1` predicts, in tensors."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """What the Open Inference Protocol refuses: with the right status, in the protocol's form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

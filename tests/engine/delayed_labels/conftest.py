@@ -1,7 +1,5 @@
 """Two workers on one Valkey, for tests that only talk to them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any

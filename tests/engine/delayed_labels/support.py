@@ -1,7 +1,5 @@
 """A model as two workers show it, and what the tests ask of it."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Copies and rivals at the same moment, over two workers; and labels in another order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

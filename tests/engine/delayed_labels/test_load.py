@@ -1,7 +1,5 @@
 """Many predictions from two workers, their labels in any order: every count is what was sent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Labels count once, whatever gets lost, killed or stopped."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

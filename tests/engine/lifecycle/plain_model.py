@@ -4,8 +4,6 @@ The log is read by hand and its chain computed from its definition. Nothing of
 the service's fold is imported here.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Aliases: a model's name wherever one is wanted, moved once per decision, cheap to look up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

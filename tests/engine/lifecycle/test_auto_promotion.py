@@ -1,7 +1,5 @@
 """Drift switches an alias to the best other model: once, soon or never, whoever dies meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A checkpoint is made once, stays while anything needs it, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

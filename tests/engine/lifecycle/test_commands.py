@@ -1,7 +1,5 @@
 """Commands through lost replies and restarts, among events of other workers: one order for all."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

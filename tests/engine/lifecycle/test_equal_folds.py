@@ -1,7 +1,5 @@
 """Restore, replay, challenger and import each end at the state of a plain fold, bit for bit."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

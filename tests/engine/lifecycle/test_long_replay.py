@@ -1,7 +1,5 @@
 """Replaying a long log over HTTP: others answer as ever, kill -9 costs little, all is told."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """How much of its log a stream keeps: by its spec, for its followers, and what then is left."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from typing import Any

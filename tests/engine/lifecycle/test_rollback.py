@@ -1,7 +1,5 @@
 """A rollback of a large model is soon the state of every worker."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

@@ -1,7 +1,5 @@
 """An upgrade hands a model over to another version: nobody folds across it by the wrong one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Two Pythons on one Redis: neither folds what the other does until it is handed over."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Two versions on one Redis, everything at random: who folds, who is handed over, who dies."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

@@ -4,8 +4,6 @@ Which one runs is a matter of the context that the calls are made in: tasks take
 whoever starts them, so a worker that is only used in its own context is of one version.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import copy

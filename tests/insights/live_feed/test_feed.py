@@ -1,7 +1,5 @@
 """The live feed over real workers: what is told, in which order, and how it ends."""
 
-from __future__ import annotations
-
 import socket
 import time
 import weakref

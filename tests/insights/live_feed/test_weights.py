@@ -1,7 +1,5 @@
 """The largest weights in the live feed: for those who ask, when they moved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

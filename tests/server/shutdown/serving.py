@@ -1,7 +1,5 @@
 """`hinged serve` as a process, to be told to stop."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

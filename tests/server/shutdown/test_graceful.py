@@ -1,7 +1,5 @@
 """A worker that is told to stop ends in order what it took, and what would last."""
 
-from __future__ import annotations
-
 import signal
 import time
 import uuid

@@ -1,7 +1,5 @@
 """A worker that is told to stop does so, whatever it was doing."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

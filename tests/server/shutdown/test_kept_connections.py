@@ -1,7 +1,5 @@
 """Connections that are kept between requests end in order when the service is told to stop."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

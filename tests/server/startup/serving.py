@@ -5,8 +5,6 @@ once hinged's own learners have been served, and `in_loop`, the modules of River
 takes along that were then imported by the thread of the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

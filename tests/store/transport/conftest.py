@@ -1,7 +1,5 @@
 """Redis in each of its shapes: made once, shared by the tests that break nothing."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

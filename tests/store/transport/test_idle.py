@@ -1,7 +1,5 @@
 """A stream on which nothing comes is waited for, whatever the Redis that it is on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

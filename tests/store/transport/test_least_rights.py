@@ -1,7 +1,5 @@
 """`deploy/users.acl`: its users can do what they are for, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import resources

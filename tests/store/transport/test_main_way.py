@@ -1,7 +1,5 @@
 """All that a model can live through, on a Redis of each shape."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

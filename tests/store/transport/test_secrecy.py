@@ -1,7 +1,5 @@
 """Nothing that `hinged serve` writes or answers tells a secret, though it logs all it can."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Sentinels and clusters that speak TLS only: learning goes on when keys or the primary move."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Everything that a service does to its Redis, once."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
