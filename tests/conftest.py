@@ -20,7 +20,9 @@ from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a 
 from tests.support.engine import Worker, worker
 from tests.support.machine_clock import Clock, machine_clock
 from tests.support.patience import PATIENT
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.running import running
 from tests.support.shared_service import client, model, new_model, service  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
@@ -215,13 +217,25 @@ def two(redis_url: str) -> contextlib.AbstractAsyncContextManager[Worker]:
     return worker(redis_url)
 
 
+@pytest.fixture(scope="module")
+def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Valkey that the tests of a module share."""
+    with running(RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Valkey of the test's own, to be killed, stopped or set back."""
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    yield server
-    server.kill()
+    with running(RedisServer(tmp_path / "redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(own_server: RedisServer) -> Iterator[Proxy]:
+    """A proxy before the test's own server."""
+    with running(Proxy(own_server.port)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

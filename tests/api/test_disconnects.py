@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-import httpx
 import pytest
 
 import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 from tests.support.service import Service, post_bytes, read_answer
 
 EVENTS = 200
@@ -44,17 +44,14 @@ def after_the_status_line(connection: socket.socket) -> bool:
 
 
 @pytest.fixture
-def slow(own_server: RedisServer) -> Iterator[Service]:
+def slow(proxy: Proxy) -> Iterator[Service]:
     """A service whose Redis takes a while, so that hanging up finds calls under way."""
-    proxy = Proxy(own_server.port)
-    proxy.start()
     with Service(proxy.url, append_timeout_ms=10_000) as service:
         with service.client() as client:
             client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         proxy.delay_s = 0.005
         yield service
         proxy.delay_s = 0.0
-    proxy.stop()
 
 
 def event(name: str, n: int) -> dict[str, Any]:
@@ -142,7 +139,7 @@ def test_hanging_up_does_not_disturb_the_answers_of_others(
     thread = threading.Thread(target=hang_up)
     thread.start()
     try:
-        with httpx.Client(base_url=slow.url, timeout=20, verify=False) as client:
+        with client_of(slow) as client:
             for n in range(50):
                 answer = client.post(LEARN, json=event(f"stays{n}", n))
                 assert answer.status_code == 200

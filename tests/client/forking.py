@@ -204,7 +204,6 @@ def closed(url: str) -> None:
 
 
 def threads(url: str) -> None:
-    """Fork again and again while threads use the client."""
     with Client(url) as api:
         stop = threading.Event()
         wrong: list[Any] = []

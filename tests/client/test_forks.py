@@ -18,11 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service with the models of the program."""
-    server = RedisServer(tmp_path_factory.mktemp("forks"))
-    server.start()
-    with Service(server.url) as service:
+def url(module_server: RedisServer) -> Iterator[str]:
+    with Service(module_server.url) as service:
         with Client(service.url) as api:
             for number in range(PROCESSES):
                 learner = {"type": "perceptron", "learning_rate": 1}
@@ -31,7 +28,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             for name in ("live", "gathered"):
                 api.create_model(name, {"learner": {"type": "perceptron"}})
         yield service.url
-    server.kill()
 
 
 @pytest.mark.parametrize("way", WAYS)

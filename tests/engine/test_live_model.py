@@ -1,7 +1,6 @@
 """One request in flight per model: what waits goes out together, in order, within bounds."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,15 +23,6 @@ from tests.support.engine import (
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-
-
-@pytest.fixture
-def proxy(shared_server: RedisServer, redis_url: str) -> Iterator[Proxy]:
-    """A proxy before the shared server."""
-    one = Proxy(shared_server.port)
-    one.start()
-    yield one
-    one.stop()
 
 
 def entries_of(server: RedisServer) -> list[dict[str, str]]:

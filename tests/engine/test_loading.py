@@ -34,11 +34,9 @@ async def _grow(one: Worker, names: int) -> None:
 
 
 def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
     """Reading takes far longer than from one snapshot to the next."""
-    proxy = Proxy(shared_server.port)
-    proxy.start()
     proxy.delay_s = 0.005
 
     async def run() -> None:
@@ -59,10 +57,7 @@ def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
             assert len(positions) > 5, "the model was being saved"
             assert await cold.state("m") == await busy.state("m") == fold_of(db)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 async def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(

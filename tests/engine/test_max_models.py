@@ -15,7 +15,6 @@ MOST = 6
 
 @pytest.fixture
 def two(own_server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """Clients of two workers on one Redis that may hold six models."""
     with (
         Service(own_server.url, max_models=MOST) as one,
         Service(own_server.url, max_models=MOST) as other,

@@ -136,10 +136,8 @@ async def _is_duplicate(one: Worker, *events: Event) -> bool:
 
 
 def test_a_caller_who_is_told_503_may_send_the_same_again_anywhere(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url, append_timeout_ms=500) as one, worker(redis_url) as two:
@@ -154,10 +152,7 @@ def test_a_caller_who_is_told_503_may_send_the_same_again_anywhere(
             await until(functools.partial(_is_duplicate, one, event(1)))
             assert (await two.state("m"))["events"] == 2
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 async def test_one_callers_conflict_reaches_that_caller_alone(one: Worker) -> None:

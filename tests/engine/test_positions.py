@@ -123,11 +123,9 @@ async def test_entries_after_a_rollback_that_land_on_the_same_ids(
 
 
 def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
-    own_server: RedisServer, tmp_path: Path
+    own_server: RedisServer, proxy: Proxy, tmp_path: Path
 ) -> None:
     """Its answer was lost with the server, which comes back without it but with another entry."""
-    proxy = Proxy(own_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url, append_timeout_ms=5_000) as one, worker(own_server.url) as two:
@@ -148,10 +146,7 @@ def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
                 assert fold_of(client)["events"] == 4
                 assert await one.state("m") == await two.state("m") == fold_of(client)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 def test_a_stream_made_anew_is_another_stream(redis_url: str, db: redis.Redis) -> None:

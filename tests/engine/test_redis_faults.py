@@ -234,10 +234,8 @@ async def test_thirty_learns_at_once_share_two_connections(redis_url: str, db: r
 
 @timed
 def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
-    shared_server: RedisServer, redis_url: str, clock: Clock
+    proxy: Proxy, redis_url: str, clock: Clock
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url, redis_connections=2) as one:
@@ -265,18 +263,13 @@ def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
                 await one.learn(name, event(0))
                 assert (await one.state(name))["events"] == 1
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 def test_cancelled_requests_never_get_each_others_answers(
-    shared_server: RedisServer, db: redis.Redis, redis_url: str
+    proxy: Proxy, db: redis.Redis, redis_url: str
 ) -> None:
     """Answers come late, callers hang up early, two models alternate on two connections."""
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(
@@ -312,17 +305,12 @@ def test_cancelled_requests_never_get_each_others_answers(
                 assert await one.state(name) == fold_of(db, name)
                 assert db.info("clients")["connected_clients"] <= 4
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 def test_a_caller_that_hangs_up_never_cancels_the_commit(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
@@ -341,10 +329,7 @@ def test_a_caller_that_hangs_up_never_cancels_the_commit(
             assert (await one.state("m"))["events"] == 6
             assert await one.state("m") == fold_of(db)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 @timed

@@ -47,10 +47,8 @@ async def test_workers_that_save_in_turn_write_the_fold(redis_url: str, db: redi
 
 
 def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
@@ -65,10 +63,7 @@ def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
             await one.save("m")
             assert stored_state(db) == fold_of(db)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("confirmed_by", ["own save", "another worker's save"])
@@ -181,10 +176,8 @@ async def test_a_full_snapshot_that_lost_a_chunk_is_refused(
 
 
 def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
@@ -200,10 +193,7 @@ def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
             assert stored_state(db) == fold_of(db)
             assert proxy.dropped == 10
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 async def test_a_large_set_of_changes_goes_in_chunks(

@@ -7,7 +7,6 @@ from tests.evaluation.specs import ALL, built, stream
 
 
 def main() -> None:
-    """Print a digest of outcomes and state for each learner."""
     for name in ALL:
         learner = built(name)
         outcomes = [list(learner.predict_learn_one(x, y)) for x, y in stream(name, 200)]

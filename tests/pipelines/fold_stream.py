@@ -8,7 +8,6 @@ from tests.pipelines.streams import CATALOGUE, of_catalogue
 
 
 def main() -> None:
-    """Print one line per pipeline."""
     for name in CATALOGUE:
         ours, events = of_catalogue(name, max_features=20)
         found = hashlib.sha256()

@@ -38,15 +38,15 @@ def served(url: str, protocol: type[BoundedProtocol]) -> Service:
 
 
 @pytest.fixture(scope="module")
-def served_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Service]]:
+def served_by(module_server: RedisServer) -> Iterator[dict[str, Service]]:
     """One worker as `hinged serve` runs it, and one that waits less."""
-    server = RedisServer(tmp_path_factory.mktemp("connections"))
-    server.start()
-    with served(server.url, BoundedProtocol) as plain, served(server.url, Quick) as quick:
+    with (
+        served(module_server.url, BoundedProtocol) as plain,
+        served(module_server.url, Quick) as quick,
+    ):
         with plain.client() as client:
             client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         yield {"plain": plain, "quick": quick}
-    server.kill()
 
 
 def listens(port: int) -> bool:

@@ -11,6 +11,7 @@ import uvicorn
 
 from hinged_service.server.protocol import BoundedProtocol
 from tests.support.redis_server import RedisServer
+from tests.support.running import running
 from tests.support.service import Service, post_bytes, read_answer, send_raw
 
 LEARN = "/v1/models/m/learn"
@@ -32,15 +33,11 @@ OFFERS = {
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A server of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("framing"))
-    server.start()
-    yield server
-    server.kill()
+    with running(RedisServer(tmp_path_factory.mktemp("framing"))) as server:
+        yield server
 
 
 def under(redis: RedisServer, http: Any) -> Iterator[Service]:
-    """Serve with that protocol, and two models."""
     service = Service(redis.url)
     config = uvicorn.Config(service.app, port=service.port, log_level="error", http=http, ws="none")
     service._server.config = config

@@ -73,10 +73,8 @@ def test_an_abandoned_batch_that_arrives_late_is_refused_and_learns_nothing(
 
 
 def test_a_lost_reply_is_made_good_by_sending_the_batch_again(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def test(script: Script) -> None:
         await script.append([event(1)], sequence=1)
@@ -89,10 +87,7 @@ def test_a_lost_reply_is_made_good_by_sending_the_batch_again(
         assert again.skip == {0}
         assert db.xlen(script.keys.log) == 3
 
-    try:
-        on_stream(proxy.url, test)
-    finally:
-        proxy.stop()
+    on_stream(proxy.url, test)
 
 
 def test_one_callers_refused_array_neither_sinks_its_mates_nor_uses_up_their_ids(

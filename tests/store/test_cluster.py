@@ -22,7 +22,6 @@ SCRIPTS = sorted(
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[RedisServer]:
-    """A cluster of one node, which checks slots as any cluster does."""
     server = RedisServer(tmp_path / "redis")
     server.start("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     with server.client() as client:

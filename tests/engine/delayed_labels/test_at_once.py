@@ -12,7 +12,6 @@ X = {"a": 1.0}
 
 
 def at_once(call: Any, bodies: list[dict[str, Any]]) -> list[Answer]:
-    """Send all bodies at the same moment."""
     with ThreadPoolExecutor(len(bodies)) as pool:
         return list(pool.map(call, bodies))
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,16 +12,7 @@ from hinged_service.errors import Conflict, NotFound, Unavailable
 from hinged_service.store import aliases
 from tests.support.engine import Worker, event, worker
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
 from tests.support.shared_service import NewModel
-
-
-@pytest.fixture
-def proxy(shared_server: RedisServer) -> Iterator[Proxy]:
-    made = Proxy(shared_server.port)
-    made.start()
-    yield made
-    made.stop()
 
 
 def _name(path: str) -> str:

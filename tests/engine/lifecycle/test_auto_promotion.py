@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,14 +16,6 @@ from tests.support.redis_server import RedisServer
 PERCEPTRON = {"type": "perceptron"}
 DETECTOR = {"type": "PageHinkley", "min_instances": 10, "threshold": 3.0, "mode": "up"}
 DRIFT = {"detector": DETECTOR, "action": {"promote": {"alias": "live"}}}
-
-
-@pytest.fixture
-def proxy(shared_server: RedisServer) -> Iterator[Proxy]:
-    made = Proxy(shared_server.port)
-    made.start()
-    yield made
-    made.stop()
 
 
 def _seen_by(feature: str) -> dict[str, Any]:
@@ -66,8 +57,6 @@ async def _drift(one: Worker) -> None:
 
 
 class Alias:
-    """What Redis holds of the alias `live`."""
-
     def __init__(self, server: RedisServer) -> None:
         with server.client() as client:
             found: Any = client.hget(StreamKeys("m").aliases, "live")

@@ -1,7 +1,6 @@
 """A checkpoint is made once, stays while anything needs it, and leaves nothing behind."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,15 +15,6 @@ from tests.engine.lifecycle.plain_model import SCALED, fold_log, live
 from tests.support.engine import Worker, event, leaked_keys, worker
 from tests.support.plain_fold import model_uid
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
-
-
-@pytest.fixture
-def proxy(shared_server: RedisServer) -> Iterator[Proxy]:
-    made = Proxy(shared_server.port)
-    made.start()
-    yield made
-    made.stop()
 
 
 async def _checkpoint(one: Worker, model: str = "m", name: str | None = None) -> str:

@@ -41,7 +41,6 @@ class Sent:
 
 
 async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
-    """Send some events or one command."""
     match chance.choice(["learn"] * 5 + ["configure", "freeze", "unfreeze", "reset", "restore"]):
         case "learn":
             count = chance.randint(1, 6)

@@ -127,11 +127,9 @@ async def test_an_upgrade_again_changes_nothing(redis_url: str, db: redis.Redis)
 
 
 async def test_a_lost_answer_to_an_upgrade_is_asked_for_again(
-    redis_url: str, shared_server: RedisServer, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    redis_url: str, proxy: Proxy, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As for a worker killed right after it: either all of it is there or nothing."""
-    proxy = Proxy(shared_server.port)
-    proxy.start()
     upgrade = upgrades.upgrade
 
     async def lossy(*given: Any) -> Any:
@@ -150,7 +148,6 @@ async def test_a_lost_answer_to_an_upgrade_is_asked_for_again(
         await _learn(other, 10, 15)
         assert (await new.upgrade("m")).before == NEW
         assert (await _all_agree(db, [new, other], 15, "m")).upgrades == 1
-    proxy.stop()
     assert proxy.dropped == 1
 
 

@@ -33,7 +33,6 @@ class Schedule:
         self.refused: list[str] = []
 
     def worker(self, version: str) -> Versioned:
-        """Return a new worker."""
         return Versioned(
             version,
             self._url,
@@ -88,18 +87,19 @@ class Schedule:
         await old.kill()
 
     async def stop(self) -> None:
-        """Kill all workers."""
         for one in (*self.workers, *self.dead):
             await one.kill()
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_whoever_folds_each_event_counts_once_and_all_agree(
-    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch, seed: int
+    redis_url: str,
+    shared_server: RedisServer,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
     monkeypatch.setattr(registry, "_ASIDE_S", 0.0)
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def _all_turns(schedule: Schedule) -> None:
         await schedule.workers[0].create("m")
@@ -118,7 +118,6 @@ async def test_whoever_folds_each_event_counts_once_and_all_agree(
             await _check(schedule, last, shared_server, name)
     finally:
         await schedule.stop()
-    proxy.stop()
 
 
 async def _check(schedule: Schedule, last: Versioned, server: RedisServer, name: str) -> None:

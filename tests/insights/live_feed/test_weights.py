@@ -11,12 +11,9 @@ from tests.support.service import Service
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    server = RedisServer(tmp_path_factory.mktemp("weights"))
-    server.start()
-    with Service(server.url) as running:
+def service(module_server: RedisServer) -> Iterator[Service]:
+    with Service(module_server.url) as running:
         yield running
-    server.kill()
 
 
 def put(service: Service, name: str, **learner: Any) -> str:

@@ -16,6 +16,7 @@ from tests.server.shutdown.serving import Serving, unended_call
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -24,7 +25,6 @@ Serve = Callable[..., Serving]
 
 @pytest.fixture
 def serve(redis_url: str) -> Iterator[Serve]:
-    """Start `hinged serve` with so many workers."""
     started: list[Serving] = []
 
     def start(workers: int, whole: bool = False) -> Serving:
@@ -124,7 +124,7 @@ def test_stopping_has_an_end_though_redis_takes_no_snapshot(
     own_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hinged_service.engine.registry._SAVING_S", 0.2)
-    with Service(own_server.url, redis_timeout_ms=60_000) as service, service.client() as client:
+    with serving(own_server.url, redis_timeout_ms=60_000) as client:
         for n in range(3):
             client.put(f"/v1/models/m{n}", json=SPEC).raise_for_status()
             client.post(f"/v1/models/m{n}/learn", json=event(1)).raise_for_status()

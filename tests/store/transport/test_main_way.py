@@ -11,6 +11,7 @@ from tests.store.transport.conftest import Shaped
 from tests.support.engine import event, leaked_keys
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
+from tests.support.running import serving
 from tests.support.served import bits
 from tests.support.service import Service
 from tests.telemetry.reading import scrape, until
@@ -68,7 +69,7 @@ def test_a_models_life(shaped: Shaped, workers: tuple[Service, Service], name: s
         assert two.get(f"/v1/models/a{name}/weights", params=through).status_code == 200
         assert one.delete("/v1/aliases/a" + name).status_code == 204
 
-        with Service(workers[0].settings.redis_url or "") as third, third.client() as fresh:
+        with serving(workers[0].settings.redis_url or "") as fresh:
             assert weights_at(fresh, name, position) == state
 
         assert two.delete(f"/v1/models/{name}").status_code == 204

@@ -89,7 +89,6 @@ class Served:
         return "" if found is None else found[0]
 
     def stop(self) -> str:
-        """Stop it in order; return all that it wrote."""
         self.client.close()
         self.process.terminate()
         self.process.wait(30)

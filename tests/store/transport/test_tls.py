@@ -24,7 +24,6 @@ def binary() -> str:
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
-    """One authority for all."""
     return Certificates(tmp_path / "tls", "127.0.0.1")
 
 
