@@ -4,8 +4,6 @@ Model `m<k>` scores k + 1 times the value of `a`, plus 1. Each process asks for 
 its own, so an answer to another one's question shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os
@@ -206,7 +204,6 @@ def closed(url: str) -> None:
 
 
 def threads(url: str) -> None:
-    """Fork again and again while threads use the client."""
     with Client(url) as api:
         stop = threading.Event()
         wrong: list[Any] = []

@@ -1,7 +1,5 @@
 """Each call against the running service: what goes in, what comes out, what is refused."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import ssl

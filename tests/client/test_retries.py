@@ -1,7 +1,5 @@
 """Answers get lost, Redis goes away, queues are full: an event counts once all the same."""
 
-from __future__ import annotations
-
 import email.utils
 import json
 import threading

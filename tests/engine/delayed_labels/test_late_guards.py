@@ -1,7 +1,5 @@
 """The tests of late labels can fail: with a line of a script changed, one of them does."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any
