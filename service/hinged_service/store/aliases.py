@@ -1,4 +1,4 @@
-"""Aliases in Redis: which model of a stream a name means."""
+"""Aliases in Redis: names that mean a model of a stream."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def of_stream(connection: Connection, keys: StreamKeys) -> dict[str, str]:
 
 
 async def remove(connection: Connection, keys: StreamKeys, alias: str) -> None:
-    """Forget what an alias means."""
+    """Remove an alias."""
     await connection.hdel(keys.aliases, alias)
 
 

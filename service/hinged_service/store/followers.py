@@ -1,4 +1,4 @@
-"""The followers of a stream: the models on it, where each one's snapshot stands, its retention."""
+"""The followers of a stream: its models, the positions of their snapshots, its retention."""
 
 from __future__ import annotations
 
@@ -37,14 +37,7 @@ _RELEASE = load("release_follower")
 
 
 class Retention(NamedTuple):
-    """The part of its log that a stream keeps behind the snapshots, as far as its models say so.
-
-    Parameters
-    ----------
-    events, bytes
-        `None` where no model says.
-
-    """
+    """The events and bytes of log that a stream keeps behind the snapshots; `None`: not said."""
 
     events: int | None
     bytes: int | None
@@ -56,11 +49,9 @@ class DelayedLabelRules(NamedTuple):
     Parameters
     ----------
     wait_ms, most
-        How long at least, and how many at most.
-    default
-        The label of those that wait in vain, as JSON; empty for none.
-    digest
-        Its digest.
+        The least time, and the most predictions.
+    default, digest
+        The label of those that wait in vain, as JSON, and its digest; empty for none.
     early
         Whether labels may come first.
     said
@@ -181,14 +172,7 @@ async def snapshot_positions(connection: Connection, keys: StreamKeys) -> dict[s
 
 
 async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position:
-    """Return where a model's snapshot stands.
-
-    Raises
-    ------
-    ModelGone
-        If the model does not follow the stream.
-
-    """
+    """Return the position of a model's snapshot; `ModelGone` if it does not follow the stream."""
     found = await connection.hget(keys.on.followers, keys.uid)
     if found is None:
         raise ModelGone("The model was deleted.")
@@ -196,7 +180,7 @@ async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position
 
 
 async def retention(connection: Connection, keys: StreamKeys) -> Retention:
-    """Return how much of its log the stream keeps, as far as its models say so."""
+    """Return the retention of a stream."""
     meta = await connection.hgetall(keys.meta)
     return parse_retention(meta.get("keep_events"), meta.get("keep_bytes"))
 
@@ -217,7 +201,7 @@ async def release(connection: Connection, keys: StreamKeys, uid: str) -> None:
 
 
 async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
-    """Ask that a model's snapshot stay as it is for a while."""
+    """Keep a model's snapshot as it is for a while."""
     await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
 
 

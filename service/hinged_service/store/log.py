@@ -189,12 +189,6 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
 
     Large entries are read one by one, so that no reply of Redis is much larger than the
     largest entry.
-
-    Raises
-    ------
-    Unavailable
-        Redis does not answer.
-
     """
     count, before = 1, None
     while True:
@@ -209,12 +203,12 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
 
 
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
-    """Return where a source stands, empty if nothing of it was ever taken."""
+    """Return the offset of a source, empty if nothing of it was ever taken."""
     return await connection.hget(keys.offsets, source) or ""
 
 
 async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
-    """Return how many dead letters of a source are kept."""
+    """Return the number of dead letters of a source."""
     count, before, wanted = 0, None, source.encode()
     while page := await connection.newest(keys.dead, _LETTERS_AT_ONCE, before):
         count += sum(fields.get(b"source") == wanted for _, fields in page)
@@ -223,7 +217,7 @@ async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
 
 
 async def sources(connection: Connection, keys: StreamKeys) -> int:
-    """Return how many sources the stream keeps the offset of."""
+    """Return the number of sources with an offset."""
     return await connection.hlen(keys.offsets)
 
 

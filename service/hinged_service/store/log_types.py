@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 INBOX = "inbox"
-"""The source whose entries lie beside the log: a batch of it is taken only while they do."""
+"""The source whose entries lie beside the log: a batch is taken only while they exist."""
 
 
 class Entry(NamedTuple):
@@ -88,7 +88,7 @@ class Caller:
     independent_events: int = 0
 
     def packed(self) -> tuple[object, ...]:
-        """Return what the script takes."""
+        """Return the form that the script takes."""
         marks = [part for mark in self.marks for part in mark]
         if self.independent_events:
             return self.independent_events, marks or False, True
@@ -112,9 +112,9 @@ class Letter(NamedTuple):
     Parameters
     ----------
     offset
-        Its place in the source.
+        Its offset in the source.
     reason
-        Why it is none.
+        The reason for people.
     record
         The record, or its beginning; Lua's msgpack takes no bytes.
 
@@ -131,16 +131,14 @@ class Span(NamedTuple):
     Parameters
     ----------
     source
-        The source's name, the same whoever reads it.
+        The source's name, the same for all its readers.
     start, end
-        Where the batch begins and where the next one does; the start is empty for
-        the first batch of all. Offsets are compared as text.
+        Offsets of the batch and of the next one; the start is empty for the first batch of
+        all. They are compared as text.
     places
-        The offset of each event, for the dead letter of one whose id came before with
-        other content.
+        The offset of each event, for the dead letter of a refused one.
     letters
-        Records in between that are no events: they become dead letters if the batch is
-        taken, in the same script.
+        Records in between that are no events: dead letters if the batch is taken.
 
     """
 
@@ -161,10 +159,10 @@ class Batch(NamedTuple):
     payload
         JSON array of all callers' events.
     callers
-        Who sent how many of them.
+        Their shares.
     span
-        Where it comes from outside; then it is taken if the source stands at its
-        start, whatever its name.
+        Its part of an outside source; then it is taken if the source stands at its start,
+        whatever its name.
 
     """
 

@@ -20,12 +20,12 @@ _PACK = msgspec.msgpack.Encoder()
 
 
 class Upgrade(NamedTuple):
-    """What an upgrade is to do.
+    """The changes of an upgrade.
 
     Parameters
     ----------
     seen
-        Where the snapshot stands, as the stream's followers have it.
+        The snapshot's position as stored among the followers.
     fold
         The fold tag that the stream knows for the model; empty for none.
     start
@@ -45,12 +45,12 @@ class Upgrade(NamedTuple):
 
 
 Upgraded = Literal["ok", "moved", "lost", "gone"]
-"""What became of an upgrade: it stands in the log; the snapshot is another one by now; the log
+"""The fate of an upgrade: it stands in the log; the snapshot is another one by now; the log
 does not hold the position to go on from; the model is gone."""
 
 
 async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str]:
-    """Return where a model's snapshot stands as stored, and the fold tag known for the model."""
+    """Return the position of a model's snapshot as stored, and the fold tag known for the model."""
     where = await connection.hget(keys.on.followers, keys.uid)
     return where, await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
 
@@ -58,18 +58,7 @@ async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str
 async def upgrade(
     connection: Connection, keys: ModelKeys, origin: str, wanted: Upgrade
 ) -> Upgraded:
-    """Let workers of this process's fold tag go on with a model.
-
-    Parameters
-    ----------
-    connection, keys
-        The worker's connection, the model's keys.
-    origin
-        A name for the log's entry.
-    wanted
-        What to do.
-
-    """
+    """Hand a model over to workers of this process's fold tag; `origin` names the log's entry."""
     tag = codec.fold_tag()
     command = {"do": "upgrade", "model": keys.uid, "from": wanted.start.id, "fold": tag}
     payload = msgspec.json.encode(command)

@@ -1,4 +1,4 @@
-"""The address of a Redis in any of its shapes, as `HINGED_REDIS_URL` gives it."""
+"""Address of a Redis of any topology, as `HINGED_REDIS_URL` gives it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SENTINEL_PORT: Final = 26379
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Redis is, of what shape, and how to be let in.
+    """Address of a Redis, its topology and its credentials.
 
     Parameters
     ----------
@@ -84,23 +84,16 @@ class Address:
 
 
 def parse(url: str, password_file: Path | None = None) -> Address:
-    """Return what an address says.
+    """Parse an address; the file holds the password, if the address does not.
 
     Options that redis-py would take and the service does not are refused: some send a
     command again whose answer was lost, others let any certificate pass.
 
-    Parameters
-    ----------
-    url
-        The address.
-    password_file
-        Holds the password, if the address does not.
-
     Raises
     ------
     StartupError
-        If it is none, or there is no password in the file; the message holds nothing of
-        it, there may be a password in it.
+        It is none, or there is no password in the file. The message quotes nothing of it:
+        there may be a password in it.
 
     """
     scheme, _, rest = url.partition("://")
