@@ -27,7 +27,7 @@ turn(meta, slots, ring, now_ms)
 local left = room(meta, ring)
 local request = ARGV[3]
 
--- What the ring has of all ids, and whether they were seen.
+-- Look up ids in the ring, and whether they were seen.
 local function known(ids)
   local found, seen = {}, {}
   for from = 1, #ids, CHUNK do

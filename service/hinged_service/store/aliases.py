@@ -22,7 +22,7 @@ class _Meant(msgspec.Struct):
 class Promoted(NamedTuple):
     """The answer to a promotion.
 
-    Parameters
+    Attributes
     ----------
     kind
         `ok`; `moved`: the alias meant another model, nothing was done; `made`: that

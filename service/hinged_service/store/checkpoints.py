@@ -80,7 +80,7 @@ async def keep(
     place = (snapshot.position.id, snapshot.position.chain) if model_uid else ("", "")
     reply = await connection.run(
         _CHECKPOINT,
-        [keys.meta, keys.log, keys.followers, keys.checkpoints, own.state, *both],
+        [*keys.followed, keys.checkpoints, own.state, *both],
         checkpoint.uid,
         checkpoint.name or "",
         json.dumps(checkpoint.model_dump(mode="json")),

@@ -72,11 +72,7 @@ class Connection:
         return self._answering.lost
 
     async def run(
-        self,
-        script: Script,
-        keys: list[str],
-        *args: Word,
-        timeout_s: float | None = None,
+        self, script: Script, keys: list[str], *args: Word, timeout_s: float | None = None
     ) -> Any:
         """Run a script; load it if Redis has forgotten it.
 
@@ -92,8 +88,8 @@ class Connection:
         Raises
         ------
         Unavailable
-            If Redis cannot be reached, is not writable, or did not answer in
-            time; then the script may or may not have run.
+            Redis cannot be reached, is not writable, or did not answer in time; then the
+            script may or may not have run.
 
         """
         rest = (len(keys), *keys, *args)
@@ -121,7 +117,7 @@ class Connection:
         return None if found is None else replies.text(found)
 
     async def hlen(self, key: str) -> int:
-        """Return how many fields a hash has."""
+        """Return the number of fields of a hash."""
         return int(await self._ask(key, "HLEN", key))
 
     async def hdel(self, key: str, field: str) -> None:

@@ -46,7 +46,7 @@ class Retention(NamedTuple):
 class DelayedLabelRules(NamedTuple):
     """Rules by which a stream's predictions wait for their labels.
 
-    Parameters
+    Attributes
     ----------
     wait_ms, most
         The least time, and the most predictions.
@@ -73,7 +73,7 @@ _UNSAID = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False
 class StreamRules(NamedTuple):
     """Rules that a stream takes over from a model.
 
-    Parameters
+    Attributes
     ----------
     seen_ms, seen_ids
         How long and how many event ids a new stream remembers.
@@ -122,10 +122,7 @@ async def register(
     wait = rules.waiting or _UNSAID
     reply = await connection.run(
         _REGISTER,
-        [
-            *(on.meta, on.log, on.followers),
-            *([on.checkpoint(checkpoint).state] if checkpoint else []),
-        ],
+        [*on.followed, *([on.checkpoint(checkpoint).state] if checkpoint else [])],
         keys.uid,
         secrets.token_hex(16),
         *(rules.seen_ms, rules.seen_ids),

@@ -27,7 +27,7 @@ class Item(NamedTuple):
 class Inbox(NamedTuple):
     """The beginning of an inbox.
 
-    Parameters
+    Attributes
     ----------
     offset
         The id of the last entry taken, and a slash and the inbox's number after the first one.

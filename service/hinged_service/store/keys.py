@@ -27,6 +27,8 @@ class StreamKeys:
         Stream: the labelled events, in the order in which they count.
     followers
         Hash: model uid to position and chain of its snapshot.
+    followed
+        These three, with which most scripts begin.
     producers
         Hash: producer to its last batch and the answer it got.
     seen
@@ -52,6 +54,7 @@ class StreamKeys:
         self.meta = f"{prefix}meta"
         self.log = f"{prefix}log"
         self.followers = f"{prefix}followers"
+        self.followed = [self.meta, self.log, self.followers]
         self.producers = f"{prefix}producers"
         self.seen = f"{prefix}seen:0", f"{prefix}seen:1"
         self.aliases = f"{prefix}aliases"

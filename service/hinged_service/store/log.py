@@ -51,8 +51,7 @@ class EventLog:
         self._connection = connection
         self._uid = keys.uid
         self._on = on = keys.on
-        self._followed = [on.meta, on.log, on.followers]
-        self._appended = [*self._followed, on.producers, *on.seen, on.offsets, on.dead]
+        self._appended = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
 
     async def append(
         self,
@@ -146,8 +145,7 @@ class EventLog:
         reply = await self._connection.run(
             _COMMAND,
             [
-                *self._followed,
-                on.producers,
+                *(*on.followed, on.producers),
                 *([on.checkpoint(checkpoint).state] if checkpoint else []),
             ],
             self._uid,
@@ -169,7 +167,7 @@ class EventLog:
         """Return the entries after `position`, up to about `reply_bytes` of them."""
         reply = await self._connection.run(
             _CATCH_UP,
-            self._followed,
+            self._on.followed,
             self._uid,
             position.id,
             position.chain,

@@ -31,7 +31,7 @@ INBOX = "inbox"
 class Entry(NamedTuple):
     """One log entry.
 
-    Parameters
+    Attributes
     ----------
     position
         Its id and chain.
@@ -70,7 +70,7 @@ class Refusal(IntEnum):
 class Caller:
     """One caller's share of a batch: taken whole or refused whole.
 
-    Parameters
+    Attributes
     ----------
     count
         Its number of events.
@@ -109,7 +109,7 @@ def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -
 class Letter(NamedTuple):
     """A record of a source that is no event, for the stream of dead letters.
 
-    Parameters
+    Attributes
     ----------
     offset
         Its offset in the source.
@@ -128,7 +128,7 @@ class Letter(NamedTuple):
 class Span(NamedTuple):
     """The part of an outside source that a batch brings.
 
-    Parameters
+    Attributes
     ----------
     source
         The source's name, the same for all its readers.
@@ -152,7 +152,7 @@ class Span(NamedTuple):
 class Batch(NamedTuple):
     """An immutable batch of events under its name; may be sent again as it is.
 
-    Parameters
+    Attributes
     ----------
     producer, sequence
         The name: sequences of one producer only grow.
@@ -176,7 +176,7 @@ class Batch(NamedTuple):
 class Appended(NamedTuple):
     """The answer to an append.
 
-    Parameters
+    Attributes
     ----------
     kind
         `ok`; `replay`: this batch was taken before, here is its first answer;
@@ -239,7 +239,7 @@ class CaughtUp:
 class Commanded(NamedTuple):
     """The answer to a command.
 
-    Parameters
+    Attributes
     ----------
     kind
         `ok`, or `replay` if it had been taken before; `stale`, `gone`, `other` as in

@@ -149,7 +149,7 @@ class PendingPredictions:
         reply = await retry(
             lambda: self._connection.run(
                 _KEEP,
-                [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                [*on.followed, *on.seen, *on.pending],
                 self._keys.uid,
                 packed,
                 request,

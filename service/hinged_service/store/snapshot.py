@@ -16,7 +16,7 @@ __all__ = ["Loaded", "Saved", "Snapshot", "Stored"]
 class Snapshot:
     """A model's state at a position, to be stored.
 
-    Parameters
+    Attributes
     ----------
     position
         Its position in the log.
@@ -58,7 +58,7 @@ class Stored(NamedTuple):
 class Loaded:
     """A stored snapshot.
 
-    Parameters
+    Attributes
     ----------
     position
         Its position in the log.

@@ -10,19 +10,19 @@ import msgspec
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
 from hinged_service.store.scripts import load
+from hinged_service.store.snapshot_writer import packed_state
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Position, StoredState, encode_state
+from hinged_service.wire.codec import Position, StoredState
 
 __all__ = ["Upgrade", "Upgraded", "seen", "upgrade"]
 
 _UPGRADE = load("upgrade")
-_PACK = msgspec.msgpack.Encoder()
 
 
 class Upgrade(NamedTuple):
     """The changes of an upgrade.
 
-    Parameters
+    Attributes
     ----------
     seen
         The snapshot's position as stored among the followers.
@@ -64,12 +64,10 @@ async def upgrade(
     payload = msgspec.json.encode(command)
     fate: bytes | str = "drop" if wanted.fresh else "keep"
     if wanted.state is not None and not wanted.fresh:
-        state = wanted.state
-        fields = encode_state(state.position, state.scalars, state.sizes, state.marks)
-        fate = _PACK.encode([word for pair in fields.items() for word in pair])
+        fate = packed_state(wanted.state)
     reply = await connection.run(
         _UPGRADE,
-        [keys.on.meta, keys.on.log, keys.on.followers, *keys.all()],
+        [*keys.on.followed, *keys.all()],
         keys.uid,
         wanted.seen,
         wanted.fold,

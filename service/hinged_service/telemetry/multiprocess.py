@@ -39,7 +39,7 @@ _TOTALS = msgspec.msgpack.Decoder(Totals)
 class Gathered(NamedTuple):
     """Counters and reports of all workers.
 
-    Parameters
+    Attributes
     ----------
     numbers
         Counters of living and dead workers, added up.

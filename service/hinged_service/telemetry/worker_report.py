@@ -20,7 +20,7 @@ __all__ = ["Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "me
 class ModelSample(msgspec.Struct, array_like=True, frozen=True):
     """A model as one worker has it.
 
-    Parameters
+    Attributes
     ----------
     uid, name, stream
         Which model, of which stream.
@@ -77,7 +77,7 @@ class Labels(msgspec.Struct, array_like=True, frozen=True):
 class WorkerReport(msgspec.Struct):
     """The state of a worker and its work by model; the rest is in its counters.
 
-    Parameters
+    Attributes
     ----------
     version
         Later reports have a greater one.
@@ -106,7 +106,7 @@ class WorkerReport(msgspec.Struct):
 class Totals(msgspec.Struct):
     """Numbers of all models and of dead workers as last shown, so that none goes back.
 
-    Parameters
+    Attributes
     ----------
     models
         By uid the row of the worker that had read furthest.

@@ -45,7 +45,7 @@ _SENTINEL_PORT: Final = 26379
 class Address:
     """Address of a Redis, its topology and its credentials.
 
-    Parameters
+    Attributes
     ----------
     shape
         One server, a primary that Sentinels name, or a cluster.
