@@ -76,6 +76,9 @@ class EmbeddedServer:
         if not start_timeout_s > 0:
             raise ValueError(f"start_timeout_s must be > 0, not {start_timeout_s}")
         self._data_dir = data_dir.expanduser().resolve()
+        self._log_file = self._data_dir / "valkey.log"
+        self._pid_file = self._data_dir / "valkey.pid"
+        self._socket_record = self._data_dir / "valkey.socket"
         self._start_timeout_s = start_timeout_s
         self._users: FileLock | None = None
         self._watch: threading.Thread | None = None
@@ -268,18 +271,6 @@ class EmbeddedServer:
         if answer.startswith(b"-"):
             logger.warning("The embedded Valkey refuses to stop: %s", answer.decode().strip())
         return True
-
-    @property
-    def _log_file(self) -> Path:
-        return self._data_dir / "valkey.log"
-
-    @property
-    def _pid_file(self) -> Path:
-        return self._data_dir / "valkey.pid"
-
-    @property
-    def _socket_record(self) -> Path:
-        return self._data_dir / "valkey.socket"
 
     def _pid(self) -> int | None:
         try:

@@ -29,6 +29,7 @@ _APPEND = load("append")
 _CATCH_UP = load("catch_up")
 _COMMAND = load("command")
 _PACK = msgspec.msgpack.Encoder()
+_NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
@@ -92,7 +93,7 @@ class EventLog:
             position.id,
             position.chain,
             batch.payload,
-            _sha1(batch.payload),
+            hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
             _PACK.encode(callers),
             reply_bytes,
             int(ring),
@@ -107,7 +108,8 @@ class EventLog:
             return Appended("other", fold=reply[1].decode())
         if kind not in ("ok", "replay"):
             return Appended(kind)
-        own, skip = replies.position(reply[1], reply[2]), replies.indices(reply[3])
+        own = Position(reply[1].decode(), reply[2].decode())
+        skip = _NONE if reply[3] == b"[]" else replies.indices(reply[3])
         refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
         if kind == "replay":
             appended = len(skip) < sum(caller.count for caller in batch.callers)
@@ -119,7 +121,7 @@ class EventLog:
             refused,
             bool(reply[5]),
             reply[6].decode(),
-            replies.entries(reply[8]),
+            replies.entries(reply[8]) if reply[8] else (),
             bool(reply[7]),
             joined=reply[9] or None,
             early=frozenset(reply[10]),
@@ -152,7 +154,7 @@ class EventLog:
             producer,
             sequence,
             payload,
-            _sha1(payload),
+            hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
             checkpoint or "",
             codec.fold_tag(),
         )
@@ -217,7 +219,3 @@ async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
 async def sources(connection: Connection, keys: StreamKeys) -> int:
     """Return the number of sources with an offset."""
     return await connection.hlen(keys.offsets)
-
-
-def _sha1(payload: bytes) -> str:
-    return hashlib.sha1(payload, usedforsecurity=False).hexdigest()

@@ -171,9 +171,9 @@ def _options(query: str, shape: Shape, tls: bool) -> dict[str, Any]:
 
 
 def _flag(value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
+    if (word := value.lower()) not in {"true", "false"}:
         raise StartupError("The Redis URL is wrong: ssl_check_hostname is true or false.")
-    return value.lower() == "true"
+    return word == "true"
 
 
 def _database(value: str) -> int:
