@@ -20,16 +20,10 @@ class _Meant(msgspec.Struct):
 
 
 class Promoted(NamedTuple):
-    """The answer to a promotion.
+    """The answer to a promotion, and the uid of the model that the alias means now.
 
-    Attributes
-    ----------
-    kind
-        `ok`; `moved`: the alias meant another model, nothing was done; `made`: that
-        decision was carried out before; `gone`: no such model follows the stream.
-    uid
-        The model that the alias means now.
-
+    `moved`: the alias meant another model, nothing was done; `made`: that decision was carried
+    out before; `gone`: no such model follows the stream.
     """
 
     kind: Literal["ok", "moved", "made", "gone"]

@@ -56,8 +56,6 @@ async def keep(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the stream's keys.
     checkpoint
         Its description.
     model_uid

@@ -44,19 +44,10 @@ class Retention(NamedTuple):
 
 
 class DelayedLabelRules(NamedTuple):
-    """Rules by which a stream's predictions wait for their labels.
+    """Rules by which a stream's predictions wait for their labels: the least time, the most.
 
-    Attributes
-    ----------
-    wait_ms, most
-        The least time, and the most predictions.
-    default, digest
-        The label of those that wait in vain, as JSON, and its digest; empty for none.
-    early
-        Whether labels may come first.
-    said
-        Whether the model's spec says so.
-
+    The default label, as JSON, and its digest are empty for none. Labels may come `early`, before
+    their prediction. The rules of a model without any are not `said`.
     """
 
     wait_ms: int
@@ -73,15 +64,8 @@ _UNSAID = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False
 class StreamRules(NamedTuple):
     """Rules that a stream takes over from a model.
 
-    Attributes
-    ----------
-    seen_ms, seen_ids
-        How long and how many event ids a new stream remembers.
-    kept
-        The least retention.
-    waiting
-        Rules of delayed labels; `None` if the model has none.
-
+    They are the dedup window of a new stream, the least retention, and the rules of delayed
+    labels, if the model has any.
     """
 
     seen_ms: int
@@ -101,8 +85,6 @@ async def register(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the model's keys.
     rules
         Rules for the stream.
     start

@@ -63,8 +63,6 @@ async def take(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the stream's keys.
     most, most_bytes
         Most entries to return, and about how many bytes of them; one is always returned.
     longest

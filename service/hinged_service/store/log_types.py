@@ -107,22 +107,12 @@ def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -
 
 
 class Letter(NamedTuple):
-    """A record of a source that is no event, for the stream of dead letters.
-
-    Attributes
-    ----------
-    offset
-        Its offset in the source.
-    reason
-        The reason for people.
-    record
-        The record, or its beginning; Lua's msgpack takes no bytes.
-
-    """
+    """A record of a source that is no event, for the stream of dead letters."""
 
     offset: str
     reason: str
     record: str
+    """The record, or its beginning; Lua's msgpack takes no bytes."""
 
 
 class Span(NamedTuple):
@@ -179,29 +169,25 @@ class Appended(NamedTuple):
     Attributes
     ----------
     kind
-        `ok`; `replay`: this batch was taken before, here is its first answer;
-        `lost`: the log does not hold the caller's position, nothing was
-        written; `stale`: a later batch of the producer came first, nothing was
-        written; `gone`: the model does not follow the stream (any more); `moved`:
-        the source stands elsewhere, nothing was written; `ring`: send it again
-        with the keys of the ring, nothing was written; `other`: workers of another
-        fold tag fold the model, nothing was written.
+        `ok`; `replay`: this batch was taken before, with this answer. Else nothing was written:
+        `lost`: the log does not hold the caller's position; `stale`: a later batch of the
+        producer came first; `gone`: the model does not follow the stream; `moved`: the source
+        stands elsewhere; `ring`: send it again with the keys of the ring; `other`: workers of
+        another fold tag fold the model.
     position
         Of the batch's own entry; the log's end if nothing of it counted.
     skip
         Indices in the payload that do not count.
     refused
-        By caller the index within its events, and why, of an event that cannot be
-        taken. No event of that caller counts.
+        By caller the index within its events of the one that is refused; then none counts.
     appended
-        Whether there is an entry of the batch's own in the log.
+        Whether the batch has an entry in the log.
     stored
         Entry id of the stored snapshot.
     entries, more
-        What came before the own entry since the caller's position; whether the
-        reply was too small for all of it.
+        Entries between the caller's position and the own one; whether there are more.
     offset
-        If `moved`: where the source stands.
+        If `moved`: the offset of the source.
     joined
         JSON of the predictions that the batch's events were joined to, if any.
     early
@@ -237,19 +223,7 @@ class CaughtUp:
 
 
 class Commanded(NamedTuple):
-    """The answer to a command.
-
-    Attributes
-    ----------
-    kind
-        `ok`, or `replay` if it had been taken before; `stale`, `gone`, `other` as in
-        `Appended`; `missing`: there is no such checkpoint.
-    position
-        Of its entry.
-    fold
-        As in `Appended`.
-
-    """
+    """The answer to a command, as in `Appended`; `missing`: there is no such checkpoint."""
 
     kind: Literal["ok", "replay", "stale", "gone", "missing", "other"]
     position: Position | None = None

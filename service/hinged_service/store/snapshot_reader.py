@@ -42,8 +42,6 @@ async def load_snapshot(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the model's keys.
     base
         The position at which the model starts.
     chunk

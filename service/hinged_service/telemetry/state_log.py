@@ -40,17 +40,9 @@ class StateChangeLog:
         every_s: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Log a bad state unless it was already.
+        """Log a bad state of the thing `key`, unless it is logged already.
 
-        Parameters
-        ----------
-        key
-            The thing in that state.
-        logger, message, args, level, exc_info, extra
-            As for `logging`.
-        every_s
-            After how many seconds it is logged again if it goes on, with how often it was seen.
-
+        If it goes on, it is logged again after `every_s` seconds, with its number of times.
         """
         text, now_s = message % args if args else message, time.monotonic()
         known = self._bad.get(key)

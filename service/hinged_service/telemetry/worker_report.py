@@ -22,26 +22,22 @@ class ModelSample(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes
     ----------
-    uid, name, stream
-        Which model, of which stream.
     at
-        The replica's position: ms and number of the log entry.
-    events, mistakes, updates, hinge_loss, rejected
-        Its account there.
+        The replica's position: ms and number of the log entry. All counts are those there.
     labelled, delay_ms
-        Its events that were the label of an earlier prediction; how long those waited, in all.
+        Events that were the label of an earlier prediction; the sum of their delays.
     log_events
-        Events that the stream had taken up to there.
+        Events that the stream had taken.
     stale_s
-        Age in seconds of what it answers with while it cannot read the log, else 0.
+        Age in seconds of the state that answers while the log cannot be read, else 0.
     unsaved_s
         Age in seconds of the oldest change that no snapshot holds, 0 if there is none.
     queued
         Events that wait to be appended.
     overflows
-        Updates that the model left out because a number would overflow.
+        Updates left out because a number would overflow.
     judged
-        Its events that count in accuracy.
+        Events that count in accuracy.
 
     """
 

@@ -45,25 +45,9 @@ _SENTINEL_PORT: Final = 26379
 class Address:
     """Address of a Redis, its topology and its credentials.
 
-    Attributes
-    ----------
-    shape
-        One server, a primary that Sentinels name, or a cluster.
-    tls
-        Whether to speak TLS, to Sentinels too.
-    places
-        The server, the Sentinels, or some nodes of the cluster; none for a unix socket.
-    path
-        The unix socket.
-    service
-        The name by which the Sentinels know the primary.
-    login
-        Database, user and password, as redis-py names them.
-    sentinel_login
-        The Sentinels' user and password.
-    files
-        The files of TLS and whether names are checked, as redis-py names them.
-
+    `places` are the server, the Sentinels, or some nodes of the cluster; none for a unix socket,
+    which is at `path`. `service` is the Sentinels' name for the primary. The names in the logins
+    and in `files`, those of TLS, are redis-py's.
     """
 
     shape: Shape
