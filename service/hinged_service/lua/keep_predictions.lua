@@ -24,7 +24,7 @@ local slots = {}
 for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
 local ring = ring_of(meta)
 turn(meta, slots, ring, now_ms)
-local left = room(meta, ring)
+local left = free_slots(meta, ring)
 local request = ARGV[3]
 
 -- Look up ids in the ring, and whether they were seen.

@@ -71,8 +71,8 @@ local function enter(meta, ring, now_ms)
   end
 end
 
--- Room for predictions, and labels that wait for one.
-local function room(meta, ring)
+-- The number of predictions and early labels that may still be added.
+local function free_slots(meta, ring)
   local n = redis.call('HMGET', meta, 'waiting', 'early_waiting')
   return ring.most - tonumber(n[1] or 0) - tonumber(n[2] or 0)
 end

@@ -57,7 +57,7 @@ class KeepRefusal(IntEnum):
     WAITED_TOO_LONG = 4
 
 
-class _Kept(msgspec.Struct):
+class _KeepRequest(msgspec.Struct):
     """One caller's predictions, its deadline on the loop's clock, and its answer."""
 
     words: Sequence[str]
@@ -81,7 +81,7 @@ class PendingPredictions:
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self._keys = keys
-        self._queue: deque[_Kept] = deque()
+        self._queue: deque[_KeepRequest] = deque()
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         mine = secrets.token_hex(8)
@@ -108,7 +108,7 @@ class PendingPredictions:
 
         """
         answer: asyncio.Future[tuple[int, KeepRefusal] | None] = self._loop.create_future()
-        self._queue.append(_Kept(words, self._loop.time() + timeout_s, answer))
+        self._queue.append(_KeepRequest(words, self._loop.time() + timeout_s, answer))
         if self._task is None:
             self._task = self._loop.create_task(self._work())
         return await answer
@@ -133,9 +133,9 @@ class PendingPredictions:
             await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
-    def _take(self, most: int) -> list[_Kept]:
+    def _take(self, most: int) -> list[_KeepRequest]:
         """Remove and return the predictions of at most `most` callers, to go out together."""
-        taken: list[_Kept] = []
+        taken: list[_KeepRequest] = []
         count = 0
         while self._queue and len(taken) < most and count < _MOST_AT_ONCE:
             taken.append(self._queue.popleft())

@@ -58,18 +58,18 @@ class Pool:
 
     def __init__(self, opened: Callable[[], Awaitable[AbstractConnection]], most: int) -> None:
         self._opened = opened
-        self._room = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
 
     @property
     def busy(self) -> bool:
         """True while one of its connections is in use."""
-        return bool(self._used) or self._room.locked()
+        return bool(self._used) or self._slots.locked()
 
     async def ask(self, *command: Word) -> Any:
         """Send a command and return its answer; an error reply is raised as redis-py does."""
-        async with self._room:
+        async with self._slots:
             connection = await self._usable()
             try:
                 words: Any = command  # hiredis's stub knows only one word
@@ -83,7 +83,7 @@ class Pool:
 
     async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands together over one connection; an error reply stands in its place."""
-        async with self._room:
+        async with self._slots:
             connection = await self._usable()
             try:
                 each: list[Any] = list(commands)
