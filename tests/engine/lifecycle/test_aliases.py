@@ -204,6 +204,22 @@ def test_an_alias_means_what_it_meant_while_redis_is_away(redis_url: str, proxy:
     asyncio.run(run())
 
 
+def test_an_alias_means_what_it_meant_while_its_model_cannot_be_read(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async def run() -> None:
+        async with worker(redis_url, max_staleness_ms=1) as one:
+            await one.create("m1")
+            await one.registry.aliases.set("a", "m1")
+            live_model = await one.open("a")
+            with shared_server.client() as client:
+                client.hset("hinged:models", "m1", "{")
+            await asyncio.sleep(0.05)
+            assert await one.registry.open("a") is live_model
+
+    asyncio.run(run())
+
+
 def test_an_alias_that_is_known_costs_two_small_reads(redis_url: str) -> None:
     async def run() -> None:
         async with worker(redis_url) as one, worker(redis_url) as two:
