@@ -34,12 +34,12 @@ class StartupError(Exception):
 class Detail:
     """One fault of a request.
 
-    Parameters
+    Attributes
     ----------
     field
-        Where: `"y"`, `"x['age']"`, `"[3].x['age']"`.
+        The path of the value: `"y"`, `"x['age']"`, `"[3].x['age']"`.
     reason
-        What must hold there.
+        The condition that must hold there.
 
     """
 
@@ -55,9 +55,9 @@ class ServiceError(Exception):
     detail
         What happened and what to do next.
     errors
-        The single faults, if the request has several or a place to point at.
+        The single faults, with their fields.
     retry_after_s
-        When the same request may be sent again, in whole seconds.
+        Whole seconds after which the same request may be sent again.
     logged
         Whether events of the request are in the log all the same, their ids used up.
 
@@ -151,7 +151,7 @@ class Unprocessable(ServiceError):
 
 
 class Busy(ServiceError):
-    """There is no room: a queue, the worker or the key's rate; nothing was taken."""
+    """A queue, the worker or the key's rate is full; nothing was taken."""
 
     status = 429
     title = "Too many requests"

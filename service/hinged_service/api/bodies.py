@@ -136,7 +136,7 @@ async def _gathered(
     """
     parts: list[bytes] = []
     size = 0
-    due_s = asyncio.get_running_loop().time() + held.room.body_timeout_s
+    due_s = asyncio.get_running_loop().time() + held.control.body_timeout_s
     async with asyncio.timeout_at(due_s) as timeout:
         while message["type"] == "http.request":
             held.whole = not message.get("more_body", False)

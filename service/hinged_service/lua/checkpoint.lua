@@ -3,7 +3,7 @@
 --
 -- KEYS 1 meta  2 log  3 followers  4 checkpoints  5 state
 --      then per vector: its hash, its temporary hash
--- ARGV 1 checkpoint uid  2 its name, or ''  3 what it is of (JSON)
+-- ARGV 1 checkpoint uid  2 its name, or ''  3 its description (JSON)
 --      4 model uid, 5 position id, 6 position chain: where the state stands; '' for an imported one
 --      7 state: flat field, value list (msgpack)
 --      8… per vector: how many names were sent

@@ -24,10 +24,10 @@ local slots = {}
 for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
 local ring = ring_of(meta)
 turn(meta, slots, ring, now_ms)
-local left = room(meta, ring)
+local left = free_slots(meta, ring)
 local request = ARGV[3]
 
--- What the ring has of all ids, and whether they were seen.
+-- Look up ids in the ring, and whether they were seen.
 local function known(ids)
   local found, seen = {}, {}
   for from = 1, #ids, CHUNK do

@@ -12,7 +12,7 @@
 
 local SLOTS = 8
 
--- What of the stream's meta the ring is.
+-- The ring, from the stream's meta.
 local function ring_of(meta)
   local r = redis.call('HMGET', meta, 'slot', 'slot_start', 'wait_ms', 'max_waiting', 'retiring',
     'early')
@@ -24,7 +24,7 @@ end
 local function oldest(ring) return (ring.slot + 1) % SLOTS end
 
 -- Turn the ring as often as it is due; with a default label one turn waits for the one before.
--- After an outage what is overdue expires slot by slot, or nobody could be told of it.
+-- After an outage overdue slots expire one by one: else a late label would count as unknown.
 local function turn(meta, slots, ring, now_ms)
   if not ring.start or now_ms < ring.start then -- new, or the clock was set back
     ring.start = now_ms
@@ -62,8 +62,8 @@ local function turn(meta, slots, ring, now_ms)
   if turns > 0 then redis.call('HSET', meta, 'slot', ring.slot, 'slot_start', ring.start) end
 end
 
--- What goes into the current slot now is to wait as long as all: while an older slot is retired,
--- the ring may be turns behind, which then are not made up for.
+-- Let entries of the current slot wait the full time: while an older slot is retired, the ring may
+-- be turns behind, which are not made up for then.
 local function enter(meta, ring, now_ms)
   if now_ms - ring.start >= math.ceil(ring.wait / 6) then
     ring.start = now_ms
@@ -71,8 +71,8 @@ local function enter(meta, ring, now_ms)
   end
 end
 
--- Room for predictions, and labels that wait for one.
-local function room(meta, ring)
+-- The number of predictions and early labels that may still be added.
+local function free_slots(meta, ring)
   local n = redis.call('HMGET', meta, 'waiting', 'early_waiting')
   return ring.most - tonumber(n[1] or 0) - tonumber(n[2] or 0)
 end
@@ -85,7 +85,7 @@ local function claim(meta, ring, slot)
   end
 end
 
--- What the ring has of each id of a list of at most 1,000: value, slot; newest slots first.
+-- Look up at most 1,000 ids in the ring, newest slots first: value and slot of each.
 local function waiting_of(slots, ring, ids)
   local found = {}
   local some = false
@@ -104,7 +104,7 @@ local function waiting_of(slots, ring, ids)
   return found, some
 end
 
--- One prediction as the log tells of it, for the event it is joined to; `more` is further JSON.
+-- One prediction as JSON of the log, for the event it is joined to; `more` is further JSON.
 local function joined_text(index, prediction, with_features, more)
   local served = {}
   for i = 1, #prediction[4], 2 do

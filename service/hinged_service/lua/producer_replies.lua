@@ -1,4 +1,4 @@
--- Shared by the scripts that append: who sent which batch last, and what was answered.
+-- Shared by the scripts that append: the last batch of each producer, and its answer.
 
 local MAX_PRODUCERS = 1024
 

@@ -1,8 +1,8 @@
 -- Shared by the two snapshot scripts: may (new, new_chain) become the model's snapshot?
 -- Returns nothing if it may, else the script's reply; second result: the stored position.
 -- `again`: also where the stored one is; a whole snapshot may replace a damaged one in its place.
--- Before the model's last upgrade nothing may be stored any more: where that one began is told by
--- its entry, and whoever comes to it must find that very snapshot or a later one.
+-- Before the model's last upgrade nothing may be stored any more: its entry names the snapshot at
+-- which it began, and a worker that comes to it must find that very snapshot or a later one.
 
 local MAX_HOLD_MS = 60000 -- a longer one was set before the server's clock went back
 

@@ -1,10 +1,10 @@
 #!lua
--- Remove from a stream's inbox what was taken; return what comes next.
+-- Remove the entries taken from a stream's inbox; return the next ones.
 --
 -- An offset is "entry id", or "entry id/n" in the n-th inbox after the first. The next one is
--- begun where this one's ids come to an end: by hand somebody may write an entry of any id, after
--- which XADD goes on from there, up to the last possible id. It is begun too where somebody
--- deleted the inbox and wrote ids again that were before the offset.
+-- begun where the ids of this one come to an end: an outsider may write an entry of any id, after
+-- which XADD goes on from there, up to the last possible id. It is begun too where the inbox was
+-- deleted and ids before the offset are written again.
 --
 -- KEYS 1 inbox  2 offsets
 -- ARGV 1 the inbox's name as a source

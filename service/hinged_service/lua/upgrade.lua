@@ -1,7 +1,7 @@
 #!lua
 -- Let workers of another fold tag go on from a model's stored snapshot, from here on.
--- The snapshot gets the new tag and the log an entry that tells where it stands, at once: whoever
--- folds past that entry did so from that snapshot. The events between the two are folded again.
+-- The snapshot gets the new tag and the log an entry with its position, at once: a worker that
+-- folds past that entry began at that snapshot. The events between the two are folded again.
 -- Every check that can fail precedes the first write.
 --
 -- KEYS 1 meta  2 log  3 followers  4 state  5… one hash per vector

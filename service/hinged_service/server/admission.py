@@ -1,7 +1,7 @@
-"""Admission control: how many requests a worker has under way, and what they hold.
+"""Admission control: bounds on the requests of a worker, and on the bodies that they hold.
 
-A queue in front of a model bounds what waits for that model. This bounds the worker: all
-requests together, whatever they ask for and however slowly they come.
+The queue of a model bounds the writes that wait for that model. This bounds all requests of the
+worker together, whatever they ask for and however slowly they come.
 """
 
 from __future__ import annotations
@@ -16,27 +16,22 @@ from hinged_service.settings import Settings
 __all__ = ["HELD", "AdmissionControl", "RequestLease"]
 
 HELD: Final = "hinged.held"
-"""Where the scope of a request that has entered keeps what it holds."""
+"""Key of the lease in the scope of a request."""
 _ALWAYS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Calls for whoever watches the worker: never refused for lack of room."""
+"""Calls of monitoring: never refused."""
 
 
 class AdmissionControl:
-    """The room of a worker.
-
-    Parameters
-    ----------
-    settings
-        The worker's.
+    """Bounds of a worker, and what its requests use of them.
 
     Attributes
     ----------
     requests, most_requests
-        How many requests are under way, and may be.
+        Requests under way, and their bound.
     bytes, most_bytes
-        What they hold of their bodies, and may hold.
+        Bytes of bodies in memory, and their bound.
     body_timeout_s
-        How long a small body may be on its way.
+        Longest time for a small body to arrive.
 
     """
 
@@ -48,14 +43,7 @@ class AdmissionControl:
         self.bytes = 0
 
     def enter(self, scope: Scope) -> RequestLease:
-        """Begin a request, which has to leave in the end.
-
-        Raises
-        ------
-        Busy
-            There are too many.
-
-        """
+        """Begin a request, which has to leave in the end; `Busy` if there are too many."""
         if self.requests >= self.most_requests and scope["path"] not in _ALWAYS:
             raise Busy(
                 f"The worker has {self.requests} requests under way, as many as max_requests "
@@ -67,52 +55,34 @@ class AdmissionControl:
 
 
 class RequestLease:
-    """Share of one request in the bounds, from its beginning.
+    """Share of one request in the bounds; `whole` once its whole body was read."""
 
-    Parameters
-    ----------
-    room
-        The worker's room.
+    __slots__ = ("bytes", "control", "left", "whole")
 
-    Attributes
-    ----------
-    whole
-        Whether the whole body has come, where one reads it.
-
-    """
-
-    __slots__ = ("bytes", "left", "room", "whole")
-
-    def __init__(self, room: AdmissionControl) -> None:
-        self.room = room
+    def __init__(self, control: AdmissionControl) -> None:
+        self.control = control
         self.bytes = 0
         self.whole = self.left = False
-        room.requests += 1
+        control.requests += 1
 
     def add(self, size: int) -> None:
-        """Hold so many bytes more of the body, until the answer.
+        """Hold `size` bytes more of the body until the answer; `Busy` if all hold too much.
 
         A body that is alone is taken whatever the bound.
-
-        Raises
-        ------
-        Busy
-            All bodies together would hold too much.
-
         """
-        room = self.room
-        if room.bytes + size > room.most_bytes and room.bytes > self.bytes:
+        control = self.control
+        if control.bytes + size > control.most_bytes and control.bytes > self.bytes:
             raise Busy(
                 "The bodies of the worker's requests hold as much as max_held_bytes allows; "
                 "nothing of this one was taken.",
                 retry_after_s=1,
             )
-        room.bytes += size
+        control.bytes += size
         self.bytes += size
 
     def leave(self) -> None:
         """End the request, whatever happened; once more does nothing."""
         if not self.left:
             self.left = True
-            self.room.requests -= 1
-            self.room.bytes -= self.bytes
+            self.control.requests -= 1
+            self.control.bytes -= self.bytes

@@ -1,8 +1,8 @@
-"""An answer's head goes out with the first part of its body, and the last answer gets there.
+"""Write coalescing, head and body of an answer in one write; a close that keeps the last answer.
 
-uvicorn writes the head as soon as the application begins an answer, which lets it wait for the
-body: a second write for every answer, a fifth of the time of a bare call. It closes a connection
-of which not all was read, which resets it: the client may lose the answers it has not read yet.
+uvicorn writes the head as soon as the application begins an answer, and the body in a second
+write: a fifth of the time of a bare call. It closes a connection with unread bytes, which resets
+it: the client may lose the answers it has not read yet.
 """
 
 from __future__ import annotations
@@ -19,24 +19,18 @@ __all__ = ["MAX_DROPPED_BYTES", "Joining"]
 _COPIED = 2**16
 _HEAD_END = b"\r\n\r\n"
 MAX_DROPPED_BYTES: Final = 2**22
-"""Of what is no part of a request so much is dropped."""
+"""Bytes that are dropped of what is no part of a request."""
 
 
 class Joining(asyncio.Transport):
     """A transport that holds an answer's head back until more of the answer comes.
 
-    Parameters
-    ----------
-    transport
-        Where to write.
-    protocol
-        Whose transport it is; it calls `flush` when an answer is complete, and `lose` when the
-        connection is gone.
+    The protocol calls `flush` when an answer is complete, and `lose` when the connection is gone.
 
     Attributes
     ----------
     lingers
-        Whether it is closed but for what still comes, which is to be dropped.
+        True while it is closed for writing and drops what still arrives.
 
     """
 
@@ -79,7 +73,7 @@ class Joining(asyncio.Transport):
             self.write(b"")
 
     def lose(self) -> None:
-        """Forget whose it is, what it holds and what was answered: nobody gets it any more."""
+        """Drop the protocol and the held head: the client is gone."""
         self._protocol = self._head = self._begun = None
         if self._timer is not None:
             self._timer.cancel()
@@ -96,14 +90,9 @@ class Joining(asyncio.Transport):
             self._transport.close()
 
     def leave(self, refused: bytes | None = None) -> None:
-        """End what is written; drop some of what comes, then close.
+        """End writing, drop some of what arrives, then close.
 
-        Parameters
-        ----------
-        refused
-            What came last of a request that was refused: behind its head a body may come, all
-            of which is dropped.
-
+        `refused` is the end of a refused request: a body behind its head is dropped whole.
         """
         protocol = self._protocol
         if protocol is None or self.is_closing():
@@ -118,7 +107,7 @@ class Joining(asyncio.Transport):
         self._timer = protocol.loop.call_later(SILENCE_S, self._look)
 
     def drop(self, data: bytes) -> None:
-        """Drop what came."""
+        """Drop bytes that arrived."""
         self._dropped = True
         self._left_bytes -= len(data)
         self._look_for_body(data)

@@ -1,4 +1,4 @@
-"""Framing of requests: headers that leave the end open, or can be read in two ways."""
+"""Framing of requests: refusal of headers that leave the end open or ambiguous."""
 
 from __future__ import annotations
 
@@ -26,16 +26,8 @@ _AUTHORITY: Final = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 def check(scope: Scope, send: Send) -> bool:
     """Check the headers that decide where a request ends; tell whether it is the last.
 
-    Parameters
-    ----------
-    scope, send
-        The request's.
-
-    Returns
-    -------
-    bool
-        Whether what follows the request on its connection may be part of it, so that the
-        connection has to close after the answer.
+    It is the last if the bytes behind it may be part of it: the connection has to close after
+    the answer.
 
     Raises
     ------

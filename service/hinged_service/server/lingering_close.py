@@ -1,7 +1,7 @@
 """Lingering close: an answer before the body's end reaches a client that is still sending.
 
-To close a connection from which not all was read resets it, and the reset throws the answer away
-that the client has not read yet. So the rest of the body is read and dropped, within bounds.
+Closing a connection with unread bytes resets it, and the reset destroys an answer that the client
+has not read yet. So the rest of the body is read and dropped, within bounds.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hinged_service.server.admission import HELD, RequestLease
 __all__ = ["LINGER_BYTES", "LINGER_S", "SILENCE_S", "Lingering"]
 
 LINGER_S: Final = 30.0
-"""The rest of a body is dropped for so long."""
+"""Longest time for which the rest of a body is dropped."""
 SILENCE_S: Final = 5.0
-"""The same when nothing comes."""
+"""Longest silence in that time."""
 LINGER_BYTES: Final = 2**30
-"""At most so much of a body is dropped."""
+"""Most bytes of a body that are dropped."""
 _UNSIZED_SILENCE_S: Final = 1.0
-"""The same while a client may wait for the answer's end."""
+"""Longest silence while a client may wait for the answer's end."""
 _SHORT: Final = 2**20
 _BAD = 400
 _TIMEOUT = 408
@@ -33,15 +33,8 @@ _CLOSE = (b"connection", b"close")
 class Lingering:
     """The `receive` and `send` of a request whose answer may come before its body's end.
 
-    A refusal closes the connection then, unless the body is known to be short.
-
-    Parameters
-    ----------
-    scope, receive, send
-        The request's.
-    close
-        Whether the answer is the connection's last one in any case.
-
+    A refusal closes the connection then, unless the body is known to be short; `close` says that
+    the answer is the connection's last one in any case.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, close: bool = False) -> None:
@@ -51,7 +44,7 @@ class Lingering:
         self._close = close
         self._ended = False
         self._sized = False
-        """Whether the client sees where the answer ends before it is complete here."""
+        """True if the client sees the answer's end before it is complete here."""
 
     async def receive(self) -> Message:
         """Receive a message, and note whether it is the last one."""

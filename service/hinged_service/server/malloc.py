@@ -10,11 +10,11 @@ _BLOCK_BYTES = 2**21
 def keep_freed() -> None:
     """Let the process keep 4 MiB of freed memory for what it allocates next.
 
-    The GNU C library gives free memory at the end of its heap back to the system as soon as
-    that is twice the largest block that was ever freed: so with bodies of a few 100 KB at every
-    one of them, and each costs some 200 page faults (7 % of learning an array of 500 events).
-    Freeing one larger block, which is never touched, raises that bound; elsewhere it does nothing.
-    Blocks up to its size are of the heap from then on, and leave holes there when they are freed:
-    with 16 MiB the tables that a model of 200,000 weights had outgrown were a fifth of its memory.
+    glibc trims the heap once the free top exceeds twice the largest block ever freed. With request
+    bodies of a few 100 KB that happens on every request, at about 200 page faults each (7 % of
+    learning an array of 500 events). Freeing one larger block, which is never touched, raises that
+    bound; elsewhere it does nothing. Blocks up to its size come from the heap from then on, and
+    leave holes when they are freed: with 16 MiB the tables that a model of 200,000 weights had
+    outgrown were a fifth of its memory.
     """
     bytes(_BLOCK_BYTES)

@@ -1,13 +1,11 @@
-"""A connection: what a client may do to it before there is a request to answer, how long it stays.
+"""Bounds on a connection: size of a head, time of inactivity, offers of another protocol.
 
-uvicorn takes a head of any length and waits for ever for one that never ends, or for a body
-that never comes. Here a head has a limit, and a connection that only waits is closed, but not
-after 5 s as uvicorn would after an answer.
+uvicorn takes a head of any length, and waits without end for the rest of a head or body. Here a
+head has a limit, and an inactive connection is closed, but not 5 s after an answer as in uvicorn.
 
-An offer to change the protocol is ignored, and what cannot be read is refused after the answers
-that are due: uvicorn takes a body after an offer for the next request, and answers nonsense at
-once. When the server stops, uvicorn closes a connection that waits though a request may be under
-way to it.
+An offer to change the protocol is ignored, and unreadable bytes are refused after the answers that
+are due: uvicorn takes the body after an offer for the next request, and refuses at once. When the
+server stops, uvicorn closes an idle connection at once, though a request may be on its way.
 """
 
 from __future__ import annotations
@@ -23,17 +21,15 @@ from hinged_service.server.coalesced_writes import Joining
 __all__ = ["IDLE_S", "MAX_HEADERS", "MAX_HEAD_BYTES", "BoundedProtocol"]
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""A request's line and headers are refused beyond so many bytes, and what one read brings."""
+"""Most bytes of a request's line and headers, beyond those of one read."""
 MAX_HEADERS: Final = 200
-"""A request has at most so many headers, and as many after its body."""
+"""Most headers of a request, and as many after its body."""
 IDLE_S: Final = 75.0
-"""A connection from which nothing comes for so long, where a request or more of one is due, is
-closed, at the latest after twice as long; and so is one on which a head does not get complete.
-Proxies keep theirs for a minute, most of them: who closes first must be the proxy, or it sends
-into a closed one."""
-
+"""Seconds of inactivity after which an idle connection, or one with an incomplete request, is
+closed (checked once per period, so at most twice this). Proxies keep theirs for a minute, most of
+them: the proxy must close first, or it sends into a closed connection."""
 STOP_S: Final = 1.0
-"""When the server stops, a connection on which nothing comes for so long is closed."""
+"""Seconds of inactivity after which a connection is closed when the server stops."""
 
 _TARGETS: Final = (b"/", b"http://", b"https://", b"HTTP://", b"HTTPS://")
 _BAD = (
@@ -81,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless it cannot be read or the head is too long."""
+        """Take bytes, unless they cannot be read or the head is too long."""
         if self._joining.lingers:
             self._joining.drop(data)
             return
@@ -158,7 +154,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
-        """End an answer, without uvicorn's timer for each one: `_look` ends what only waits."""
+        """End an answer, without uvicorn's timer for each one: `_look` ends idle connections."""
         self._joining.flush()
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
@@ -178,7 +174,7 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
 
     def _end(self) -> None:
-        """Refuse what could not be read, or wait for a moment: no answer is due."""
+        """Refuse unreadable bytes, or wait for a moment: no answer is due."""
         if self._refusal is not None:
             self._joining.write(self._refusal)
             self._joining.leave(self._refused)
@@ -196,7 +192,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.loop.call_later(self.stop_s / 2, self._end_idle, True)
 
     def _refuse(self, answer: bytes, data: bytes) -> None:
-        """Refuse what came, last of all `data`, after the answers due, and read no more."""
+        """Refuse a request that ends in `data`, after the answers due, and read no more."""
         if self.transport.is_closing():
             return
         self._ends, self._refusal, self._refused = True, answer, data
@@ -210,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._break(cycle)
 
     def _break(self, cycle: RequestResponseCycle) -> None:
-        """End a request in the middle of whose body is what cannot be read."""
+        """End a request with unreadable bytes in its body."""
         if self.pipeline and self.pipeline[0][0] is cycle:
             self.pipeline.popleft()  # answers before it are due
             return

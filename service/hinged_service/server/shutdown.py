@@ -1,4 +1,4 @@
-"""The worker was told to stop: who has to know at once, before the server waits for all calls."""
+"""Graceful shutdown: ends calls that would last, before the server waits for all of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopping:
-    """Whether the worker was told to stop, and what then ends calls that would last.
-
-    Attributes
-    ----------
-    begun
-        Whether it was.
-
-    """
+    """Shutdown of a worker; `begun` once it was told to stop."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -32,8 +25,8 @@ class Stopping:
     def listen(self) -> None:
         """Begin when a signal tells the server to stop.
 
-        The server's own handlers are called as before. Where there is none, or the
-        loop is not in the main thread, the application's end has to do.
+        The server's own handlers are called as before. Without them, or outside the main
+        thread, it begins at the application's end.
         """
         loop = asyncio.get_running_loop()
 
@@ -59,7 +52,7 @@ class Stopping:
                 signal.signal(number, handler)
 
     def begin(self) -> None:
-        """End what would last."""
+        """End the calls that would last."""
         self.begun = True
         for end in tuple(self._ends):
             end()

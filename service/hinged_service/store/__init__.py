@@ -1,1 +1,1 @@
-"""Redis as the service sees it. Nothing outside this package imports redis."""
+"""Redis as the service sees it: the only package that imports redis for the log."""

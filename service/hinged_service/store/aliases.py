@@ -1,4 +1,4 @@
-"""Aliases in Redis: which model of a stream a name means."""
+"""Aliases in Redis: names that mean a model of a stream."""
 
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ class _Meant(msgspec.Struct):
 
 
 class Promoted(NamedTuple):
-    """The answer to a promotion.
+    """The answer to a promotion, and the uid of the model that the alias means now.
 
-    Parameters
-    ----------
-    kind
-        `ok`; `moved`: the alias meant another model, nothing was done; `made`: that
-        decision was carried out before; `gone`: no such model follows the stream.
-    uid
-        The model that the alias means now.
-
+    `moved`: the alias meant another model, nothing was done; `made`: that decision was carried
+    out before; `gone`: no such model follows the stream.
     """
 
     kind: Literal["ok", "moved", "made", "gone"]
@@ -57,7 +51,7 @@ async def of_stream(connection: Connection, keys: StreamKeys) -> dict[str, str]:
 
 
 async def remove(connection: Connection, keys: StreamKeys, alias: str) -> None:
-    """Forget what an alias means."""
+    """Remove an alias."""
     await connection.hdel(keys.aliases, alias)
 
 

@@ -52,14 +52,12 @@ async def keep(
     snapshot: Snapshot,
     chunk: int,
 ) -> Literal["ok", "lost"]:
-    """Store a whole state as a checkpoint.
+    """Store a whole state as a checkpoint; `lost` if the log does not hold its position.
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the stream's keys.
     checkpoint
-        What it is of.
+        Its description.
     model_uid
         The model's uid; empty for an imported one.
     snapshot
@@ -67,18 +65,12 @@ async def keep(
     chunk
         Names to send in one command.
 
-    Returns
-    -------
-    `lost` if the log does not hold the state's position, and nothing was kept.
-
     Raises
     ------
     Conflict
         The name is taken, or there are too many.
-    ModelGone
-        The model was deleted.
-    Unavailable
-        Redis does not answer.
+    ModelGone, Unavailable
+        The model was deleted; Redis does not answer.
 
     """
     own = keys.checkpoint(checkpoint.uid)
@@ -86,7 +78,7 @@ async def keep(
     place = (snapshot.position.id, snapshot.position.chain) if model_uid else ("", "")
     reply = await connection.run(
         _CHECKPOINT,
-        [keys.meta, keys.log, keys.followers, keys.checkpoints, own.state, *both],
+        [*keys.followed, keys.checkpoints, own.state, *both],
         checkpoint.uid,
         checkpoint.name or "",
         json.dumps(checkpoint.model_dump(mode="json")),
@@ -120,14 +112,7 @@ async def listed(connection: Connection, keys: StreamKeys) -> list[Checkpoint]:
 
 
 async def find(connection: Connection, keys: StreamKeys, name: str) -> Checkpoint:
-    """Return the checkpoint of a name or uid.
-
-    Raises
-    ------
-    NotFound
-        There is none.
-
-    """
+    """Return the checkpoint of a name or uid, or raise `NotFound`."""
     uid = await connection.hget(keys.checkpoints, f"name:{name}") or name
     text = None if uid.startswith("name:") else await connection.hget(keys.checkpoints, uid)
     if text is None:
@@ -147,10 +132,8 @@ async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -
 
     Raises
     ------
-    DamagedState, OtherVersion
-        If it cannot be used here.
-    NotFound
-        There is none.
+    DamagedState, OtherVersion, NotFound
+        It cannot be used here; there is none.
 
     """
     state, vectors = await load_state(connection, keys.checkpoint(uid), chunk)
@@ -160,13 +143,7 @@ async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -
 
 
 async def drop(connection: Connection, keys: StreamKeys, checkpoint: Checkpoint) -> str | None:
-    """Remove a checkpoint.
-
-    Returns
-    -------
-    `None`; or the uid of a model that still needs it, and nothing was done.
-
-    """
+    """Remove a checkpoint, unless a model still needs it: then return the model's uid."""
     reply: Any = await connection.run(
         _DROP,
         [keys.meta, keys.followers, keys.checkpoints, *keys.checkpoint(checkpoint.uid).all()],
@@ -177,5 +154,5 @@ async def drop(connection: Connection, keys: StreamKeys, checkpoint: Checkpoint)
 
 
 def place(checkpoint: Checkpoint) -> Position | None:
-    """Return where in its stream's log a checkpoint stands."""
+    """Return the position of a checkpoint in its stream's log."""
     return None if checkpoint.position is None else Position.parse(checkpoint.position)

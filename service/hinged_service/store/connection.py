@@ -1,4 +1,4 @@
-"""One worker's connections to Redis: commands, scripts, and errors in the service's terms."""
+"""Connections of a worker to Redis: commands, scripts, and errors in the service's terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hinged_service.telemetry.observer import Observer
 __all__ = ["Connection"]
 
 _CHECK_WRITABLE = load("check_writable")
-_SHAPES: dict[str, Callable[[Address, int, float], Topology]] = {
+_TOPOLOGIES: dict[str, Callable[[Address, int, float], Topology]] = {
     "one": Standalone,
     "sentinel": Sentinels,
     "cluster": Cluster,
@@ -35,11 +35,10 @@ _SHAPES: dict[str, Callable[[Address, int, float], Topology]] = {
 
 
 class Connection:
-    """Connections to a Redis of any shape, each command run at most once.
+    """Connections to a Redis of any topology, each command run at most once.
 
-    A command whose answer was missed is not repeated; most of ours must not run
-    twice without being asked, so that is left to the callers, who know what they
-    sent.
+    A command whose answer is missed is not repeated: that is left to the callers, who know
+    which of theirs may run twice.
 
     Parameters
     ----------
@@ -48,12 +47,7 @@ class Connection:
     settings
         Number of connections and timeouts.
     observer
-        Counts what the worker does; one of its own if left out.
-
-    Attributes
-    ----------
-    observer
-        As given.
+        Counters of the worker; new ones if left out.
 
     """
 
@@ -63,8 +57,9 @@ class Connection:
         self._timeout_s = settings.redis_timeout_ms / 1000
         address = parse(url, settings.redis_password_file)
         self._of_cluster = address.shape == "cluster"
-        shape = _SHAPES[address.shape]
-        self._servers: Topology = shape(address, settings.redis_connections, self._timeout_s)
+        self._servers = _TOPOLOGIES[address.shape](
+            address, settings.redis_connections, self._timeout_s
+        )
         self._checked = False
 
     async def aclose(self) -> None:
@@ -73,15 +68,11 @@ class Connection:
 
     @property
     def lost(self) -> bool:
-        """Whether Redis does not answer at the moment."""
+        """True while Redis does not answer."""
         return self._answering.lost
 
     async def run(
-        self,
-        script: Script,
-        keys: list[str],
-        *args: Word,
-        timeout_s: float | None = None,
+        self, script: Script, keys: list[str], *args: Word, timeout_s: float | None = None
     ) -> Any:
         """Run a script; load it if Redis has forgotten it.
 
@@ -97,8 +88,8 @@ class Connection:
         Raises
         ------
         Unavailable
-            If Redis cannot be reached, is not writable, or did not answer in
-            time; then the script may or may not have run.
+            Redis cannot be reached, is not writable, or did not answer in time; then the
+            script may or may not have run.
 
         """
         rest = (len(keys), *keys, *args)
@@ -126,7 +117,7 @@ class Connection:
         return None if found is None else replies.text(found)
 
     async def hlen(self, key: str) -> int:
-        """Return how many fields a hash has."""
+        """Return the number of fields of a hash."""
         return int(await self._ask(key, "HLEN", key))
 
     async def hdel(self, key: str, field: str) -> None:
@@ -161,7 +152,7 @@ class Connection:
         return replies.text(found[0][0]) if found else None
 
     async def any_in(self, streams: list[str]) -> list[bool]:
-        """Tell for each stream whether there is an entry in it, or a key that is no stream."""
+        """Tell for each key whether its stream has an entry, or it is no stream."""
         async with self._bounded():
             found = await self._servers.ask_each({one: ("XLEN", one) for one in streams})
         return [bool(length) for length in found]
@@ -171,7 +162,7 @@ class Connection:
         await self.run(_CHECK_WRITABLE, [INDEX])
 
     async def ensure_checked(self) -> None:
-        """Check the server once; what is wrong with it is `Unavailable`."""
+        """Check the server once; raise `Unavailable` if it would lose the log."""
         if not self._checked:
             try:
                 await self.check_server()
@@ -183,11 +174,8 @@ class Connection:
 
         Raises
         ------
-        StartupError
-            If it is too old, may evict the log, or is of another shape than the
-            address says; the message says what to set.
-        Unavailable
-            If it cannot be asked now.
+        StartupError, Unavailable
+            As for `transport.server_check.check`; it cannot be asked now.
 
         """
         async with self._bounded():

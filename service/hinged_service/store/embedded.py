@@ -1,15 +1,14 @@
-"""The embedded Valkey: a real server for whoever configures no Redis.
+"""The embedded Valkey: a real server where no Redis is configured.
 
-One server per data directory, shared by every process that uses it. Two locks on
-files of that directory keep the count, and the kernel drops them with their
-process, so no kill can leave a wrong one behind:
+One server per data directory, shared by every process that uses it. Two locks on files of that
+directory keep the count; the kernel drops them with their process, whatever killed it:
 
-- `users.lock` is held, shared, by every user. Who leaves and gets it exclusively is
-  the last one and stops the server; whoever comes meanwhile waits for the end of it.
-- `server.lock` is taken to start a server and then held by the server itself, through
-  a descriptor that it inherits: nobody starts a second one, also when the first does
-  not answer, and it is free exactly when no server can write to the directory. A user
-  who finds it free starts the server again.
+- `users.lock` is held, shared, by every user. A leaving user that gets it exclusively is the
+  last one and stops the server; new users wait until it has ended.
+- `server.lock` is taken to start a server and then held by the server itself, through a
+  descriptor that it inherits. So it is free exactly when no server can write to the directory,
+  and no second one is started while the first does not answer. A user that finds it free
+  starts the server again.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ _LOG_TAIL_BYTES: Final = 2_000
 class EmbeddedServer:
     """A share in the Valkey server that keeps one data directory.
 
-    The first user starts the server, the last one stops it. A server whose users were
-    all killed is taken over by the next one; one that is killed itself is started
-    again, from its file, by whichever user sees it first. It listens on a unix socket only
-    and fsyncs its append-only file every second.
+    The first user starts the server, the last one stops it. A server whose users were all
+    killed is taken over by the next one; one that was killed is started again, from its file,
+    by the first user that notices. It listens on a unix socket only and fsyncs its append-only
+    file every second.
 
     Parameters
     ----------
     data_dir
-        Where the append-only file lives; made, for the owner only, if it is missing.
+        Directory of the append-only file; made, for the owner only, if it is missing.
     start_timeout_s
-        Longest that `acquire` waits, in seconds: for another process that is stopping
-        the server, and for the server to load its data.
+        Longest that `acquire` waits, in seconds, for the end of a server that is being
+        stopped, and for the server to load its data.
 
     Examples
     --------
@@ -77,6 +76,9 @@ class EmbeddedServer:
         if not start_timeout_s > 0:
             raise ValueError(f"start_timeout_s must be > 0, not {start_timeout_s}")
         self._data_dir = data_dir.expanduser().resolve()
+        self._log_file = self._data_dir / "valkey.log"
+        self._pid_file = self._data_dir / "valkey.pid"
+        self._socket_record = self._data_dir / "valkey.socket"
         self._start_timeout_s = start_timeout_s
         self._users: FileLock | None = None
         self._watch: threading.Thread | None = None
@@ -84,21 +86,16 @@ class EmbeddedServer:
         self._log_start = 0
 
     def acquire(self) -> str:
-        """Become a user of the server, starting it if none runs.
-
-        Returns
-        -------
-        str
-            The `unix:///…` address of a server that answers.
+        """Become a user of the server; return the `unix:///…` address at which it answers.
 
         Raises
         ------
         StartupError
-            If there is no server for this platform, the directory cannot be used,
-            or the server ends or does not answer within `start_timeout_s`. Nothing
-            stays locked or running then that was not before.
+            There is no server for this platform, the directory cannot be used, or the server
+            ends or does not answer within `start_timeout_s`. Locks and processes are then as
+            before.
         RuntimeError
-            If this object is a user already.
+            This object is a user already.
 
         """
         if self._users is not None:
@@ -127,8 +124,7 @@ class EmbeddedServer:
     def release(self) -> None:
         """Stop being a user; the last one stops the server, which saves its log first.
 
-        Does nothing for an object that is no user. Never raises for a server that
-        does not stop: that is logged, and the next user takes it over.
+        A server that does not stop is logged, and the next user takes it over.
         """
         users, self._users = self._users, None
         if users is None:
@@ -224,8 +220,8 @@ class EmbeddedServer:
             raise StartupError(f"The embedded Valkey did not start: {said}\n{_USE_A_REDIS}")
 
     def _leave(self, users: FileLock) -> None:
-        # A failed upgrade loses the shared lock, which is just what a leaver wants: of
-        # several at once, the last to try is alone with the lock and gets it.
+        # A failed upgrade loses the shared lock, as it should: of several leavers at once the
+        # last to try is alone with the lock and gets it.
         try:
             if users.try_lock():
                 self._stop()
@@ -238,7 +234,7 @@ class EmbeddedServer:
         try:
             server = FileLock(self._data_dir / "server.lock")
         except FileNotFoundError:
-            self._ask_to_end()  # somebody removed the directory: nothing to save, nobody to come
+            self._ask_to_end()  # the directory was removed: nothing to save
             return
         with server:
             while not server.try_lock():
@@ -275,18 +271,6 @@ class EmbeddedServer:
         if answer.startswith(b"-"):
             logger.warning("The embedded Valkey refuses to stop: %s", answer.decode().strip())
         return True
-
-    @property
-    def _log_file(self) -> Path:
-        return self._data_dir / "valkey.log"
-
-    @property
-    def _pid_file(self) -> Path:
-        return self._data_dir / "valkey.pid"
-
-    @property
-    def _socket_record(self) -> Path:
-        return self._data_dir / "valkey.socket"
 
     def _pid(self) -> int | None:
         try:

@@ -1,4 +1,4 @@
-"""The followers of a stream: the models on it, where each one's snapshot stands, its retention."""
+"""The followers of a stream: its models, the positions of their snapshots, its retention."""
 
 from __future__ import annotations
 
@@ -37,35 +37,17 @@ _RELEASE = load("release_follower")
 
 
 class Retention(NamedTuple):
-    """The part of its log that a stream keeps behind the snapshots, as far as its models say so.
-
-    Parameters
-    ----------
-    events, bytes
-        `None` where no model says.
-
-    """
+    """The events and bytes of log that a stream keeps behind the snapshots; `None`: not said."""
 
     events: int | None
     bytes: int | None
 
 
 class DelayedLabelRules(NamedTuple):
-    """Rules by which a stream's predictions wait for their labels.
+    """Rules by which a stream's predictions wait for their labels: the least time, the most.
 
-    Parameters
-    ----------
-    wait_ms, most
-        How long at least, and how many at most.
-    default
-        The label of those that wait in vain, as JSON; empty for none.
-    digest
-        Its digest.
-    early
-        Whether labels may come first.
-    said
-        Whether the model's spec says so.
-
+    The default label, as JSON, and its digest are empty for none. Labels may come `early`, before
+    their prediction. The rules of a model without any are not `said`.
     """
 
     wait_ms: int
@@ -82,15 +64,8 @@ _UNSAID = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False
 class StreamRules(NamedTuple):
     """Rules that a stream takes over from a model.
 
-    Parameters
-    ----------
-    seen_ms, seen_ids
-        How long and how many event ids a new stream remembers.
-    kept
-        The least retention.
-    waiting
-        Rules of delayed labels; `None` if the model has none.
-
+    They are the dedup window of a new stream, the least retention, and the rules of delayed
+    labels, if the model has any.
     """
 
     seen_ms: int
@@ -110,8 +85,6 @@ async def register(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the model's keys.
     rules
         Rules for the stream.
     start
@@ -131,10 +104,7 @@ async def register(
     wait = rules.waiting or _UNSAID
     reply = await connection.run(
         _REGISTER,
-        [
-            *(on.meta, on.log, on.followers),
-            *([on.checkpoint(checkpoint).state] if checkpoint else []),
-        ],
+        [*on.followed, *([on.checkpoint(checkpoint).state] if checkpoint else [])],
         keys.uid,
         secrets.token_hex(16),
         *(rules.seen_ms, rules.seen_ids),
@@ -181,14 +151,7 @@ async def snapshot_positions(connection: Connection, keys: StreamKeys) -> dict[s
 
 
 async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position:
-    """Return where a model's snapshot stands.
-
-    Raises
-    ------
-    ModelGone
-        If the model does not follow the stream.
-
-    """
+    """Return the position of a model's snapshot; `ModelGone` if it does not follow the stream."""
     found = await connection.hget(keys.on.followers, keys.uid)
     if found is None:
         raise ModelGone("The model was deleted.")
@@ -196,7 +159,7 @@ async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position
 
 
 async def retention(connection: Connection, keys: StreamKeys) -> Retention:
-    """Return how much of its log the stream keeps, as far as its models say so."""
+    """Return the retention of a stream."""
     meta = await connection.hgetall(keys.meta)
     return parse_retention(meta.get("keep_events"), meta.get("keep_bytes"))
 
@@ -217,7 +180,7 @@ async def release(connection: Connection, keys: StreamKeys, uid: str) -> None:
 
 
 async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
-    """Ask that a model's snapshot stay as it is for a while."""
+    """Keep a model's snapshot as it is for a while."""
     await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
 
 

@@ -1,4 +1,4 @@
-"""A stream's inbox: what came into it, what was taken out of it."""
+"""The inbox of a stream."""
 
 from __future__ import annotations
 
@@ -17,18 +17,7 @@ _AT_ONCE = 100
 
 
 class Item(NamedTuple):
-    """One entry of an inbox.
-
-    Parameters
-    ----------
-    id
-        The entry's id.
-    event
-        Its field `event`, or only the length of one that is too long, or `None`.
-    name
-        Its field `id`.
-
-    """
+    """One entry of an inbox: its id, its field `event` (its length if too long), its field `id`."""
 
     id: str
     event: bytes | int | None
@@ -38,12 +27,12 @@ class Item(NamedTuple):
 class Inbox(NamedTuple):
     """The beginning of an inbox.
 
-    Parameters
+    Attributes
     ----------
     offset
-        Where it stands: the id of the last entry that was taken, and which inbox it was in.
+        The id of the last entry taken, and a slash and the inbox's number after the first one.
     items
-        What comes next.
+        The next entries.
 
     """
 
@@ -52,7 +41,7 @@ class Inbox(NamedTuple):
 
     @property
     def end(self) -> str:
-        """Where it stands once the items are taken."""
+        """The offset once the items are taken."""
         _, slash, nth = self.offset.partition("/")
         return f"{self.items[-1].id}{slash}{nth}"
 
@@ -70,12 +59,10 @@ async def filled(connection: Connection, streams: Sequence[str]) -> list[str]:
 async def take(
     connection: Connection, keys: StreamKeys, most: int, most_bytes: int, longest: int
 ) -> Inbox:
-    """Remove from an inbox what was taken; return what comes next.
+    """Remove the entries taken from an inbox; return the next ones.
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the stream's keys.
     most, most_bytes
         Most entries to return, and about how many bytes of them; one is always returned.
     longest
@@ -83,10 +70,8 @@ async def take(
 
     Raises
     ------
-    DamagedState
-        The inbox is no stream.
-    Unavailable
-        Redis did not answer.
+    DamagedState, Unavailable
+        The inbox is no stream; Redis did not answer.
 
     """
     offset, entries = await connection.run(

@@ -18,23 +18,16 @@ __all__ = ["Index", "compare_and_set", "enter", "find", "index"]
 _COMPARE_AND_SET = load("index_compare_and_set")
 
 _PIECE = 200
-"""Index entries read in one go; others who wait for Redis or this worker come in between."""
+"""Index entries read in one go; other calls of Redis and this worker come in between."""
 
 
 async def enter(connection: Connection, name: str, entry: IndexEntry | Alias, most: int) -> bool:
     """Put a model or alias into the index; `False` if the name is taken.
 
-    Parameters
-    ----------
-    connection, name, entry
-        The worker's connection, and what to put there.
-    most
-        How many models and aliases there may be.
-
     Raises
     ------
     Conflict
-        There are so many.
+        There are `most` models and aliases.
 
     """
     reply = await connection.run(_COMPARE_AND_SET, [INDEX], name, "", "", 0, entry.dumps(), most)
@@ -61,14 +54,7 @@ async def compare_and_set(
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
-    """Return the index entry of a model or alias.
-
-    Raises
-    ------
-    SetAside
-        If it cannot be read here.
-
-    """
+    """Return the index entry of a model or alias; `SetAside` if it cannot be read here."""
     text = await connection.hget(INDEX, name)
     try:
         return None if text is None else _entry(text)
@@ -89,18 +75,7 @@ def _entry(text: str) -> IndexEntry | Alias:
 
 
 class Index(NamedTuple):
-    """The whole index.
-
-    Parameters
-    ----------
-    models
-        Entries by model name.
-    aliases
-        Streams by alias.
-    unreadable
-        Names whose entry cannot be read here.
-
-    """
+    """The whole index: entries by model, streams by alias, names that cannot be read here."""
 
     models: dict[str, IndexEntry]
     aliases: dict[str, str]
@@ -110,15 +85,12 @@ class Index(NamedTuple):
 _decoded: WeakKeyDictionary[Connection, dict[str, tuple[str, IndexEntry | Alias]]] = (
     WeakKeyDictionary()
 )
-"""By connection, what the index held when it was last read, and what that means: to decode an
-entry takes longer than all the rest, and few change between two reads."""
+"""The index as last read, by connection: text and meaning of each entry. To decode one takes
+longer than all the rest, and few change between two reads."""
 
 
 async def index(connection: Connection) -> Index:
-    """Return the index, read in pieces: an entry that changes meanwhile may be as before or after.
-
-    One that is only just made or deleted may be there or not, all others are.
-    """
+    """Return the index, read in pieces: an entry that changes meanwhile may be old or new."""
     found = Index({}, {}, [])
     known = _decoded.get(connection, {})
     seen: dict[str, tuple[str, IndexEntry | Alias]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,79 +13,56 @@ INDEX = "hinged:models"
 """Hash: name of a model or alias to its index entry (uid, stream, spec, base), as JSON."""
 
 
-@dataclass(frozen=True)
 class StreamKeys:
     """The keys of one stream.
 
-    Parameters
+    Attributes
     ----------
     stream
         The stream's name.
+    meta
+        Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters. Per
+        model also the fold tag of those who fold it, and its last upgrade.
+    log
+        Stream: the labelled events, in the order in which they count.
+    followers
+        Hash: model uid to position and chain of its snapshot.
+    followed
+        These three, with which most scripts begin.
+    producers
+        Hash: producer to its last batch and the answer it got.
+    seen
+        Two hashes, by generation: event id to digest of its content.
+    aliases
+        Hash: alias to the uid of the model that it means, with the decisions made.
+    pending
+        Eight hashes, the slots of a ring: id to a prediction that waits for its label.
+    offsets
+        Hash: an outside source to the offset of its next record.
+    inbox
+        Stream: events from outside, on their way to the log; trimmed behind those taken.
+    dead
+        Stream, the last 10,000: source, offset, reason and beginning of records refused.
+    checkpoints
+        Hash: checkpoint uid to its description; and `name:` with its name to its uid.
 
     """
 
-    stream: str
-
-    def _key(self, kind: str) -> str:
-        return f"hinged:{{{self.stream}}}:{kind}"
-
-    @functools.cached_property
-    def meta(self) -> str:
-        """Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters.
-
-        Per model also the fold tag of those who fold it, and its last upgrade.
-        """
-        return self._key("meta")
-
-    @functools.cached_property
-    def log(self) -> str:
-        """Stream: the labelled events, in the order in which they count."""
-        return self._key("log")
-
-    @functools.cached_property
-    def followers(self) -> str:
-        """Hash: model uid to position and chain of its snapshot."""
-        return self._key("followers")
-
-    @functools.cached_property
-    def producers(self) -> str:
-        """Hash: producer to its last batch and the answer it got."""
-        return self._key("producers")
-
-    @functools.cached_property
-    def seen(self) -> tuple[str, str]:
-        """Two hashes, by generation: event id to digest of its content."""
-        return self._key("seen:0"), self._key("seen:1")
-
-    @functools.cached_property
-    def aliases(self) -> str:
-        """Hash: alias to the uid of the model that it means, with the decisions made."""
-        return self._key("aliases")
-
-    @functools.cached_property
-    def pending(self) -> tuple[str, ...]:
-        """Eight hashes, the slots of a ring: id to a prediction that waits for its label."""
-        return tuple(self._key(f"pending:{slot}") for slot in range(8))
-
-    @functools.cached_property
-    def offsets(self) -> str:
-        """Hash: a source outside to the offset of what it is to bring next."""
-        return self._key("offsets")
-
-    @functools.cached_property
-    def inbox(self) -> str:
-        """Stream: events from anybody, on their way to the log; trimmed behind what was taken."""
-        return self._key("inbox")
-
-    @functools.cached_property
-    def dead(self) -> str:
-        """Stream, the last 10,000: source, offset, reason and beginning of records refused."""
-        return self._key("dead")
-
-    @functools.cached_property
-    def checkpoints(self) -> str:
-        """Hash: checkpoint uid to what it is of; and `name:` with its name to its uid."""
-        return self._key("checkpoints")
+    def __init__(self, stream: str) -> None:
+        prefix = f"hinged:{{{stream}}}:"
+        self.stream = stream
+        self.meta = f"{prefix}meta"
+        self.log = f"{prefix}log"
+        self.followers = f"{prefix}followers"
+        self.followed = [self.meta, self.log, self.followers]
+        self.producers = f"{prefix}producers"
+        self.seen = f"{prefix}seen:0", f"{prefix}seen:1"
+        self.aliases = f"{prefix}aliases"
+        self.pending = tuple(f"{prefix}pending:{slot}" for slot in range(8))
+        self.offsets = f"{prefix}offsets"
+        self.inbox = f"{prefix}inbox"
+        self.dead = f"{prefix}dead"
+        self.checkpoints = f"{prefix}checkpoints"
 
     def all(self) -> list[str]:
         """Return every key that goes with the stream, `meta`, `followers`, `checkpoints` first."""
@@ -115,16 +91,7 @@ class StreamKeys:
 
 @dataclass(frozen=True, slots=True)
 class StateKeys:
-    """The keys of one stored state.
-
-    Parameters
-    ----------
-    on
-        The keys of its stream.
-    uid
-        Its uid.
-
-    """
+    """The keys of one stored state, of a uid, `on` a stream."""
 
     on: StreamKeys
     uid: str
@@ -143,7 +110,7 @@ class StateKeys:
         return self._key(name if name == "weights" else f"vec:{name}")
 
     def temporary(self, name: str, nonce: str) -> str:
-        """Return the expiring hash in which a whole vector is gathered."""
+        """Return the expiring hash to which a whole vector is sent in chunks."""
         return self._key(f"temp:{nonce}:{name}")
 
     def all(self) -> list[str]:

@@ -29,6 +29,7 @@ _APPEND = load("append")
 _CATCH_UP = load("catch_up")
 _COMMAND = load("command")
 _PACK = msgspec.msgpack.Encoder()
+_NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
@@ -51,8 +52,7 @@ class EventLog:
         self._connection = connection
         self._uid = keys.uid
         self._on = on = keys.on
-        self._followed = [on.meta, on.log, on.followers]
-        self._appended = [*self._followed, on.producers, *on.seen, on.offsets, on.dead]
+        self._appended = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
 
     async def append(
         self,
@@ -93,7 +93,7 @@ class EventLog:
             position.id,
             position.chain,
             batch.payload,
-            _sha1(batch.payload),
+            hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
             _PACK.encode(callers),
             reply_bytes,
             int(ring),
@@ -108,7 +108,8 @@ class EventLog:
             return Appended("other", fold=reply[1].decode())
         if kind not in ("ok", "replay"):
             return Appended(kind)
-        own, skip = replies.position(reply[1], reply[2]), replies.indices(reply[3])
+        own = Position(reply[1].decode(), reply[2].decode())
+        skip = _NONE if reply[3] == b"[]" else replies.indices(reply[3])
         refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
         if kind == "replay":
             appended = len(skip) < sum(caller.count for caller in batch.callers)
@@ -120,7 +121,7 @@ class EventLog:
             refused,
             bool(reply[5]),
             reply[6].decode(),
-            replies.entries(reply[8]),
+            replies.entries(reply[8]) if reply[8] else (),
             bool(reply[7]),
             joined=reply[9] or None,
             early=frozenset(reply[10]),
@@ -146,15 +147,14 @@ class EventLog:
         reply = await self._connection.run(
             _COMMAND,
             [
-                *self._followed,
-                on.producers,
+                *(*on.followed, on.producers),
                 *([on.checkpoint(checkpoint).state] if checkpoint else []),
             ],
             self._uid,
             producer,
             sequence,
             payload,
-            _sha1(payload),
+            hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
             checkpoint or "",
             codec.fold_tag(),
         )
@@ -169,7 +169,7 @@ class EventLog:
         """Return the entries after `position`, up to about `reply_bytes` of them."""
         reply = await self._connection.run(
             _CATCH_UP,
-            self._followed,
+            self._on.followed,
             self._uid,
             position.id,
             position.chain,
@@ -189,12 +189,6 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
 
     Large entries are read one by one, so that no reply of Redis is much larger than the
     largest entry.
-
-    Raises
-    ------
-    Unavailable
-        Redis does not answer.
-
     """
     count, before = 1, None
     while True:
@@ -209,12 +203,12 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
 
 
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
-    """Return where a source stands, empty if nothing of it was ever taken."""
+    """Return the offset of a source, empty if nothing of it was ever taken."""
     return await connection.hget(keys.offsets, source) or ""
 
 
 async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
-    """Return how many dead letters of a source are kept."""
+    """Return the number of dead letters of a source."""
     count, before, wanted = 0, None, source.encode()
     while page := await connection.newest(keys.dead, _LETTERS_AT_ONCE, before):
         count += sum(fields.get(b"source") == wanted for _, fields in page)
@@ -223,9 +217,5 @@ async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
 
 
 async def sources(connection: Connection, keys: StreamKeys) -> int:
-    """Return how many sources the stream keeps the offset of."""
+    """Return the number of sources with an offset."""
     return await connection.hlen(keys.offsets)
-
-
-def _sha1(payload: bytes) -> str:
-    return hashlib.sha1(payload, usedforsecurity=False).hexdigest()

@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 INBOX = "inbox"
-"""The source whose entries lie beside the log: a batch of it is taken only while they do."""
+"""The source whose entries lie beside the log: a batch is taken only while they exist."""
 
 
 class Entry(NamedTuple):
     """One log entry.
 
-    Parameters
+    Attributes
     ----------
     position
         Its id and chain.
@@ -70,7 +70,7 @@ class Refusal(IntEnum):
 class Caller:
     """One caller's share of a batch: taken whole or refused whole.
 
-    Parameters
+    Attributes
     ----------
     count
         Its number of events.
@@ -88,7 +88,7 @@ class Caller:
     independent_events: int = 0
 
     def packed(self) -> tuple[object, ...]:
-        """Return what the script takes."""
+        """Return the form that the script takes."""
         marks = [part for mark in self.marks for part in mark]
         if self.independent_events:
             return self.independent_events, marks or False, True
@@ -107,40 +107,28 @@ def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -
 
 
 class Letter(NamedTuple):
-    """A record of a source that is no event, for the stream of dead letters.
-
-    Parameters
-    ----------
-    offset
-        Its place in the source.
-    reason
-        Why it is none.
-    record
-        The record, or its beginning; Lua's msgpack takes no bytes.
-
-    """
+    """A record of a source that is no event, for the stream of dead letters."""
 
     offset: str
     reason: str
     record: str
+    """The record, or its beginning; Lua's msgpack takes no bytes."""
 
 
 class Span(NamedTuple):
     """The part of an outside source that a batch brings.
 
-    Parameters
+    Attributes
     ----------
     source
-        The source's name, the same whoever reads it.
+        The source's name, the same for all its readers.
     start, end
-        Where the batch begins and where the next one does; the start is empty for
-        the first batch of all. Offsets are compared as text.
+        Offsets of the batch and of the next one; the start is empty for the first batch of
+        all. They are compared as text.
     places
-        The offset of each event, for the dead letter of one whose id came before with
-        other content.
+        The offset of each event, for the dead letter of a refused one.
     letters
-        Records in between that are no events: they become dead letters if the batch is
-        taken, in the same script.
+        Records in between that are no events: dead letters if the batch is taken.
 
     """
 
@@ -154,17 +142,17 @@ class Span(NamedTuple):
 class Batch(NamedTuple):
     """An immutable batch of events under its name; may be sent again as it is.
 
-    Parameters
+    Attributes
     ----------
     producer, sequence
         The name: sequences of one producer only grow.
     payload
         JSON array of all callers' events.
     callers
-        Who sent how many of them.
+        Their shares.
     span
-        Where it comes from outside; then it is taken if the source stands at its
-        start, whatever its name.
+        Its part of an outside source; then it is taken if the source stands at its start,
+        whatever its name.
 
     """
 
@@ -178,32 +166,28 @@ class Batch(NamedTuple):
 class Appended(NamedTuple):
     """The answer to an append.
 
-    Parameters
+    Attributes
     ----------
     kind
-        `ok`; `replay`: this batch was taken before, here is its first answer;
-        `lost`: the log does not hold the caller's position, nothing was
-        written; `stale`: a later batch of the producer came first, nothing was
-        written; `gone`: the model does not follow the stream (any more); `moved`:
-        the source stands elsewhere, nothing was written; `ring`: send it again
-        with the keys of the ring, nothing was written; `other`: workers of another
-        fold tag fold the model, nothing was written.
+        `ok`; `replay`: this batch was taken before, with this answer. Else nothing was written:
+        `lost`: the log does not hold the caller's position; `stale`: a later batch of the
+        producer came first; `gone`: the model does not follow the stream; `moved`: the source
+        stands elsewhere; `ring`: send it again with the keys of the ring; `other`: workers of
+        another fold tag fold the model.
     position
         Of the batch's own entry; the log's end if nothing of it counted.
     skip
         Indices in the payload that do not count.
     refused
-        By caller the index within its events, and why, of an event that cannot be
-        taken. No event of that caller counts.
+        By caller the index within its events of the one that is refused; then none counts.
     appended
-        Whether there is an entry of the batch's own in the log.
+        Whether the batch has an entry in the log.
     stored
         Entry id of the stored snapshot.
     entries, more
-        What came before the own entry since the caller's position; whether the
-        reply was too small for all of it.
+        Entries between the caller's position and the own one; whether there are more.
     offset
-        If `moved`: where the source stands.
+        If `moved`: the offset of the source.
     joined
         JSON of the predictions that the batch's events were joined to, if any.
     early
@@ -239,19 +223,7 @@ class CaughtUp:
 
 
 class Commanded(NamedTuple):
-    """The answer to a command.
-
-    Parameters
-    ----------
-    kind
-        `ok`, or `replay` if it had been taken before; `stale`, `gone`, `other` as in
-        `Appended`; `missing`: there is no such checkpoint.
-    position
-        Of its entry.
-    fold
-        As in `Appended`.
-
-    """
+    """The answer to a command, as in `Appended`; `missing`: there is no such checkpoint."""
 
     kind: Literal["ok", "replay", "stale", "gone", "missing", "other"]
     position: Position | None = None

@@ -1,4 +1,4 @@
-"""Opening what keeps the models: the configured Redis, or the embedded server."""
+"""Connection to the configured Redis, or to the embedded server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions that wait for their labels: kept, given up, counted."""
+"""Pending predictions, which wait for their labels: kept, given up, counted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNTS = {
     "early": "early_waiting",
     "unclaimed": "labels_unclaimed",
 }
-"""What is counted of predictions and labels, by the field of the stream's meta."""
+"""Counts of predictions and labels, with their fields in the stream's meta."""
 
 _WORDS = 4
 """A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
@@ -57,8 +57,8 @@ class KeepRefusal(IntEnum):
     WAITED_TOO_LONG = 4
 
 
-class _Kept(msgspec.Struct):
-    """One caller's predictions, when it gives up (on the loop's clock), and its answer."""
+class _KeepRequest(msgspec.Struct):
+    """One caller's predictions, its deadline on the loop's clock, and its answer."""
 
     words: Sequence[str]
     deadline_s: float
@@ -66,10 +66,10 @@ class _Kept(msgspec.Struct):
 
 
 class PendingPredictions:
-    """Keeps a model's predictions, one request in flight: what waits meanwhile goes together.
+    """Keeper of a model's predictions, one request in flight; those of other callers go together.
 
-    Half of all callers go at a time: while Redis works for these, the worker answers the others.
-    (16 of them: 9 % more than with requests that hold what has come, often 1 caller and then 15.)
+    Half of all callers go at a time: while Redis works for these, the worker answers the others
+    (with 16 callers 9 % more than if all that wait go, often 1 caller and then 15).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class PendingPredictions:
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self._keys = keys
-        self._queue: deque[_Kept] = deque()
+        self._queue: deque[_KeepRequest] = deque()
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         mine = secrets.token_hex(8)
@@ -95,7 +95,7 @@ class PendingPredictions:
         words
             Of each its id, the digest of its features, these and the label as JSON.
         timeout_s
-            How long Redis may be away, in seconds.
+            Longest that Redis may be away, in seconds.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class PendingPredictions:
 
         """
         answer: asyncio.Future[tuple[int, KeepRefusal] | None] = self._loop.create_future()
-        self._queue.append(_Kept(words, self._loop.time() + timeout_s, answer))
+        self._queue.append(_KeepRequest(words, self._loop.time() + timeout_s, answer))
         if self._task is None:
             self._task = self._loop.create_task(self._work())
         return await answer
@@ -119,11 +119,11 @@ class PendingPredictions:
             taken = self._take(most)
             try:
                 answers = await self._send([one.words for one in taken], taken[0].deadline_s)
-            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            except Exception as error:  # noqa: BLE001 - the callers get it
                 for one in taken:
                     if not one.answer.done():
                         one.answer.set_exception(error)
-                        one.answer.exception()  # whoever waits has it
+                        one.answer.exception()  # the caller has it
                 most = max(1, len(self._queue))  # they have waited for as long
                 continue
             most = (len(taken) + len(self._queue) + 1) // 2
@@ -133,9 +133,9 @@ class PendingPredictions:
             await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
-    def _take(self, most: int) -> list[_Kept]:
-        """Remove and return what goes out together, of so many callers at the most."""
-        taken: list[_Kept] = []
+    def _take(self, most: int) -> list[_KeepRequest]:
+        """Remove and return the predictions of at most `most` callers, to go out together."""
+        taken: list[_KeepRequest] = []
         count = 0
         while self._queue and len(taken) < most and count < _MOST_AT_ONCE:
             taken.append(self._queue.popleft())
@@ -149,7 +149,7 @@ class PendingPredictions:
         reply = await retry(
             lambda: self._connection.run(
                 _KEEP,
-                [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                [*on.followed, *on.seen, *on.pending],
                 self._keys.uid,
                 packed,
                 request,
@@ -163,14 +163,7 @@ class PendingPredictions:
 
 
 async def retire(connection: Connection, keys: StreamKeys) -> None:
-    """Give up the predictions that waited too long; label them if the stream has a default.
-
-    Raises
-    ------
-    Unavailable
-        Redis does not answer.
-
-    """
+    """Give up the predictions that waited too long; label them if the stream has a default."""
     for _ in range(_MOST_TURNS):
         more = await connection.run(
             _EXPIRE,

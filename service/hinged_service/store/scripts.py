@@ -14,18 +14,7 @@ _INCLUDE = re.compile(r"^--#include (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script.
-
-    Parameters
-    ----------
-    name
-        The name of its file, without `.lua`.
-    source
-        Its whole text.
-    sha
-        The name under which Redis caches it.
-
-    """
+    """One script: the name of its file, its whole text, the name under which Redis caches it."""
 
     name: str
     source: str

@@ -1,4 +1,4 @@
-"""A model's state as it goes to Redis and comes back."""
+"""Snapshots of a model: as sent to Redis, and as read from it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Loaded", "Saved", "Snapshot", "Stored"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A model's state at a position, as it goes to Redis.
+    """A model's state at a position, to be stored.
 
-    Parameters
+    Attributes
     ----------
     position
-        Where in the log it stands.
+        Its position in the log.
     scalars
         All of the state but the vectors.
     vectors
         Per vector the names to write and their values, `None` for a name to remove.
     sizes
-        Per vector how many names it has in all.
+        Per vector the number of all its names.
     marks
-        Places of the log with what it had taken until then.
+        Positions in the log with the bytes and events taken until then.
     wanted
         The oldest entry id that retention wants kept.
 
@@ -48,16 +48,7 @@ workers of another fold tag fold it."""
 
 
 class Stored(NamedTuple):
-    """The answer to a snapshot.
-
-    Parameters
-    ----------
-    became
-        What became of it.
-    kept
-        What the stream keeps; `None` unless the snapshot was stored.
-
-    """
+    """The answer to a snapshot: its fate, and the stream's retention if it was stored."""
 
     became: Saved
     kept: Retention | None = None
@@ -67,20 +58,20 @@ class Stored(NamedTuple):
 class Loaded:
     """A stored snapshot.
 
-    Parameters
+    Attributes
     ----------
     position
-        Where in the log it stands.
+        Its position in the log.
     state
         The decoded state hash; `None` for a model that was never saved.
     vectors
         The values of each vector.
     mark
-        What the log had taken until there; `None` if the log does not hold the entry.
+        Bytes and events of the log up to there; `None` if the log does not hold the entry.
     barrier
         The model's last upgrade, if there was one.
     fold
-        The fold tag of those who go on from there; empty if nobody said.
+        The fold tag of the workers that go on from there; empty if unknown.
 
     """
 

@@ -42,27 +42,23 @@ async def load_snapshot(
 
     Parameters
     ----------
-    connection, keys
-        The worker's connection, the model's keys.
     base
-        Where the model starts.
+        The position at which the model starts.
     chunk
         Names to read in one command.
     hold_ms
-        How long to hold it.
+        Time to hold it.
     fold
         The fold tag that it must have; any if left out.
 
     Raises
     ------
     ModelGone
-        If the model does not follow the stream.
-    DamagedState
-        If what is stored cannot be what was written.
-    OtherVersion
-        If another version of the service wrote it.
+        The model does not follow the stream.
+    DamagedState, OtherVersion
+        As for `load_state`.
     Unavailable
-        If Redis does not answer, or the snapshot moved at every attempt.
+        Redis does not answer, or the snapshot moved at every attempt.
 
     """
     for attempt in range(_LOAD_ATTEMPTS):
@@ -94,7 +90,7 @@ async def load_snapshot(
 async def _tag(
     connection: Connection, keys: ModelKeys, state: StoredState | None, wanted: str | None
 ) -> str:
-    """Return the fold tag of those who go on from a snapshot, be it none yet."""
+    """Return the fold tag of the workers that go on from a snapshot."""
     if state is not None:
         return state.fold
     tag = await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
@@ -111,9 +107,9 @@ async def load_state(
     Raises
     ------
     DamagedState
-        If what is stored cannot be what was written.
+        The stored state cannot be as it was written.
     OtherVersion
-        If it is of another schema, or of another fold tag than `fold`, if that is given.
+        It is of another schema, or of another fold tag than `fold`, if that is given.
 
     """
     fields = await connection.hgetall(keys.state)

@@ -15,7 +15,7 @@ from hinged_service.store.keys import ModelKeys, StateKeys
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Snapshot, Stored
 from hinged_service.wire import codec
-from hinged_service.wire.codec import VECTORS, encode_field, encode_state, place
+from hinged_service.wire.codec import VECTORS, StoredState, encode_field, encode_state, place
 
 __all__ = ["packed_state", "save_changes", "save_full", "stage_vectors"]
 
@@ -46,13 +46,7 @@ async def save_changes(
         changes.append(_PACK.encode((written, removed)))
     reply = await connection.run(
         _CHANGES,
-        [
-            keys.on.meta,
-            keys.on.log,
-            keys.on.followers,
-            keys.state,
-            *(keys.vector(kind) for kind in places),
-        ],
+        [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in places)],
         keys.uid,
         base,
         snapshot.position.id,
@@ -72,7 +66,7 @@ async def save_full(
     both, counts = await stage_vectors(connection, keys, snapshot, chunk)
     reply = await connection.run(
         _FULL,
-        [keys.on.meta, keys.on.log, keys.on.followers, keys.state, *both],
+        [*keys.on.followed, keys.state, *both],
         keys.uid,
         snapshot.position.id,
         snapshot.position.chain,
@@ -118,7 +112,7 @@ async def stage_vectors(
     return both, counts
 
 
-def packed_state(snapshot: Snapshot) -> bytes:
+def packed_state(snapshot: Snapshot | StoredState) -> bytes:
     """Return the fields of a state hash as the scripts take them."""
     fields = encode_state(snapshot.position, snapshot.scalars, snapshot.sizes, snapshot.marks)
     return _PACK.encode([word for pair in fields.items() for word in pair])

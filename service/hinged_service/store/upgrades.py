@@ -10,22 +10,22 @@ import msgspec
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
 from hinged_service.store.scripts import load
+from hinged_service.store.snapshot_writer import packed_state
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Position, StoredState, encode_state
+from hinged_service.wire.codec import Position, StoredState
 
 __all__ = ["Upgrade", "Upgraded", "seen", "upgrade"]
 
 _UPGRADE = load("upgrade")
-_PACK = msgspec.msgpack.Encoder()
 
 
 class Upgrade(NamedTuple):
-    """What an upgrade is to do.
+    """The changes of an upgrade.
 
-    Parameters
+    Attributes
     ----------
     seen
-        Where the snapshot stands, as the stream's followers have it.
+        The snapshot's position as stored among the followers.
     fold
         The fold tag that the stream knows for the model; empty for none.
     start
@@ -45,12 +45,12 @@ class Upgrade(NamedTuple):
 
 
 Upgraded = Literal["ok", "moved", "lost", "gone"]
-"""What became of an upgrade: it stands in the log; the snapshot is another one by now; the log
+"""The fate of an upgrade: it stands in the log; the snapshot is another one by now; the log
 does not hold the position to go on from; the model is gone."""
 
 
 async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str]:
-    """Return where a model's snapshot stands as stored, and the fold tag known for the model."""
+    """Return the position of a model's snapshot as stored, and the fold tag known for the model."""
     where = await connection.hget(keys.on.followers, keys.uid)
     return where, await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
 
@@ -58,29 +58,16 @@ async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str
 async def upgrade(
     connection: Connection, keys: ModelKeys, origin: str, wanted: Upgrade
 ) -> Upgraded:
-    """Let workers of this process's fold tag go on with a model.
-
-    Parameters
-    ----------
-    connection, keys
-        The worker's connection, the model's keys.
-    origin
-        A name for the log's entry.
-    wanted
-        What to do.
-
-    """
+    """Hand a model over to workers of this process's fold tag; `origin` names the log's entry."""
     tag = codec.fold_tag()
     command = {"do": "upgrade", "model": keys.uid, "from": wanted.start.id, "fold": tag}
     payload = msgspec.json.encode(command)
     fate: bytes | str = "drop" if wanted.fresh else "keep"
     if wanted.state is not None and not wanted.fresh:
-        state = wanted.state
-        fields = encode_state(state.position, state.scalars, state.sizes, state.marks)
-        fate = _PACK.encode([word for pair in fields.items() for word in pair])
+        fate = packed_state(wanted.state)
     reply = await connection.run(
         _UPGRADE,
-        [keys.on.meta, keys.on.log, keys.on.followers, *keys.all()],
+        [*keys.on.followed, *keys.all()],
         keys.uid,
         wanted.seen,
         wanted.fold,

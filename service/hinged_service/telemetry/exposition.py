@@ -47,7 +47,7 @@ _SPREADS = {
 }
 
 
-class _Told(Collector):
+class _Workers(Collector):
     def __init__(self, gathered: Gathered, version: str, fold_tag: str) -> None:
         self._gathered = gathered
         self._tags = [version, fold_tag]
@@ -90,22 +90,19 @@ class _Told(Collector):
             yield spread
 
     def _models(self) -> Iterator[Metric]:
-        gathered = self._gathered
-        rows = sorted(gathered.totals.models.values(), key=lambda row: row.name)
+        rows = sorted(self._gathered.totals.models.values(), key=lambda row: row.name)
         for name, text, value in _FACTS:
             family = CounterMetricFamily(name, text, labels=["model"])
             for row in rows:
                 family.add_metric([row.name], value(row))
             yield family
         delays = SummaryMetricFamily(
-            "hinged_label_delay_seconds",
-            "Time from a prediction to its label.",
-            labels=["model"],
+            "hinged_label_delay_seconds", "Time from a prediction to its label.", labels=["model"]
         )
         for row in rows:
             delays.add_metric([row.name], row.labelled, row.delay_ms / 1000)
         yield delays
-        did = counted(gathered.totals, gathered.pages)
+        did = counted(self._gathered.totals, self._gathered.pages)
         duplicates = CounterMetricFamily(
             "hinged_duplicates", "Events that had counted before.", labels=["model"]
         )
@@ -178,15 +175,15 @@ def exposed(gathered: Gathered, version: str, fold_tag: str, accept: str) -> tup
     Parameters
     ----------
     gathered
-        What all workers tell.
+        Counters and reports of all workers.
     version, fold_tag
-        Of this worker.
+        Versions of this worker.
     accept
         The media types that the scraper takes.
 
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Told(gathered, version, fold_tag))
+    registry.register(_Workers(gathered, version, fold_tag))
     try:
         encode, media_type = choose_encoder(accept)
     except (ValueError, TypeError):  # it asks for a version that is no version

@@ -1,4 +1,4 @@
-"""How `hinged serve` logs: lines for people, or lines of JSON for machines."""
+"""Log format of `hinged serve`: lines for people, or lines of JSON for machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class JsonLines(logging.Formatter):
 
     `request_id` and `model` are those of the request that the record is of, unless it names
     a model itself; `position` and `exception` come where there are any.
-
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -53,7 +52,7 @@ class JsonLines(logging.Formatter):
 
 
 class ShortStartupErrors(logging.Filter):
-    """Shortens the traceback of a `StartupError` to its message, which says what to do."""
+    """Filter that shortens the traceback of a `StartupError` to its message."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let every record pass, such tracebacks shortened."""
@@ -65,7 +64,7 @@ class ShortStartupErrors(logging.Filter):
 
 
 class Rarely(logging.Filter):
-    """Lets records of one kind pass once a minute: an exporter that fails says so without end."""
+    """Filter that lets records of one kind pass once a minute, for an exporter that fails."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +82,7 @@ class Rarely(logging.Filter):
 
 
 class RareWarnings(Rarely):
-    """Lets warnings of one kind pass once a minute: whoever sends what is no HTTP does it again."""
+    """Filter that lets warnings of one kind pass once a minute: bad clients repeat themselves."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let a record pass unless it is a warning like one within the last minute."""

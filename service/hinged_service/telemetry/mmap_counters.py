@@ -1,8 +1,7 @@
-"""Numbers that only grow, in memory that outlives its process.
+"""Monotonic counters in a memory-mapped file, so that a killed worker's counts survive.
 
-A worker adds to doubles that are mapped from a file, so a worker that is killed
-takes nothing of what it counted. One addition costs about 50 ns. Nobody but its
-worker writes a sheet; whoever reads another one's sees each number whole.
+An addition to a double costs about 50 ns. Only its worker writes a file; a reader in another
+process sees each number whole.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ SIZE = _START + 8 * _NUMBERS
 
 
 class CounterFile:
-    """A sheet of numbers, each reached by its index.
+    """Counters, each reached by its index.
 
     Parameters
     ----------
     file
-        Descriptor of a file to keep them in; in memory of its own if left out.
+        Descriptor of their file; in memory of their own if left out.
 
     Attributes
     ----------
@@ -47,12 +46,9 @@ class CounterFile:
         self._next = _SCRAP
 
     def add(self, key: Key, size: int = 1) -> int:
-        """Give a key so many numbers in a row.
+        """Give a key `size` numbers in a row; return the index of the first.
 
-        Returns
-        -------
-        The index of the first one. On a full sheet that of numbers nobody reads.
-
+        In a full file it is the index of numbers that are never read.
         """
         if size > _SCRAP:
             raise ValueError(f"size must be at most {_SCRAP}, not {size}")
@@ -72,7 +68,7 @@ class CounterFile:
 
 
 def read_sheet(data: bytes) -> dict[Key, Sequence[float]]:
-    """Return the numbers of a sheet's bytes by key; none if it was never written."""
+    """Return the numbers of a file's bytes by key; none if it was never written."""
     if len(data) < SIZE:
         return {}
     keys = data[_HEAD : _HEAD + int.from_bytes(data[:_HEAD], "little")]

@@ -1,8 +1,8 @@
-"""Where the workers of one service keep their sheets and pages, for whichever is asked to see.
+"""Directory through which the workers of one service share counters and reports.
 
-Each worker has a file of numbers (`….sheet`) and one of what it holds (`….page`). It locks its
-sheet for as long as it lives, so a dead worker is known by a lock that can be had, whatever
-became of its process id. Whoever gathers adds the dead to `totals` and removes their files.
+Each worker has a file of counters (`….sheet`) and one with its report (`….page`). It keeps its
+counters locked while it lives, so a worker whose lock can be had is dead, whatever became of its
+process id. Any worker can answer a scrape; it adds the dead to `totals` and removes their files.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _TOTALS = msgspec.msgpack.Decoder(Totals)
 
 
 class Gathered(NamedTuple):
-    """What all workers tell together.
+    """Counters and reports of all workers.
 
-    Parameters
+    Attributes
     ----------
     numbers
-        What living and dead workers counted.
+        Counters of living and dead workers, added up.
     pages
-        Those of the living.
+        Reports of the living.
     totals
         The models.
     left_out
-        How many models are not among them.
+        Number of models that are not among them.
 
     """
 
@@ -59,19 +59,19 @@ class Gathered(NamedTuple):
 
 
 class WorkerDirectory:
-    """One worker's place on the shelf.
+    """One worker's files in the shared directory.
 
     Parameters
     ----------
     directory
-        The shelf; it has to exist. `None`: the worker is alone, and all of it in memory.
+        The directory, which exists. `None`: the worker is alone, and all of it in memory.
     most
-        How many models may have labels.
+        Most models with labels of their own.
 
     Attributes
     ----------
     sheet
-        The worker's.
+        The worker's counters.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class WorkerDirectory:
         self.sheet = CounterFile(self._file)
 
     def _begin(self) -> int:
-        """Make the file of the sheet, locked before others can see it."""
+        """Make the file of the counters, locked before others can see it."""
         start = self._path("start")
         file = os.open(start, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ class WorkerDirectory:
         return file
 
     def close(self, page: WorkerReport) -> None:
-        """Leave a last page; from now on the worker counts as dead."""
+        """Leave a last report; from now on the worker counts as dead."""
         self.write(page)
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)  # the sheet holds the file open
@@ -116,16 +116,14 @@ class WorkerDirectory:
             self._file = None
 
     def write(self, page: WorkerReport) -> None:
-        """Let the other workers see a page, unless a later one is there."""
+        """Show the other workers a report, unless a later one is there."""
         with self._turn:
             if self._directory is not None and page.version > self._written:
                 _replace(self._path("page"), _ENCODE(page))
                 self._written = page.version
 
     def gather(self, page: WorkerReport) -> Gathered:
-        """Write a page and return what all workers tell.
-
-        What one call returned, later ones of any worker do not take back.
+        """Write a report and return those of all workers; no number ever goes back.
 
         Raises
         ------
@@ -179,7 +177,7 @@ class WorkerDirectory:
         return Gathered(numbers, living, totals, left_out)
 
     def _path(self, kind: str) -> Path:
-        assert self._directory is not None  # noqa: S101 - only a shelf has paths
+        assert self._directory is not None  # noqa: S101 - only a directory has paths
         return self._directory / f"{self._name}.{kind}"
 
 

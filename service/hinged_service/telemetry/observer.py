@@ -24,7 +24,7 @@ BUCKETS = {
     "append_seconds": _REQUEST_S,
     "batch_events": _BATCH,
 }
-"""The upper bounds of each histogram's buckets; on the sheet come one more, and the sum."""
+"""The upper bounds of each histogram's buckets; one more counter follows, and the sum."""
 
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _MOST_GONE = 1_000
@@ -36,18 +36,16 @@ class Observer:
     Parameters
     ----------
     directory
-        Where all workers of the service keep their counts; `None` if there are no others.
+        Shared by all workers of the service; `None` if there are no others.
     most_models
-        How many models may have labels.
+        Most models with labels of their own.
 
     Attributes
     ----------
-    most_models
-        As given.
     changes
-        Logs states of the worker when they change.
+        Log of the worker's states.
     tracing
-        Makes spans; `None` if nobody wants any.
+        Makes spans; `None` without tracing.
 
     """
 
@@ -70,16 +68,7 @@ class Observer:
         self._version = 0
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answer.
-
-        Parameters
-        ----------
-        method, route, status
-            The request's method, the template of its path, the answer's status.
-        seconds
-            How long it took.
-
-        """
+        """Count an answer: to a method and a route (the template of a path), and its seconds."""
         values = self._values
         at = self._requests.get((method, route, status))
         if at is None:
@@ -130,18 +119,18 @@ class Observer:
         counts[what] = counts.get(what, 0) + count
 
     def known(self) -> frozenset[str]:
-        """Return the uids of the models last told of."""
+        """Return the uids of the models last reported."""
         return self._known
 
     def note_index(self, before: Collection[str], uids: Iterable[str], names: set[str]) -> None:
-        """Take note of what models there are, to tell no more of those that are gone.
+        """Forget models that are gone.
 
         Parameters
         ----------
         before
             The models that were known before the index was read.
         uids, names
-            All that are in it.
+            All models of the index.
 
         """
         for uid in set(before).difference(uids):
@@ -153,22 +142,22 @@ class Observer:
     def page(
         self, replicas: int, feeds: int, rows: list[ModelSample], labels: dict[str, Labels]
     ) -> WorkerReport:
-        """Return what the worker holds and did, as it is now."""
+        """Return the worker's report, as of now."""
         self._version += 1
         self._known = self._known.union(row.uid for row in rows)
         counts = {name: dict(counts) for name, counts in self._counts.items()}
         return WorkerReport(self._version, replicas, feeds, rows, counts, labels, list(self._gone))
 
     def publish(self, page: WorkerReport) -> None:
-        """Let the other workers see a page."""
+        """Show the other workers a report."""
         self._shelf.write(page)
 
     def gather(self, page: WorkerReport) -> Gathered:
-        """Return what all workers tell, this one with a page just made."""
+        """Return the reports of all workers, this one's just made."""
         found = self._shelf.gather(page)
         self._known = frozenset(found.totals.models)
         return found
 
     def close(self, page: WorkerReport) -> None:
-        """Leave a last page."""
+        """Leave a last report."""
         self._shelf.close(page)

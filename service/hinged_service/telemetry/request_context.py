@@ -1,4 +1,4 @@
-"""Which request the present code runs for, and by what id its client and the log know it."""
+"""The current request, and the id by which its client and the log know it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,9 @@ _KEPT = "hinged.request_id"
 
 
 class Beginning:
-    """A `send` that notes how and when the answer begins.
+    """A `send` that notes status and time of the answer's beginning, as in `Begun`.
 
-    Parameters
-    ----------
-    send
-        The request's.
-
-    Attributes
-    ----------
-    status, at_s
-        As in `Begun`; status 499 while there was no answer: the client hung up.
-
+    The status is 499 while there is no answer: the client hung up.
     """
 
     def __init__(self, send: Send) -> None:
@@ -49,10 +40,7 @@ class Beginning:
 
 
 def template(scope: Scope) -> str:
-    """Return the template of the path of the route that a request took, `(other)` if none.
-
-    What clients make up is not in it.
-    """
+    """Return the template of a request's route, `(other)` if none: no text of the client's."""
     for name in ("route", "endpoint"):
         path = getattr(scope.get(name), "path", None)
         if isinstance(path, str):
@@ -61,14 +49,7 @@ def template(scope: Scope) -> str:
 
 
 def request_id(scope: Scope) -> str:
-    """Return the id that the client gave its request, or one made for it.
-
-    Parameters
-    ----------
-    scope
-        The request's. An `x-request-id` counts if it is 1 to 128 printable characters.
-
-    """
+    """Return the client's `x-request-id` if it is 1 to 128 printable characters, else a new id."""
     known: str | None = scope.get(_KEPT)
     if known is None:
         given = next((v for name, v in scope["headers"] if name == b"x-request-id"), b"")

@@ -1,4 +1,4 @@
-"""The directory that `hinged serve` makes for what its workers count together."""
+"""The directory that `hinged serve` makes for the counters of its workers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _OWNER = "owner"
 
 @contextlib.contextmanager
 def shared_directory() -> Iterator[Path]:
-    """Make a private directory, in memory if there is a place for that; remove it in the end.
-
-    Those that killed services left are removed too.
-    """
+    """Make a private directory, in memory if possible; remove it in the end, and those left."""
     writable = os.access(_MEMORY, os.W_OK | os.X_OK)
     parent = _MEMORY if writable else Path(tempfile.gettempdir())
     for left in parent.glob(f"{_PREFIX}*"):
@@ -38,7 +35,7 @@ def shared_directory() -> Iterator[Path]:
 
 
 def _remove_if_left(directory: Path) -> None:
-    """Remove a directory unless its service lives, or it is somebody else's."""
+    """Remove a directory unless its service lives, or it is of another user."""
     with contextlib.suppress(OSError), FileLock(directory / _OWNER, create=False) as owner:
         if owner.try_lock():
             shutil.rmtree(directory, ignore_errors=True)

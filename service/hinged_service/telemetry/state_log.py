@@ -1,4 +1,4 @@
-"""Logging what changes, not what is: one line when a state is entered, one when it is left."""
+"""Log of changes: one line when a state is entered, one when it is left."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ class _Told(NamedTuple):
 
 
 class StateChangeLog:
-    """The bad states that were told of and not yet taken back.
+    """The bad states that were logged and are not over.
 
-    A state that is seen again and again is logged once, until `leave` says that it is over or
-    its text changes. Only the latest thousand are remembered.
-
+    A state is logged once, until `leave` ends it or its text changes. Only the latest thousand
+    are remembered.
     """
 
     def __init__(self) -> None:
@@ -41,17 +40,9 @@ class StateChangeLog:
         every_s: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Log a bad state unless it was already.
+        """Log a bad state of the thing `key`, unless it is logged already.
 
-        Parameters
-        ----------
-        key
-            What is in that state.
-        logger, message, args, level, exc_info, extra
-            As for `logging`.
-        every_s
-            After how many seconds it is logged again if it goes on, with how often it was seen.
-
+        If it goes on, it is logged again after `every_s` seconds, with its number of times.
         """
         text, now_s = message % args if args else message, time.monotonic()
         known = self._bad.get(key)

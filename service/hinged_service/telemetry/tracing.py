@@ -1,7 +1,6 @@
-"""OpenTelemetry spans of requests, appends, catch-ups and snapshots, if the operator wants them.
+"""OpenTelemetry spans of requests, appends, catch-ups and snapshots.
 
-The standard `OTEL_…` variables turn it on and say where spans go. Where they are not set,
-nothing of OpenTelemetry is imported.
+The standard `OTEL_…` variables turn them on; without these OpenTelemetry is not imported.
 """
 
 from __future__ import annotations
@@ -31,14 +30,10 @@ Call = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def configured(variables: Mapping[str, str]) -> Tracing | None:
-    """Return what makes spans; `None` if the environment does not ask for any.
+    """Return the maker of spans; `None` if the environment does not ask for any.
 
-    Parameters
-    ----------
-    variables
-        The environment. Spans go by OTLP over HTTP, as `OTEL_EXPORTER_OTLP_…` say; a service
-        name that `OTEL_SERVICE_NAME` does not give is `hinged`.
-
+    Spans go by OTLP over HTTP, as `OTEL_EXPORTER_OTLP_…` say; the default of `OTEL_SERVICE_NAME`
+    is `hinged`.
     """
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
@@ -67,14 +62,14 @@ def configured(variables: Mapping[str, str]) -> Tracing | None:
 
 
 class Tracing:
-    """Makes spans.
+    """Maker of spans.
 
     Parameters
     ----------
     provider
-        Where they go.
+        Takes them.
     give_up
-        What ends the sending of spans that nobody takes.
+        Ends the sending of spans that are not taken.
 
     """
 
@@ -104,18 +99,7 @@ class Tracing:
     def span(
         self, name: str, model: str, events: int | None = None, root: bool = False
     ) -> Iterator[Span]:
-        """Make a span of work on a model.
-
-        Parameters
-        ----------
-        name, model
-            What is done, with which model.
-        events
-            With how many events.
-        root
-            Whether it is done for no request.
-
-        """
+        """Make a span of work on a model; `root` if it belongs to no request."""
         attributes: dict[str, str | int] = {"hinged.model": model}
         if events is not None:
             attributes["hinged.events"] = events
@@ -132,23 +116,8 @@ class Tracing:
                 span.set_status(self._error)
                 raise
 
-    async def request(
-        self,
-        call: Call,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """Answer a request under a span, which goes on with a `traceparent` that it brought.
-
-        Parameters
-        ----------
-        call
-            What answers it.
-        scope, receive, send
-            The request's.
-
-        """
+    async def request(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by `call` under a span, which continues the client's `traceparent`."""
         method = scope["method"]
         carrier = {
             name.decode("latin-1"): value.decode("latin-1")

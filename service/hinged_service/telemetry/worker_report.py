@@ -1,8 +1,8 @@
 """Reports of the workers of one service, and how they are merged.
 
-Counts of a model are facts of its log and the same for whoever has read that far: they are
-never added up, the one who has read furthest is believed. What a worker did is added up, also
-that of workers that are no more. What it holds at the moment ends with it.
+Counts of a model are facts of its log, the same in each worker that has read that far: they are
+never added up, those of the worker furthest on count. The work of workers is added up, dead ones
+included. The present state of a worker ends with it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,24 @@ __all__ = ["Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "me
 class ModelSample(msgspec.Struct, array_like=True, frozen=True):
     """A model as one worker has it.
 
-    Parameters
+    Attributes
     ----------
-    uid, name, stream
-        Which model, of which stream.
     at
-        The replica's position: ms and number of the log entry.
-    events, mistakes, updates, hinge_loss, rejected
-        Its account there.
+        The replica's position: ms and number of the log entry. All counts are those there.
     labelled, delay_ms
-        Its events that were the label of an earlier prediction; how long those waited, in all.
+        Events that were the label of an earlier prediction; the sum of their delays.
     log_events
-        Events that the stream had taken up to there.
+        Events that the stream had taken.
     stale_s
-        Age in seconds of what it answers with while it cannot read the log, else 0.
+        Age in seconds of the state that answers while the log cannot be read, else 0.
     unsaved_s
         Age in seconds of the oldest change that no snapshot holds, 0 if there is none.
     queued
         Events that wait to be appended.
     overflows
-        Updates that the model left out because a number would overflow.
+        Updates left out because a number would overflow.
     judged
-        Its events that count in accuracy.
+        Events that count in accuracy.
 
     """
 
@@ -75,18 +71,18 @@ class Labels(msgspec.Struct, array_like=True, frozen=True):
 
 
 class WorkerReport(msgspec.Struct):
-    """What a worker holds and did, but for what is on its sheet.
+    """The state of a worker and its work by model; the rest is in its counters.
 
-    Parameters
+    Attributes
     ----------
     version
-        Later pages have a greater one.
+        Later reports have a greater one.
     replicas, feeds
         Models in memory, open live feeds.
     rows
         Those models, or as many as may have labels.
     counts
-        By model what the worker did, by name.
+        By model, by kind of work: how often the worker did it.
     labels
         By stream.
     gone
@@ -104,18 +100,18 @@ class WorkerReport(msgspec.Struct):
 
 
 class Totals(msgspec.Struct):
-    """What was told before, so that nothing goes back: of all models and of dead workers.
+    """Numbers of all models and of dead workers as last shown, so that none goes back.
 
-    Parameters
+    Attributes
     ----------
     models
         By uid the row of the worker that had read furthest.
     labels
         By stream, as last read.
     counts, sheet
-        What dead workers did.
+        Work and counters of dead workers.
     folded
-        Those whose sheets and pages are in here and may still lie about.
+        Those whose files are added in here and may still exist.
 
     """
 
@@ -137,7 +133,7 @@ def add_numbers(total: dict[Key, list[float]], more: Mapping[Key, Sequence[float
 
 
 def add_counts(totals: Totals, page: WorkerReport) -> None:
-    """Add what a dead worker did by model."""
+    """Add the work of a dead worker by model."""
     for name, counts in page.counts.items():
         known = totals.counts.setdefault(name, {})
         for what, count in counts.items():
@@ -145,20 +141,16 @@ def add_counts(totals: Totals, page: WorkerReport) -> None:
 
 
 def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
-    """Bring the totals up to date with what workers tell.
+    """Bring the totals up to date, in place; return the number of models left out.
 
     Parameters
     ----------
     totals
-        Changed in place.
+        The totals so far.
     pages
-        Those of living workers, and of those that died since.
+        Reports of living workers, and of those that died since.
     most
-        How many models may have labels; who has one keeps it until the model is deleted.
-
-    Returns
-    -------
-    How many models are left out.
+        Most models with labels; one that has them keeps them until it is deleted.
 
     """
     gone = {uid for page in pages for uid in page.gone}
@@ -189,7 +181,7 @@ def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
 
 
 def counted(totals: Totals, pages: Iterable[WorkerReport]) -> dict[str, Counter[str]]:
-    """Return by name of a model what living and dead workers did."""
+    """Return the work of living and dead workers by name of the model."""
     names = {row.name for row in totals.models.values()}
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for counts in (totals.counts, *(page.counts for page in pages)):

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from hinged_service.errors import Conflict, NotFound, Unavailable
 from hinged_service.store import aliases
@@ -177,6 +178,18 @@ async def test_an_alias_means_what_it_meant_while_redis_is_away(
             except Unavailable:
                 await asyncio.sleep(0.05)
         assert (await one.open("a")).name == "m2"
+
+
+async def test_an_alias_means_what_it_meant_while_its_model_cannot_be_read(
+    redis_url: str, db: redis.Redis
+) -> None:
+    async with worker(redis_url, max_staleness_ms=1) as one:
+        await one.create("m1")
+        await one.registry.aliases.set("a", "m1")
+        live_model = await one.open("a")
+        db.hset("hinged:models", "m1", "{")
+        await asyncio.sleep(0.05)
+        assert await one.registry.open("a") is live_model
 
 
 async def test_an_alias_that_is_known_costs_two_small_reads(one: Worker, two: Worker) -> None:

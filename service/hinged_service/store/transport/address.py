@@ -1,4 +1,4 @@
-"""The address of a Redis in any of its shapes, as `HINGED_REDIS_URL` gives it."""
+"""Address of a Redis of any topology, as `HINGED_REDIS_URL` gives it."""
 
 from __future__ import annotations
 
@@ -43,27 +43,11 @@ _SENTINEL_PORT: Final = 26379
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Redis is, of what shape, and how to be let in.
+    """Address of a Redis, its topology and its credentials.
 
-    Parameters
-    ----------
-    shape
-        One server, a primary that Sentinels name, or a cluster.
-    tls
-        Whether to speak TLS, to Sentinels too.
-    places
-        The server, the Sentinels, or some nodes of the cluster; none for a unix socket.
-    path
-        The unix socket.
-    service
-        The name by which the Sentinels know the primary.
-    login
-        Database, user and password, as redis-py names them.
-    sentinel_login
-        The Sentinels' user and password.
-    files
-        The files of TLS and whether names are checked, as redis-py names them.
-
+    `places` are the server, the Sentinels, or some nodes of the cluster; none for a unix socket,
+    which is at `path`. `service` is the Sentinels' name for the primary. The names in the logins
+    and in `files`, those of TLS, are redis-py's.
     """
 
     shape: Shape
@@ -84,23 +68,16 @@ class Address:
 
 
 def parse(url: str, password_file: Path | None = None) -> Address:
-    """Return what an address says.
+    """Parse an address; the file holds the password, if the address does not.
 
     Options that redis-py would take and the service does not are refused: some send a
     command again whose answer was lost, others let any certificate pass.
 
-    Parameters
-    ----------
-    url
-        The address.
-    password_file
-        Holds the password, if the address does not.
-
     Raises
     ------
     StartupError
-        If it is none, or there is no password in the file; the message holds nothing of
-        it, there may be a password in it.
+        It is none, or there is no password in the file. The message quotes nothing of it:
+        there may be a password in it.
 
     """
     scheme, _, rest = url.partition("://")
@@ -178,9 +155,9 @@ def _options(query: str, shape: Shape, tls: bool) -> dict[str, Any]:
 
 
 def _flag(value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
+    if (word := value.lower()) not in {"true", "false"}:
         raise StartupError("The Redis URL is wrong: ssl_check_hostname is true or false.")
-    return value.lower() == "true"
+    return word == "true"
 
 
 def _database(value: str) -> int:

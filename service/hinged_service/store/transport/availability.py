@@ -1,4 +1,4 @@
-"""Whether Redis answers: failures counted by kind, told of once when they begin and end."""
+"""Availability of Redis: failures counted by kind, logged once when they begin and end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,7 @@ _STEADY_S = 1.0
 
 
 class Answering:
-    """What a worker knows of whether Redis answers.
-
-    Parameters
-    ----------
-    observer
-        Counts and tells.
-
-    Attributes
-    ----------
-    lost
-        Whether it was told that Redis is away, and not yet that it is back.
-
-    """
+    """Availability of Redis to a worker; `lost` from a failure until a steady second."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -36,16 +24,7 @@ class Answering:
         self._failed_at_s = 0.0
 
     def failed(self, kind: str, text: str) -> Unavailable:
-        """Count a command that was not carried out; return what to raise.
-
-        Parameters
-        ----------
-        kind
-            What was in the way, a word.
-        text
-            The same for people.
-
-        """
+        """Count a command that was not carried out by the kind of failure; return what to raise."""
         self._observer.redis_failed(kind)
         self._failed_at_s = time.monotonic()
         if not self.lost:

@@ -31,10 +31,10 @@ class Cluster:
     """The primaries of a cluster, each command sent to the one that holds its key.
 
     A command is sent again only if a node says that it did not run it: MOVED, ASK,
-    TRYAGAIN, CLUSTERDOWN. When a node does not answer, the map of the slots is read
-    anew beside, so that what comes next finds whoever took over. redis-py's own client
-    may send ASKING over another connection than the command, and fails at once when
-    all connections are busy.
+    TRYAGAIN, CLUSTERDOWN. When a node does not answer, the map of the slots is read again in
+    the background, so that later commands find the new primary. redis-py's own client may
+    send ASKING over another connection than the command, and fails at once when all
+    connections are busy.
 
     Parameters
     ----------
@@ -117,14 +117,7 @@ class Cluster:
         return [answers[key] for key in commands]
 
     async def primaries(self) -> Sequence[Pool]:
-        """Return the nodes that hold slots.
-
-        Raises
-        ------
-        StartupError
-            If the nodes are none.
-
-        """
+        """Return the nodes that hold slots; `StartupError` if the server is no cluster."""
         trouble = await asyncio.shield(self._look())
         if isinstance(trouble, exceptions.ResponseError) and not isinstance(trouble, REFUSED):
             raise StartupError(
@@ -188,7 +181,7 @@ class Cluster:
                     ranges = await self._pool(place).ask("CLUSTER", "SLOTS")
             except (OSError, TimeoutError, exceptions.RedisError, RuntimeError) as error:
                 if isinstance(error, exceptions.ResponseError) or mendable(error):
-                    trouble = error  # somebody must mend that: it is told before silence
+                    trouble = error  # an operator must mend that: it counts more than silence
                 continue
             if ranges:
                 self._owners = _owners(ranges, place)

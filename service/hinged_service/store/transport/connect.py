@@ -1,4 +1,4 @@
-"""Making connections to the servers of an address."""
+"""Connections to the servers of an address."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["ConnectionFactory"]
 
 
 class ConnectionFactory:
-    """Makes connections, which repeat nothing by themselves.
+    """Maker of connections, which repeat nothing by themselves.
 
     Parameters
     ----------
     address
-        What to speak, and how to be let in.
+        Protocol and credentials.
     timeout_s
         Longest to connect, in seconds.
     login

@@ -22,7 +22,7 @@ REFUSED = (
     exceptions.AuthorizationError,
     exceptions.NoPermissionError,
 )
-"""Errors of a user who may not do that, or is not let in."""
+"""Errors of a user without the right, or with a wrong password."""
 
 
 class NoPrimary(exceptions.ConnectionError):
@@ -34,7 +34,7 @@ _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
 def mendable(error: BaseException) -> str:
-    """Return what an operator must mend before this error goes away; empty for nothing known."""
+    """Return the fault that an operator must mend before this error ends; empty if unknown."""
     in_script = isinstance(error, exceptions.ResponseError) and _IN_SCRIPT.search(str(error))
     if in_script or isinstance(error, REFUSED):
         return f"Redis refuses the user or the password of the configured address: {error}"
@@ -48,36 +48,28 @@ def mendable(error: BaseException) -> str:
 
 
 class Pool:
-    """At most so many connections to one server; who finds all of them busy waits.
+    """At most `most` connections to one server, as `opened` makes them; further commands wait.
 
-    Nothing here bounds how long that takes, or how long the server takes to answer:
-    callers do, by a cancellation. A connection whose answer was not read is cut, so
-    that nobody else gets it. redis-py's own pool costs as much as the whole exchange
-    with Redis, and its clients repeat a command whose answer they missed.
-
-    Parameters
-    ----------
-    opened
-        Returns a new connection that is connected.
-    most
-        How many there may be.
-
+    Callers bound the time for that and for the answer, by a cancellation. A connection whose
+    answer was not read is cut, so that no other caller gets it. redis-py's own pool costs as
+    much as the whole exchange with Redis, and its clients repeat a command whose answer they
+    missed.
     """
 
     def __init__(self, opened: Callable[[], Awaitable[AbstractConnection]], most: int) -> None:
         self._opened = opened
-        self._room = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
 
     @property
     def busy(self) -> bool:
-        """Whether anybody uses one of its connections."""
-        return bool(self._used) or self._room.locked()
+        """True while one of its connections is in use."""
+        return bool(self._used) or self._slots.locked()
 
     async def ask(self, *command: Word) -> Any:
         """Send a command and return its answer; an error reply is raised as redis-py does."""
-        async with self._room:
+        async with self._slots:
             connection = await self._usable()
             try:
                 words: Any = command  # hiredis's stub knows only one word
@@ -91,7 +83,7 @@ class Pool:
 
     async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands together over one connection; an error reply stands in its place."""
-        async with self._room:
+        async with self._slots:
             connection = await self._usable()
             try:
                 each: list[Any] = list(commands)
@@ -113,7 +105,7 @@ class Pool:
         await asyncio.gather(*cut, return_exceptions=True)  # some may hang
 
     async def _usable(self) -> AbstractConnection:
-        """Lend a connection; one that was cut while nobody used it is forgotten."""
+        """Lend a connection; one that was cut while it was idle is dropped."""
         while self._idle:
             connection = self._idle.pop()
             try:

@@ -27,19 +27,18 @@ _LOOK_S = 1.0
 class Sentinels:
     """The server that Sentinels call the primary, looked up for each new connection.
 
-    A failover cuts connections, or the old primary answers READONLY, which cuts them
-    here; so the next command finds the new one. An old primary that is cut off from the
-    Sentinels, or not yet told, goes on and forgets it all later: so they are asked every
-    second too, while commands are sent. All are asked at once, since one that hangs would
-    use up the time of those behind it, and what most of them say is tried first. A server
-    counts only if it calls itself a primary.
+    A failover cuts connections, or the old primary answers READONLY, which cuts them here; so
+    the next command finds the new one. An old primary that is cut off from the Sentinels goes
+    on and loses it all later: so they are asked every second too, while commands are sent. All
+    are asked at once, since one that hangs would use up the time of the others; the answer of
+    most is tried first. A server counts only if it calls itself a primary.
 
     Parameters
     ----------
     address
-        Where the Sentinels are, and how they call the primary.
+        The Sentinels, and their name for the primary.
     most
-        How many connections to the primary there may be.
+        Most connections to the primary.
     timeout_s
         Longest that a command may take, in seconds.
 
@@ -102,7 +101,7 @@ class Sentinels:
         raise NoPrimary(f"No Sentinel names a primary {self._service!r} that is one.")
 
     def _look(self) -> asyncio.Task[list[Place]]:
-        """Ask the Sentinels; who wants to know meanwhile gets the same answer."""
+        """Ask the Sentinels; a caller meanwhile gets the same answer."""
         if self._looking is None:
             self._look_at_s = time.monotonic() + _LOOK_S
             self._looking = asyncio.create_task(self._named())
@@ -113,7 +112,7 @@ class Sentinels:
         self._looking = None
 
     async def _named(self) -> list[Place]:
-        """Return what the Sentinels call the primary; leave one that most call no longer so."""
+        """Return the primaries that the Sentinels name; drop the present one if most differ."""
         votes: Counter[Place] = Counter()
         asked = [asyncio.create_task(self._say(one)) for one in self._sentinels]
         for task in asked:  # one that is slow ends by itself

@@ -1,4 +1,4 @@
-"""Whether a server keeps a log: looked at before it is used."""
+"""Check of a server before its use: it must not lose the log."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ logger = logging.getLogger(__name__)
 async def check(server: Pool, of_cluster: bool) -> None:
     """Refuse a server that would lose the log.
 
-    Parameters
-    ----------
-    server
-        Whom to ask.
-    of_cluster
-        Whether its keys are found as those of a cluster's node.
-
     Raises
     ------
     StartupError
-        If it is too old, may evict the log, or is of another shape than the address
-        says; the message says what to set.
+        It is too old, may evict the log, or is of another topology than the address says;
+        the message says what to set.
 
     """
     info = _parsed(await server.ask("INFO"))

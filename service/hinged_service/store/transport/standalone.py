@@ -1,4 +1,4 @@
-"""What a Redis of any shape can be asked, and the shape that is one server."""
+"""Interface of a Redis deployment (standalone, Sentinel, cluster), and the standalone one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ __all__ = ["Standalone", "Topology"]
 
 
 class Topology(Protocol):
-    """One or more servers that together hold the keys.
-
-    Every command comes with its key, for whoever must find the server that holds it.
-    """
+    """One or more servers that together hold the keys; a command's key leads to its server."""
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
@@ -33,18 +30,7 @@ class Topology(Protocol):
 
 
 class Standalone:
-    """A single server.
-
-    Parameters
-    ----------
-    address
-        Where it is.
-    most
-        How many connections there may be.
-    timeout_s
-        Longest to make one, in seconds.
-
-    """
+    """A single server, with at most `most` connections."""
 
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
         place = address.places[0] if address.places else ("", 0)
