@@ -11,16 +11,15 @@ from fastapi.openapi.utils import get_openapi
 from hinged_service.api import checkpoints, commands, streams
 from hinged_service.api.api_keys import needed
 from hinged_service.api.bodies import POSITION_PATTERN
-from hinged_service.api.event_openapi import event_schemas
 from hinged_service.api.ndjson.openapi import line_bodies, line_parameters, line_results
 from hinged_service.api.open_inference import routes
+from hinged_service.api.schemas import ref, wire_schemas
 from hinged_service.model.spec import ModelSpec
 
 __all__ = ["install"]
 
-_TEMPLATE = "#/components/schemas/{}"
-_PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
-_INFERENCE_ERROR = {"application/json": {"schema": {"$ref": _TEMPLATE.format("InferenceError")}}}
+_PROBLEM = {"application/problem+json": {"schema": ref("Problem")}}
+_INFERENCE_ERROR = {"application/json": {"schema": ref("InferenceError")}}
 _EVERYWHERE = {
     "401": "The service has API keys, and the request carries none that is known.",
     "403": "The API key is not for that.",
@@ -64,7 +63,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     known = document.setdefault("components", {}).setdefault("schemas", {})
-    known |= event_schemas(_TEMPLATE.format("{name}"))
+    known |= wire_schemas()
     for body in (
         ModelSpec,
         *commands.bodies,
@@ -72,7 +71,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         *streams.bodies,
         *routes.bodies,
     ):
-        schema = body.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
+        schema = body.model_json_schema(ref_template=ref("{model}")["$ref"])
         known |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
         "/v1/models/{model}/predict": _hot_path(
@@ -151,7 +150,7 @@ def _readable(node: Any) -> None:
 def _hot_path(
     verb: str, body: str, answers: list[str], example: Any, answered: Any
 ) -> dict[str, Any]:
-    one, answer = _ref(body), _ref(answers[0])
+    one, answer = ref(body), ref(answers[0])
     one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -186,7 +185,7 @@ def _hot_path(
                         "application/json": {
                             "schema": {
                                 "anyOf": [
-                                    _ref(f"{answers[0]}Lines"),
+                                    ref(f"{answers[0]}Lines"),
                                     answer,
                                     {"type": "array", "items": answer},
                                 ]
@@ -206,7 +205,3 @@ def _hot_path(
             },
         }
     }
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": _TEMPLATE.format(name)}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -22,8 +22,9 @@ from hinged_service.telemetry.request_context import template
 from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_DETAILS, shown
+from hinged_service.wire.responses import Fault, Problem
 
-__all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
+__all__ = ["GUARDS", "guarded", "install", "problem", "refused", "send_problem"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,54 +40,30 @@ _PART_CHARS = 40
 _faults = StateChangeLog()
 
 
-class Fault(BaseModel):
-    """One fault of a request."""
-
-    field: str = Field(description="Where, as in `[3].x['age']`.")
-    reason: str = Field(description="What must hold there.")
-
-
-class Problem(BaseModel):
-    """What went wrong and what to do next."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    logged: bool = Field(
-        False, description="Whether the events are in the log all the same, their ids used up."
-    )
-    errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
-    request_id: str | None = Field(
-        None, description="That of x-request-id, or one made: the service's log has it too."
-    )
-
-
 class _Internal(ServiceError):
     pass
 
 
 def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Return status, headers and body of the answer for an error."""
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": error.title,
-        "status": error.status,
-        "detail": _shortened(error.detail, _DETAIL_CHARS),
-    }
-    if error.errors:
-        document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
-    if error.logged:
-        document["logged"] = True
     headers = [(b"content-type", MEDIA_TYPE.encode())]
-    scope = request_context.current.get()
+    scope, request_id = request_context.current.get(), None
     if scope is not None:
-        document["request_id"] = request_context.request_id(scope)
-        headers.append((b"x-request-id", document["request_id"].encode()))
+        request_id = request_context.request_id(scope)
+        headers.append((b"x-request-id", request_id.encode()))
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    document = Problem(
+        type="about:blank",
+        title=error.title,
+        status=error.status,
+        detail=_shortened(error.detail, _DETAIL_CHARS),
+        errors=tuple(Fault(d.field, d.reason) for d in error.errors),
+        logged=error.logged,
+        request_id=request_id,
+    )
     return error.status, [*headers, *GUARDS], msgspec.json.encode(document)
 
 

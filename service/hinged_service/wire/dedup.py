@@ -16,14 +16,12 @@ _PACK = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def mark(index: int, event: Event) -> tuple[int, int, str, str]:
-    """Return what the append script has to know of an event with an id.
+    """Return the mark of an event with an id, for the append script.
 
     Parameters
     ----------
     index
         The event's index among its caller's.
-    event
-        The event; it has an id.
 
     Returns
     -------

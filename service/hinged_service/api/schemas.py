@@ -1,6 +1,6 @@
-"""How the OpenAPI document describes events, questions and the answers to them.
+"""Schemas of the OpenAPI document: events, questions and answers, from their wire types.
 
-A call takes one or an array of them. Programs that generate clients read a union of
+A call takes one or an array of events. Programs that generate clients read a union of
 objects within an array wrongly or not at all; so there is one schema for all forms
 of an event, and one for all forms of an answer.
 """
@@ -11,12 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from hinged_service.api import events
 from hinged_service.api.ndjson.openapi import LINE_SHAPES
+from hinged_service.wire import reports, responses
 from hinged_service.wire.events import LateEvent, MixedQuestion
 from hinged_service.wire.faults import MAX_TEXT, MAX_VALUE
 
-__all__ = ["event_schemas"]
+__all__ = ["TEMPLATE", "described", "ref", "wire_schemas"]
+
+TEMPLATE: Final = "#/components/schemas/{name}"
+"""The way in which one schema refers to another."""
 
 _SCALAR: Final[dict[str, Any]] = {"not": {"type": ["array", "object"]}}
 """A scalar of any type: a union of types is among what generated clients misread."""
@@ -28,12 +31,28 @@ _VALUE: Final = {
     "maxLength": MAX_TEXT,
     "examples": [0.4],
 }
-_NAMES: Final = {"LateEvent": "Event", "MixedQuestion": "Question"}
+_NAMES: Final = {
+    "CommandResult": "Obeyed",
+    "ExpertWeights": "Expert",
+    "LabelCounts": "Labels",
+    "LateEvent": "Event",
+    "MixedQuestion": "Question",
+    "ModelGlance": "Glanced",
+    "ModelGlances": "Glances",
+    "Prediction": "Predicted",
+    "Weights": "WeightsAnswer",
+}
+"""Names in the document, of which clients are generated, where they are not those of the types."""
+_ANSWERS: Final = tuple(
+    kind
+    for module in (responses, reports)
+    for name in module.__all__
+    if isinstance(kind := getattr(module, name), type) and issubclass(kind, msgspec.Struct)
+)
 _DESCRIPTIONS: Final = {
     "Event": "A labelled event. The label of an earlier prediction has the prediction's `id` and "
     "may leave out `x`.",
     "Question": "An event without its label. With an `id` it waits for a label under the same id.",
-    "Predicted": "A prediction.",
     "Learned": "What an event did, predicted and scored before it was learned. The answer for an "
     "event that had counted before has only `position` and `duplicate`, which is true; that for a "
     "label that came before its prediction has only `position` and `early`.",
@@ -52,51 +71,37 @@ _FIELDS: Final[dict[str, dict[str, dict[str, Any]]]] = {
             "examples": _LABEL["examples"],
         },
     },
-    "Predicted": {
-        "y": {
-            "description": "The predicted label; null while a multiclass model knows no class.",
-            **_LABEL,
-        },
-        "score": {
-            "description": "The score that decided it: `w . x + b`, the vote of a hedge, or the "
-            "highest score of all classes."
-        },
-        "proba": {
-            "description": "Per label, by its text: the logistic function of the score, the "
-            "softmax of all scores, or the trust in the label; uncalibrated."
-        },
-        "position": {"description": "The place in the log up to which the model had learned."},
-        "stale_s": {"description": "Only while Redis does not answer: the model's age in seconds."},
-    },
-    "Learned": {
-        "y_pred": {"description": "The label predicted before learning.", **_LABEL},
-        "score": {"description": "The score that decided it, before learning."},
-        "mistake": {"description": "Whether the predicted label was wrong."},
-        "updated": {"description": "Whether the weights moved."},
-        "hinge_loss": {"description": "`max(0, 1 - margin)` before learning."},
-        "position": {"description": "A place in the log at which the event is in the model."},
-        "duplicate": {"description": "Whether the event had counted before."},
-        "early": {"description": "True for a label that came before its prediction."},
-    },
+    "Predicted": {"y": _LABEL},
+    "Learned": {"y_pred": _LABEL},
 }
 
 
-def event_schemas(ref_template: str) -> dict[str, dict[str, Any]]:
-    """Return the schemas by name, those of lines included.
+def ref(name: str) -> dict[str, str]:
+    """Return the schema that refers to another by its name."""
+    return {"$ref": TEMPLATE.format(name=name)}
 
-    Parameters
-    ----------
-    ref_template
-        How one refers to another; `{name}` stands for its name.
 
-    """
-    shapes = (
-        *(LateEvent, MixedQuestion, events.Predicted),
-        *(events.Learned, events.Duplicate, events.Early),
-        *LINE_SHAPES,
+def described(kind: Any, text: str = "Successful Response") -> dict[str, Any]:
+    """Return the OpenAPI of an answer: a struct of `wire.responses`, or `list` of one."""
+    item = getattr(kind, "__args__", (kind,))[0]
+    schema: dict[str, Any] = ref(_NAMES.get(item.__name__, item.__name__))
+    if item is not kind:
+        schema = {"type": "array", "items": schema}
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def wire_schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas by name, those of lines included."""
+    _, made = msgspec.json.schema_components(
+        (LateEvent, MixedQuestion, *_ANSWERS, *LINE_SHAPES), ref_template=TEMPLATE
     )
-    _, made = msgspec.json.schema_components(shapes, ref_template=ref_template)
-    schemas = {_NAMES.get(name, name): schema for name, schema in made.items()}
+    for kind in _ANSWERS:
+        _describe(kind, made[kind.__name__])
+    text = msgspec.json.encode(made).decode()
+    for name, shown in _NAMES.items():
+        text = text.replace(f'"{TEMPLATE.format(name=name)}"', f'"{TEMPLATE.format(name=shown)}"')
+    renamed: dict[str, dict[str, Any]] = msgspec.json.decode(text)
+    schemas = {_NAMES.get(name, name): schema for name, schema in renamed.items()}
     forms = [schemas.pop(name) for name in ("Learned", "Duplicate", "Early")]
     schemas["Learned"] = _one_of_all(*forms)
     for name, fields in _FIELDS.items():
@@ -112,7 +117,23 @@ def event_schemas(ref_template: str) -> dict[str, dict[str, Any]]:
         schemas[name] |= {"title": name, "description": text}
     for name in ("LearnedLines", "PredictedLines"):  # always whole, unlike an answer
         schemas[name]["required"] = list(schemas[name]["properties"])
+    schemas["ModelInfo"]["required"].append("accuracy")
+    schemas["Problem"]["required"] = ["title", "status", "detail"]
     return schemas
+
+
+def _describe(kind: type[msgspec.Struct], schema: dict[str, Any]) -> None:
+    """Complete the schema of an answer: its title, and what the service always sends."""
+    schema["title"] = _NAMES.get(kind.__name__, kind.__name__)
+    properties = schema["properties"]
+    if "spec" in properties:
+        properties["spec"] = ref("ModelSpec")
+    whole = not kind.__struct_config__.omit_defaults
+    schema["required"] = []
+    for name, value in properties.items():
+        default = value.pop("default", msgspec.NODEFAULT)
+        if default is msgspec.NODEFAULT or (whole and default is not None):
+            schema["required"].append(name)
 
 
 def _one_of_all(first: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
@@ -121,8 +142,4 @@ def _one_of_all(first: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any
     for form in others:
         properties |= {k: v for k, v in form["properties"].items() if k not in properties}
         required = [name for name in required if name in form["required"]]
-    without_default = {
-        name: {k: v for k, v in schema.items() if k != "default"}
-        for name, schema in properties.items()
-    }
-    return {**first, "properties": without_default, "required": required}
+    return {**first, "properties": properties, "required": required}
