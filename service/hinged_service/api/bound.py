@@ -1,4 +1,4 @@
-"""How far a model's past is from what the perceptron's theorem promises."""
+"""The bound certificate of a model: its past against the perceptron's theorem."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ def router(settings: Settings) -> APIRouter:
         "/bound",
         summary="Hold a model against its theorem",
         responses=problems_for(
-            {
-                404: "There is no such model.",
-                409: "No theorem covers the model or its window, or its past is not in the log.",
-                503: "Redis does not answer.",
-            }
+            {409: "No theorem covers the model or its window, or its past is not in the log."}
         ),
     )
     async def bound(request: Request, model: Name, at_least: AtLeast = None) -> CertificateShown:

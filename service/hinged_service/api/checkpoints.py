@@ -35,13 +35,13 @@ __all__ = ["bodies", "router"]
 
 
 class NewCheckpoint(StrictModel):
-    """What to call the checkpoint."""
+    """The name of a new checkpoint."""
 
     name: PlainName | None = Field(None, description="Unique on the stream; none if left out.")
 
 
 class Replay(StrictModel):
-    """How to rebuild a model beside the old one."""
+    """Rules for rebuilding a model beside the old one."""
 
     name: PlainName = Field(description="The new model's name.")
     checkpoint: str | None = Field(
@@ -65,13 +65,9 @@ def router(settings: Settings) -> APIRouter:
         prefix="/v1/models/{model}",
         tags=["checkpoints"],
         route_class=StructRoute,
-        responses=problems_for(
-            {404: "There is no such thing.", 503: "Redis does not answer; send the same again."}
-        ),
+        responses=problems_for({404: "There is no such thing."}),
     )
-    wrong = problems_for(
-        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
-    )
+    wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})
 
     @routes.post(
         "/checkpoints",

@@ -48,15 +48,8 @@ bodies = (Configure, Restore)
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(
-        prefix="/v1/models/{model}",
-        tags=["commands"],
-        route_class=StructRoute,
-        responses=problems_for(
-            {404: "There is no such model.", 503: "Redis does not answer; send the same again."}
-        ),
-    )
-    wrong = problems_for({400: "The body is not JSON.", 422: "It says what cannot be done."})
+    routes = APIRouter(prefix="/v1/models/{model}", tags=["commands"], route_class=StructRoute)
+    wrong = problems_for({422: "It says what cannot be done."})
 
     @routes.post(
         "/configure",

@@ -1,4 +1,4 @@
-"""Whether the worker is alive, and whether it can serve."""
+"""Liveness and readiness of the worker."""
 
 from __future__ import annotations
 

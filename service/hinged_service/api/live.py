@@ -34,14 +34,14 @@ _SCHEMA = {
 
 
 class _Feed(StreamingResponse):
-    """A feed on its way; a subscriber who hangs up is noticed at once."""
+    """The answer of a feed, which ends at once when the subscriber hangs up."""
 
     def __init__(self, subscriber: Subscriber) -> None:
         super().__init__(subscriber.chunks(), headers=_HEADERS, media_type="text/event-stream")
         self._subscriber = subscriber
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the end, or the subscriber hangs up or does not even take the last words."""
+        """Send until the end, or until the subscriber hangs up or takes nothing any more."""
         sending = asyncio.create_task(self.stream_response(send))
         others = [
             asyncio.create_task(_hung_up(receive)),
@@ -83,7 +83,6 @@ def router(settings: Settings) -> APIRouter:
         responses=answer
         | problems_for(
             {
-                404: "There is no such model.",
                 429: f"{settings.max_live_feeds} feeds are open on this worker.",
                 503: "Redis does not answer, or the worker is stopping.",
             }
@@ -100,7 +99,7 @@ def router(settings: Settings) -> APIRouter:
         """Watch what a model learns on any worker, from now on.
 
         Of many events some outcomes are shown, the others counted. What happens between
-        two connections is not told again. Who does not read is dropped.
+        two connections is not sent again. A subscriber that does not read is dropped.
         """
         live_model = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds

@@ -37,14 +37,7 @@ _MANY = 10_000
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(
-        prefix="/v1/models",
-        tags=["models"],
-        route_class=StructRoute,
-        responses=problems_for({503: "Redis does not answer; send the same again."}),
-    )
-    unknown = problems_for({404: "There is no such model."})
-    contradicted = problems_for({409: "The log contradicts at_least."})
+    routes = APIRouter(prefix="/v1/models", tags=["models"], route_class=StructRoute)
 
     @routes.put(
         "/{model}",
@@ -53,10 +46,7 @@ def router(settings: Settings) -> APIRouter:
             201: described(ModelListed, "It was created."),
             **problems_for(
                 {
-                    400: "The body is not JSON.",
                     409: "There is one with another spec.",
-                    413: "The body is too large.",
-                    415: "The body is not application/json.",
                     422: "The spec or the name is wrong; errors names the field.",
                 }
             ),
@@ -87,7 +77,7 @@ def router(settings: Settings) -> APIRouter:
             if key is None or key.may_use(name)
         ]
 
-    @routes.get("/{model}", summary="Look at a model", responses=unknown | contradicted)
+    @routes.get("/{model}", summary="Look at a model")
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         live_model = await registry_of(request).open(model)
@@ -130,17 +120,13 @@ def router(settings: Settings) -> APIRouter:
         status_code=204,
         response_class=Response,
         summary="Delete a model",
-        responses=unknown | problems_for({409: "An alias means this model."}),
+        responses=problems_for({409: "An alias means this model."}),
     )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""
         await lifecycle_of(request).delete(model)
 
-    @routes.get(
-        "/{model}/weights",
-        summary="Look at the weights",
-        responses=unknown | contradicted,
-    )
+    @routes.get("/{model}/weights", summary="Look at the weights")
     async def get_weights(
         request: Request,
         model: Name,

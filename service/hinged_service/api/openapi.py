@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, and the hot calls that FastAPI does not see."""
+"""The OpenAPI document: FastAPI's own, and predict and learn, which FastAPI does not see."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ _OF_BODIES = {
     "415": "The body is not application/json.",
     "422": "The body is wrong; errors names the field.",
 }
-_REASONS = {
-    "400": "The body is not JSON.",
+_REASONS = _OF_BODIES | {
     "404": "There is no such model, or no prediction that waits for that label.",
-    "408": "The body did not come in time. Nothing was taken.",
     "410": "The prediction was given up before its label came.",
     "409": "An event id was used for another event, or the log contradicts at_least.",
-    "413": "The body is too large.",
     "415": "The body is neither application/json nor lines of it.",
     "422": "An event is wrong; errors names the field. Nothing was taken.",
     "429": "The queue or the worker has no room, or the API key's rate is used up. Nothing was "
@@ -105,15 +102,14 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def _errors_as_they_are(document: dict[str, Any]) -> None:
     """Describe every error in the form it has; FastAPI knows only its own.
 
-    What comes before the routes, keys and bodies, is the same for all of them.
+    Errors that all calls of a kind share are described here, others at the routes.
     """
     for path, calls in document["paths"].items():
         form = _INFERENCE_ERROR if path.startswith("/v2") else _PROBLEM
         for method, call in calls.items():
             answers = call["responses"]
-            if "requestBody" in call:
-                for code, text in _OF_BODIES.items():
-                    answers.setdefault(code, {"description": text})
+            for code, text in _shared_errors(path, method, call).items():
+                answers.setdefault(code, {"description": text})
             for code, answer in answers.items():
                 if code >= "400":
                     answer["content"] = form
@@ -123,6 +119,18 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
                 answers.setdefault("429", {"description": _TOO_MANY, "content": _PROBLEM})
     for unused in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(unused, None)
+
+
+def _shared_errors(path: str, method: str, call: dict[str, Any]) -> dict[str, str]:
+    """Return the errors that a call shares with others of its kind."""
+    found = dict(_OF_BODIES) if "requestBody" in call else {}
+    if path.startswith("/v1"):
+        found["503"] = "Redis does not answer; send the same again."
+        if "{model}" in path and method != "put":
+            found["404"] = "There is no such model."
+    if any(parameter["name"] == "at_least" for parameter in call.get("parameters", [])):
+        found["409"] = "The log contradicts at_least."
+    return found
 
 
 def _readable(node: Any) -> None:

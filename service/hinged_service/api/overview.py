@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from hinged_service.api.api_keys import Key
-from hinged_service.api.dependencies import problems_for
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.insights.overview import Overview
 from hinged_service.wire.reports import ModelGlance, ModelGlances
@@ -19,11 +18,7 @@ def router() -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["models"], route_class=StructRoute)
 
-    @routes.get(
-        "/overview",
-        summary="See all models at a glance",
-        responses=problems_for({503: "Redis does not answer."}),
-    )
+    @routes.get("/overview", summary="See all models at a glance")
     async def overview(
         request: Request,
         match: Annotated[

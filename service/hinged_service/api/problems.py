@@ -92,13 +92,9 @@ def guarded(send: Send) -> Send:
 
 
 def internal_error(route: str) -> ServiceError:
-    """Log the exception being handled and return what the client may know of it.
+    """Log the exception being handled and return the client's part of it.
 
-    Parameters
-    ----------
-    route
-        What was called, without what its caller can make up.
-
+    The `route` is a template: nothing in it comes from the caller.
     """
     error = sys.exception()
     _faults.enter(
@@ -115,15 +111,9 @@ def internal_error(route: str) -> ServiceError:
 
 
 def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:
-    """Return pydantic's findings as an error of ours, values shortened.
+    """Return pydantic's findings as a service error, values shortened.
 
-    Parameters
-    ----------
-    error
-        What pydantic found.
-    body
-        The JSON that it read, to name fields as they stand there.
-
+    Fields are named as they stand in `body`, the JSON that was read.
     """
     found = error.errors()
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
@@ -138,7 +128,7 @@ def refused(error: ValidationError | RequestValidationError, body: bytes = b"") 
 
 
 def _field(found: Any, value: Any) -> str:
-    """Return where a fault is, without pydantic's names for the variants it tried."""
+    """Return the place of a fault, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
         known = range(len(value)) if isinstance(value, list) else value
@@ -182,37 +172,32 @@ def _methods(request: Request) -> list[str]:
     return [*methods, "HEAD"] if "GET" in methods else methods
 
 
+def _http_answer(request: Request, error: HTTPException) -> Response:
+    made = ServiceError(str(error.detail))
+    made.__dict__.update(status=error.status_code, title=str(error.detail))
+    response = _response(made)
+    response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["allow"] = ", ".join(_methods(request))
+    return response
+
+
 def install(app: FastAPI) -> None:
     """Make every error of the app a problem document."""
 
-    async def on_service_error(_: Request, error: Exception) -> Response:
-        assert isinstance(error, ServiceError)  # noqa: S101 - what the handler is registered for
-        return _response(error)
-
-    async def on_damage(_: Request, error: Exception) -> Response:
-        return _response(SetAside(f"What Redis holds is damaged: {error}.", retry_after_s=60))
-
-    async def on_invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
-        return _response(refused(error))
-
-    async def on_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101
-        made = ServiceError(str(error.detail))
-        made.__dict__.update(status=error.status_code, title=str(error.detail))
-        response = _response(made)
-        for name, value in (error.headers or {}).items():
-            response.headers[name] = value
-        if error.status_code == 405:
-            response.headers["allow"] = ", ".join(_methods(request))
-        return response
-
-    async def on_anything(request: Request, _: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
+        match error:
+            case HTTPException():
+                return _http_answer(request, error)
+            case ServiceError():
+                return _response(error)
+            case RequestValidationError() | ValidationError():
+                return _response(refused(error))
+            case DamagedState():
+                what = f"What Redis holds is damaged: {error}."
+                return _response(SetAside(what, retry_after_s=60))
         return _response(internal_error(template(request.scope)))
 
-    app.add_exception_handler(ServiceError, on_service_error)
-    app.add_exception_handler(DamagedState, on_damage)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    app.add_exception_handler(ValidationError, on_invalid)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(Exception, on_anything)
+    kinds = (ServiceError, DamagedState, RequestValidationError, ValidationError, HTTPException)
+    for kind in (*kinds, Exception):
+        app.add_exception_handler(kind, answer)

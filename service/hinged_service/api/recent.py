@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for, registry_of
+from hinged_service.api.dependencies import AtLeast, Name, fresh, registry_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.insights.recent_events import recent
 from hinged_service.wire.reports import RecentEvent
@@ -18,11 +18,7 @@ def router() -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["models"], route_class=StructRoute)
 
-    @routes.get(
-        "/recent",
-        summary="Look at the newest events",
-        responses=problems_for({404: "There is no such model.", 503: "Redis does not answer."}),
-    )
+    @routes.get("/recent", summary="Look at the newest events")
     async def get_recent(
         request: Request,
         model: Name,

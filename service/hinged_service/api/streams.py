@@ -31,7 +31,7 @@ AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", 
 
 
 class AliasSpec(StrictModel):
-    """What an alias is to mean."""
+    """The model that an alias is to mean."""
 
     model: Name
 
@@ -54,15 +54,8 @@ bodies = (AliasSpec, Promotion)
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(
-        prefix="/v1",
-        tags=["streams"],
-        route_class=StructRoute,
-        responses=problems_for({503: "Redis does not answer; send the same again."}),
-    )
-    wrong = problems_for(
-        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
-    )
+    routes = APIRouter(prefix="/v1", tags=["streams"], route_class=StructRoute)
+    wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})
 
     @routes.get("/streams", summary="List the streams")
     async def list_streams(request: Request) -> list[StreamListed]:

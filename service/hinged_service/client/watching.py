@@ -131,7 +131,7 @@ class Watch:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more comes over this connection."""
+        """True if nothing more comes over this connection."""
         return self._lost or self.over
 
     def pause_s(self, failure: HingedError | httpx.RequestError | None) -> float:

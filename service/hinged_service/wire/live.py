@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hinged_service.wire.responses import Label
+from hinged_service.wire.responses import Drift, Label
 
 __all__ = [
     "LiveCommand",
@@ -44,7 +44,7 @@ class LiveModel(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def gap(self) -> bool:
-        """Whether something happened between two connections, which is not sent again."""
+        """True if something happened between two connections, which is not sent again."""
         return self.after is not None and self.after != self.position
 
 
@@ -124,34 +124,15 @@ class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class LiveSample(msgspec.Struct, frozen=True):
-    """Notice that outcomes came faster than they are sent.
-
-    Attributes
-    ----------
-    shown, left_out
-        Outcomes since the last notice, a fifth of a second or so before.
-
-    """
+    """The numbers of outcomes sent and left out since the last one, about 0.2 s before."""
 
     shown: int
     left_out: int
 
 
-class LiveDrift(msgspec.Struct, frozen=True):
-    """A drift that the model's detector found.
+class LiveDrift(Drift, frozen=True):
+    """A `Drift` that was just found, its entry in the log and the time of that."""
 
-    Attributes
-    ----------
-    entry, number, events
-        As in `Drift`.
-    position, at_ms
-        Its entry in the log, and the time of it.
-
-    """
-
-    entry: str
-    number: int
-    events: int
     position: str
     at_ms: int
 
@@ -177,14 +158,7 @@ class LiveCommand(msgspec.Struct, frozen=True):
 
 
 class LiveEnd(msgspec.Struct, frozen=True):
-    """The end: there is nothing more to watch.
-
-    Attributes
-    ----------
-    reason
-        `"deleted"`, or the trouble of the model.
-
-    """
+    """The end of the feed: `"deleted"`, or the reason why the model cannot be watched."""
 
     reason: str
 
