@@ -31,7 +31,7 @@ def router(settings: Settings) -> APIRouter:
         """Return the updates of the retained window and the best bounds found on them.
 
         The window is folded again from the nearest known state, at most
-        `max_bound_events` of it; what was taught is what left the pipeline.
+        `max_bound_events` of it, with the features that left the pipeline.
         """
         async with one_at_a_time:
             live_model = await fresh(request, model, at_least)

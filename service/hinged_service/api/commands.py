@@ -49,7 +49,7 @@ bodies = (Configure, Restore)
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["commands"], route_class=StructRoute)
-    wrong = problems_for({422: "It says what cannot be done."})
+    wrong = problems_for({422: "The body is wrong; errors names the field."})
 
     @routes.post(
         "/configure",
@@ -58,7 +58,7 @@ def router(settings: Settings) -> APIRouter:
         openapi_extra=document(Configure),
     )
     async def configure(request: Request, model: Name) -> CommandResult:
-        """Change learning rate, aggressiveness and the like; what was learned stays."""
+        """Change learning rate, aggressiveness and the like; the learned weights stay."""
         wanted = await body_of(request, Configure, settings.max_body_bytes)
         live_model = await fresh(request, model)
         fold = live_model.replica.fold
@@ -78,7 +78,7 @@ def router(settings: Settings) -> APIRouter:
         """Learn again from here on."""
         return await _do(await fresh(request, model), {"do": "unfreeze"})
 
-    @routes.post("/reset", summary="Forget what was learned")
+    @routes.post("/reset", summary="Forget all learning")
     async def reset(request: Request, model: Name) -> CommandResult:
         """Start learner and pipeline anew; the counters and metrics go on."""
         return await _do(await fresh(request, model), {"do": "reset"})

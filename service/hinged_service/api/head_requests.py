@@ -17,7 +17,7 @@ async def answer_as_get(
 
     As soon as the app begins its answer, the client seems to hang up to it, so that a live feed
     ends and gives back its place; the head is sent after that. The scope keeps its method, by
-    which the server frames the answer, and gets what routing adds.
+    which the server frames the answer, and gets the entries that routing adds.
     """
     head: list[Message] = []
     begun = asyncio.Event()

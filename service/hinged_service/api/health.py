@@ -14,7 +14,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["health"], route_class=StructRoute)
 
 
-_NOT_READY = problems_for({503: "Of worker, redis and models, what is in the way."})
+_NOT_READY = problems_for({503: "Errors names which of worker, redis and models is not ready."})
 
 
 @router.get("/healthz", summary="Is the worker alive?")
@@ -25,9 +25,9 @@ async def healthz() -> Health:
 
 @router.get("/readyz", summary="Can the worker serve?", responses=_NOT_READY)
 async def readyz(request: Request) -> Health:
-    """Answer 200 if requests may be sent here, else 503 with what is in the way.
+    """Answer 200 if requests may be sent here, else 503 with the reasons.
 
-    Redis can be reached, is fit to keep models and takes writes; what HINGED_PRELOAD names is
+    Redis can be reached, is fit to keep models and takes writes; the models of HINGED_PRELOAD are
     loaded; the worker was not told to stop. A model that is catching up is no reason: only
     calls for it answer 503.
     """

@@ -28,7 +28,7 @@ _SCHEMA = {
     "if asked for and when they moved, at most once a second: position and the 20 largest, as "
     "`GET …/weights` has them, of at most 20 classes. `sample`: shown and left_out, after outcomes "
     "of which some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "
-    "and what belongs to it, position, at_ms. `end`: "
+    "and its details, position, at_ms. `end`: "
     "reason. The id of an event is its position.",
 }
 
@@ -94,12 +94,12 @@ def router(settings: Settings) -> APIRouter:
         features: Annotated[
             bool, Query(description="Outcomes come with the features of their events.")
         ] = False,
-        weights: Annotated[bool, Query(description="The largest weights are told, too.")] = False,
+        weights: Annotated[bool, Query(description="Send the largest weights, too.")] = False,
     ) -> Response:
-        """Watch what a model learns on any worker, from now on.
+        """Watch the learning of a model on any worker, from now on.
 
-        Of many events some outcomes are shown, the others counted. What happens between
-        two connections is not sent again. A subscriber that does not read is dropped.
+        Of many events some outcomes are shown, the others counted. Events between two
+        connections are not sent again. A subscriber that does not read is dropped.
         """
         live_model = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds

@@ -134,7 +134,7 @@ def _shared_errors(path: str, method: str, call: dict[str, Any]) -> dict[str, st
 
 
 def _readable(node: Any) -> None:
-    """Say in other words what generated clients misread.
+    """Rewrite the forms that generated clients misread.
 
     A constant among other forms is an enumeration of one. A default that is an object
     stands in the description: such a field was left out, with all that has it.
@@ -158,58 +158,34 @@ def _readable(node: Any) -> None:
 def _hot_path(
     verb: str, body: str, answers: list[str], example: Any, answered: Any
 ) -> dict[str, Any]:
-    one, answer = ref(body), ref(answers[0])
-    one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     ]
     if verb == "Predict":
         position = {"type": "string", "pattern": POSITION_PATTERN}
         parameters.append({"name": "at_least", "in": "query", "schema": position})
-    parameters += line_parameters(verb)
-    return {
-        "post": {
-            "tags": ["events"],
-            "summary": f"{verb} one event or an array of them",
-            "operationId": verb.lower(),
-            "parameters": parameters,
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {
-                        "schema": {"anyOf": one_or_many},
-                        "examples": {
-                            "one": {"value": example},
-                            "array": {"value": [example]},
-                        },
-                    },
-                    **line_bodies(one, example),
-                },
+    call = {
+        "tags": ["events"],
+        "summary": f"{verb} one event or an array of them",
+        "operationId": verb.lower(),
+        "parameters": parameters + line_parameters(verb),
+        "requestBody": {
+            "required": True,
+            "content": _one_or_many(body, example) | line_bodies(ref(body), example),
+        },
+        "responses": {
+            "200": {
+                "description": "The answer, or an array of them in the order of the events.",
+                "content": _one_or_many(answers[0], answered, ref(f"{answers[0]}Lines"))
+                | line_results(answers),
             },
-            "responses": {
-                "200": {
-                    "description": "The answer, or an array of them in the order of the events.",
-                    "content": {
-                        "application/json": {
-                            "schema": {
-                                "anyOf": [
-                                    ref(f"{answers[0]}Lines"),
-                                    answer,
-                                    {"type": "array", "items": answer},
-                                ]
-                            },
-                            "examples": {
-                                "one": {"value": answered},
-                                "array": {"value": [answered]},
-                            },
-                        },
-                        **line_results(answers),
-                    },
-                },
-                **{
-                    code: {"description": text, "content": _PROBLEM}
-                    for code, text in _REASONS.items()
-                },
-            },
-        }
+            **{code: {"description": text} for code, text in _REASONS.items()},
+        },
     }
+    return {"post": call}
+
+
+def _one_or_many(name: str, example: Any, *others: dict[str, str]) -> dict[str, Any]:
+    forms = [*others, ref(name), {"type": "array", "items": ref(name)}]
+    examples = {"one": {"value": example}, "array": {"value": [example]}}
+    return {"application/json": {"schema": {"anyOf": forms}, "examples": examples}}

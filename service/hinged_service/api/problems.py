@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _NO_BODY = object()
 MEDIA_TYPE = "application/problem+json"
 GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
-"""Headers of every answer: it is what its type says, and no cache may keep it."""
+"""Headers of every answer: its type is not guessed, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
 _TELL_S = 60.0
 _PART_CHARS = 40

@@ -27,8 +27,8 @@ def router() -> APIRouter:
     ) -> list[RecentEvent]:
         """Return the newest events of the model's stream that it can take, the newest first.
 
-        They are read from the log: what was trimmed is not told, nor what lies behind a MB
-        of newer events.
+        They are read from the log: events that were trimmed, or lie behind a MB of newer
+        ones, are missing.
         """
         live_model = await fresh(request, model, at_least)
         found = await recent(registry_of(request).connection, live_model, count)

@@ -53,9 +53,9 @@ _DESCRIPTIONS: Final = {
     "Event": "A labelled event. The label of an earlier prediction has the prediction's `id` and "
     "may leave out `x`.",
     "Question": "An event without its label. With an `id` it waits for a label under the same id.",
-    "Learned": "What an event did, predicted and scored before it was learned. The answer for an "
-    "event that had counted before has only `position` and `duplicate`, which is true; that for a "
-    "label that came before its prediction has only `position` and `early`.",
+    "Learned": "The outcome of an event, predicted and scored before it was learned. The answer "
+    "for an event that had counted before has only `position` and `duplicate`, which is true; that "
+    "for a label that came before its prediction has only `position` and `early`.",
 }
 _FIELDS: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "Event": {
@@ -123,7 +123,7 @@ def wire_schemas() -> dict[str, dict[str, Any]]:
 
 
 def _describe(kind: type[msgspec.Struct], schema: dict[str, Any]) -> None:
-    """Complete the schema of an answer: its title, and what the service always sends."""
+    """Complete the schema of an answer: its title, and the fields that are always sent."""
     schema["title"] = _NAMES.get(kind.__name__, kind.__name__)
     properties = schema["properties"]
     if "spec" in properties:

@@ -123,7 +123,7 @@ def router(settings: Settings) -> APIRouter:
         made = await registry.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
         _, aliases = await registry.overview()
         return Promoted(
-            made.kind,  # type: ignore[arg-type]  # what is "gone" was raised
+            made.kind,  # type: ignore[arg-type]  # "gone" was raised
             aliases.get(alias, ("", None))[1],
         )
 

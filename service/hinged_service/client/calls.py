@@ -125,14 +125,7 @@ def predict(name: str, question: Encoded, at_least: str | None) -> Call[Predicti
 
 def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Prediction]]:
     """Return the call that predicts an array of events."""
-    return Call(
-        "POST",
-        model_path(name, "/predict"),
-        lambda body: _as_many(_read_predictions(body), batch),
-        query(at_least=at_least),
-        _array(batch),
-        first=batch.first,
-    )
+    return _many(model_path(name, "/predict"), _read_predictions, batch, query(at_least=at_least))
 
 
 def learn(name: str, event: Encoded) -> Call[Outcome]:
@@ -148,14 +141,7 @@ def learn(name: str, event: Encoded) -> Call[Outcome]:
 
 def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
     """Return the call that learns an array of events, all or none of them."""
-    return Call(
-        "POST",
-        model_path(name, "/learn"),
-        lambda body: _as_many([_outcome(o) for o in _read_outcomes(body)], batch),
-        body=_array(batch),
-        event_ids=_ids(batch.items),
-        first=batch.first,
-    )
+    return _many(model_path(name, "/learn"), _learned, batch, {})
 
 
 def delete(path: str) -> Call[None]:
@@ -225,18 +211,27 @@ def _in_an_address(text: str, field: str) -> str:
     raise Invalid("Nothing was sent.", errors=[Fault(field, reason)])
 
 
-def _array(batch: Batch) -> bytes:
-    return b"[%b]" % b",".join(item.json for item in batch.items)
-
-
 def _ids(items: list[Encoded]) -> tuple[str, ...]:
     return tuple(item.id for item in items if item.id is not None)
 
 
-def _as_many(answers: list[T], batch: Batch) -> list[T]:
-    if len(answers) != len(batch.items):
-        raise BadAnswer(f"{len(batch.items)} events were sent, {len(answers)} were answered.")
-    return answers
+def _many(
+    path: str, read: Callable[[bytes], list[T]], batch: Batch, wanted: dict[str, str]
+) -> Call[list[T]]:
+    """Return the call with an array of events, each of which must be answered."""
+
+    def read_all(body: bytes) -> list[T]:
+        answers = read(body)
+        if len(answers) != len(batch.items):
+            raise BadAnswer(f"{len(batch.items)} events were sent, {len(answers)} were answered.")
+        return answers
+
+    body = b"[%b]" % b",".join(item.json for item in batch.items)
+    return Call("POST", path, read_all, wanted, body, _ids(batch.items), batch.first)
+
+
+def _learned(body: bytes) -> list[Outcome]:
+    return [_outcome(answer) for answer in _read_outcomes(body)]
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:

@@ -81,7 +81,7 @@ class NotFound(HingedError):
 
 
 class Conflict(HingedError):
-    """409: the request contradicts what is already there."""
+    """409: the request contradicts the present state."""
 
 
 class Expired(HingedError):

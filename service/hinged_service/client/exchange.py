@@ -140,7 +140,7 @@ class Exchange(Generic[T]):
 
 
 def _retry_after_s(value: str | None) -> float | None:
-    """Return what a Retry-After field says in seconds, be they a number or a date."""
+    """Return the seconds of a Retry-After field, which holds a number or a date."""
     if value is None:
         return None
     if value.strip().isdecimal():

@@ -59,8 +59,8 @@ class RemoteClassifier(base.Classifier):
     them again. If the service refuses an event (`Invalid`), that one is left out,
     and the others stay.
 
-    A failover of Redis that lost what this object had seen is raised once, as
-    `Conflict`; afterwards predictions come from what survived.
+    A failover of Redis that lost entries which this object had seen is raised once, as
+    `Conflict`; afterwards predictions come from the surviving log.
 
     A clone would share the model with its original, so it needs another name:
     `clone({"model": "other"})`.

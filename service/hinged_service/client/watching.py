@@ -30,7 +30,7 @@ __all__ = ["Watch"]
 _SILENCE_S: Final = 30.0
 _PASSING: Final = ("shutdown", "slow", "failed")
 _MEDIA_TYPE: Final = "text/event-stream"
-_TOLD: Final[dict[str, type[LiveEvent]]] = {
+_KINDS: Final[dict[str, type[LiveEvent]]] = {
     "model": LiveModel,
     "metrics": LiveMetrics,
     "outcome": LiveOutcome,
@@ -164,10 +164,10 @@ def _event(message: Message) -> LiveEvent | None:
     """Return the event of a message; `None` if it is of a later version's kind."""
     try:
         if message.event == "command":
-            told = msgspec.json.decode(message.data, type=dict[str, Any])
-            named = {name: told.pop(name, None) for name in ("do", "position", "at_ms")}
-            return msgspec.convert({**named, "details": told}, LiveCommand)
-        kind = _TOLD.get(message.event)
+            found = msgspec.json.decode(message.data, type=dict[str, Any])
+            named = {name: found.pop(name, None) for name in ("do", "position", "at_ms")}
+            return msgspec.convert({**named, "details": found}, LiveCommand)
+        kind = _KINDS.get(message.event)
         return None if kind is None else msgspec.json.decode(message.data, type=kind)
     except DECODE_ERRORS as error:
         detail = f"The live feed tells what this client cannot read: {error}."

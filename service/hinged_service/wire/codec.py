@@ -42,7 +42,7 @@ __all__ = [
 
 VECTORS = ("weights", "sums", "pocket", "variance", "squares", "shrink_marks", "pull_marks")
 """The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
-learn, and what averaging, pocket, AROW, AdaGrad and lazy penalties keep beside them."""
+learn, and the vectors that averaging, pocket, AROW, AdaGrad and lazy penalties add."""
 
 SCHEMA = 1
 _FOLD_TAG = (
@@ -53,7 +53,7 @@ _MARKER = "\x00json:"
 
 
 class DamagedState(ValueError):
-    """Stored state that cannot be what was written."""
+    """Stored state that was damaged after it was written."""
 
 
 class OtherVersion(Exception):

@@ -1,7 +1,7 @@
 """Decoders of events as they are posted and logged: each event is read once, strictly.
 
 `msgspec` parses and validates in one pass, two thirds of the time of the next best. A text that
-it refuses is read a second time, slowly, to pass over what may be passed over and to name every
+it refuses is read a second time, slowly, to pass over marks and repeated names and to name every
 fault.
 
 Of a name that stands twice in an object the last value counts, and the others need only be JSON.
@@ -121,7 +121,7 @@ def parse_events(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    # Of a lone event the look takes longer than what it saves.
+    # For a lone event the look takes longer than it saves.
     quick = small_vocabulary and many and not mixed and names_fit(body)
     kind = _MEASURED if quick else _EVENTS[mixed]
     try:
@@ -216,7 +216,7 @@ def _object(fields: Mapping[str, Any]) -> bytes:
 
 
 def _are_late(events: list[LateEvent], mixed: bool) -> bool:
-    """Tell whether all events are whole, or labels of what was predicted, of which there is one."""
+    """Tell whether all events are whole, or labels of predictions, at least one of these."""
     labels = [event for event in events if is_label(event)]
     if not labels or any(event.id is None for event in labels):
         return False

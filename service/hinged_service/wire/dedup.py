@@ -1,4 +1,4 @@
-"""Digests of events, by which a repeated event id is told from one reused for something else."""
+"""Digests of events, which distinguish a repeated event from another one under its id."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
 
 
 def features_digest(x: Mapping[str, Any]) -> str:
-    """Return 14 hex digits that tell the features of two events apart."""
+    """Return 14 hex digits that distinguish the features of two events."""
     return _digest(x)
 
 
 def label_digest(y: Any) -> str:
-    """Return 14 hex digits that tell the labels of two events of weight 1 apart."""
+    """Return 14 hex digits that distinguish the labels of two events of weight 1."""
     return _digest((y, 1.0))
 
 

@@ -31,12 +31,12 @@ class BoundShown(msgspec.Struct, frozen=True):
 
 
 class CertificateShown(msgspec.Struct, frozen=True):
-    """The updates of a model in a window of its past, and what the theorem allows."""
+    """The updates of a model in a window of its past, and the bounds of the theorem."""
 
     start: Annotated[str, about("The position before the window.")]
     end: Annotated[str, about("The position of its last entry.")]
     events: Annotated[int, about("Events of weight 1 learned in it.")]
-    updates: Annotated[int, about("Those that moved the weights: what the bounds are about.")]
+    updates: Annotated[int, about("Those that moved the weights, which the bounds are about.")]
     mistakes: Annotated[int, about("Those whose label the learner predicted wrong.")]
     radius: Annotated[float, about("R: the largest norm of an event, its constant included.")]
     margin: Annotated[float, about("The learner's.")]

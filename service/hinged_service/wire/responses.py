@@ -1,4 +1,4 @@
-"""Answers of the service: what it encodes, its client decodes and its OpenAPI describes.
+"""Answers of the service, which it encodes, its client decodes and its OpenAPI describes.
 
 A field with a default may be missing in the answer of an older service. A `position` may be
 given as `at_least` to a call that must know as much.
@@ -44,7 +44,7 @@ __all__ = [
 
 Label = bool | int | str
 
-if TYPE_CHECKING:  # msgspec knows no literal booleans; type checkers tell answers apart by them
+if TYPE_CHECKING:  # msgspec knows no literal booleans; type checkers distinguish answers by them
     No: TypeAlias = Literal[False]
     Yes: TypeAlias = Literal[True]
 else:
@@ -386,12 +386,12 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A problem document (RFC 9457): what went wrong and what to do next."""
+    """A problem document (RFC 9457): the error and the next step."""
 
     type: Annotated[str, about("Always `about:blank`.")] = ""
     title: Annotated[str, about("Name and number of the HTTP status.")] = ""
     status: Annotated[int, about("Name and number of the HTTP status.")] = 0
-    detail: Annotated[str, about("What went wrong and what to do next.")]
+    detail: Annotated[str, about("The error and the next step.")]
     errors: Annotated[
         Annotated[tuple[Fault, ...], Meta(max_length=MAX_DETAILS)], about("The single faults.")
     ] = ()
