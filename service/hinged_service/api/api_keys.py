@@ -1,4 +1,4 @@
-"""API keys: who may do what with which models."""
+"""API keys: rights of callers to models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Scope = Literal["predict", "learn", "admin"]
 
 
 class Key(StrictModel):
-    """What is kept of an API key: a salted hash, never the key."""
+    """The record of an API key: a salted hash, never the key."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]{1,64}$")]
     salt: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -53,21 +53,12 @@ class Key(StrictModel):
 
     @property
     def for_all(self) -> bool:
-        """Whether the key is for every model."""
+        """True if the key is for every model."""
         return "*" in self.models
 
 
 class Right(NamedTuple):
-    """What a call needs.
-
-    Parameters
-    ----------
-    scope
-        The scope.
-    model
-        The model that it is about; `None` for a call about no single one.
-
-    """
+    """The scope that a call needs and its model, `None` for a call about no single one."""
 
     scope: Scope
     model: str | None
@@ -77,19 +68,7 @@ _KEYS = TypeAdapter(tuple[Key, ...])
 
 
 class Keys:
-    """The keys that the service knows.
-
-    Parameters
-    ----------
-    keys
-        Their records.
-
-    Raises
-    ------
-    StartupError
-        If two have one name.
-
-    """
+    """The keys that the service knows; `StartupError` if two have one name."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._keys: dict[str, Key] = {}
@@ -102,11 +81,7 @@ class Keys:
     def load(cls, file: Path | None, text: str | None) -> Keys | None:
         """Return the keys of a file and of a setting; `None` if neither is given.
 
-        Raises
-        ------
-        StartupError
-            If they cannot be read; the message says where.
-
+        Raises `StartupError`, which names the place, if they cannot be read.
         """
         if file is None and text is None:
             return None
@@ -129,33 +104,22 @@ class Keys:
         return iter(self._keys.values())
 
     def identify(self, authorization: bytes | None) -> Key:
-        """Return the key that a request carries.
-
-        Raises
-        ------
-        Unauthorized
-            It carries none, or a wrong one.
-
-        """
+        """Return the key of a request; raise `Unauthorized` if there is none, or a wrong one."""
         kind, _, text = (authorization or b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer" or not text:
             raise Unauthorized("Send an API key: authorization: Bearer …")
         _, _, rest = text.strip().partition("_")
         name, _, secret = rest.partition("_")
         key = self._keys.get(name)
-        known = key if key is not None else _NOBODY
+        known = key if key is not None else _NO_KEY
         if not hmac.compare_digest(_hash(known.salt, secret), known.hash) or key is None:
             raise Unauthorized("The API key is not known.")
         return key
 
     def authorize(self, authorization: bytes | None, method: str, path: str) -> Key | None:
-        """Return the key of a request that may be made; `None` for one that needs no key.
+        """Return the key of a request, `None` if it needs none.
 
-        Raises
-        ------
-        Unauthorized, Forbidden
-            It may not.
-
+        Raises `Unauthorized` or `Forbidden` if it may not be made.
         """
         right = needed(method, path)
         if right is None:
@@ -171,7 +135,7 @@ class Keys:
 
 
 def needed(method: str, path: str) -> Right | None:
-    """Return what a call needs, `None` if nothing."""
+    """Return the right that a call needs, `None` if none."""
     parts = path.strip("/").split("/")
     if parts[0] in _OPEN or parts[:2] in (["v2"], ["v2", "health"]):
         return None
@@ -206,4 +170,4 @@ def _hash(salt: str, secret: str) -> str:
     return hashlib.sha256(f"{salt}:{secret}".encode("latin-1", "replace")).hexdigest()
 
 
-_NOBODY = Key(name="nobody", salt="0" * 32, hash="0" * 64, scopes=("predict",))
+_NO_KEY = Key(name="none", salt="0" * 32, hash="0" * 64, scopes=("predict",))

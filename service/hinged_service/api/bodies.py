@@ -18,6 +18,7 @@ from hinged_service.errors import (
 from hinged_service.server.admission import HELD, RequestLease
 from hinged_service.wire.codec import Position
 from hinged_service.wire.encodings import other_encoding, without_marks
+from hinged_service.wire.position import POSITION_PATTERN
 
 __all__ = [
     "LINE_TYPES",
@@ -36,9 +37,6 @@ LINE_TYPES = (
     "application/jsonlines",
 )
 """The media types of bodies of lines, each a JSON document."""
-
-POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
-"""What every position looks like."""
 
 _LEAST_BYTES_PER_S = 2**16
 _OPENING = frozenset({b"{", b"["})

@@ -19,27 +19,29 @@ from hinged_service.api.dependencies import (
     problems_for,
     registry_of,
 )
-from hinged_service.api.models import ModelListed
+from hinged_service.api.models import listed
+from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
 from hinged_service.errors import Conflict
 from hinged_service.model.spec import Learner
 from hinged_service.model.start import NAME_PATTERN, Exclude
 from hinged_service.model.start import Name as PlainName
 from hinged_service.settings import Settings
-from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store import checkpoints as stored
+from hinged_service.wire.responses import Checkpoint, ModelListed
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["bodies", "router"]
 
 
 class NewCheckpoint(StrictModel):
-    """What to call the checkpoint."""
+    """The name of a new checkpoint."""
 
     name: PlainName | None = Field(None, description="Unique on the stream; none if left out.")
 
 
 class Replay(StrictModel):
-    """How to rebuild a model beside the old one."""
+    """Rules for rebuilding a model beside the old one."""
 
     name: PlainName = Field(description="The new model's name.")
     checkpoint: str | None = Field(
@@ -62,13 +64,10 @@ def router(settings: Settings) -> APIRouter:
     routes = APIRouter(
         prefix="/v1/models/{model}",
         tags=["checkpoints"],
-        responses=problems_for(
-            {404: "There is no such thing.", 503: "Redis does not answer; send the same again."}
-        ),
+        route_class=StructRoute,
+        responses=problems_for({404: "There is no such thing."}),
     )
-    wrong = problems_for(
-        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
-    )
+    wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})
 
     @routes.post(
         "/checkpoints",
@@ -82,12 +81,13 @@ def router(settings: Settings) -> APIRouter:
         wanted = await body_of(request, NewCheckpoint, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return await live_model.checkpoints.make(wanted.name)
+        return _shown(await live_model.checkpoints.make(wanted.name))
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
         """Return the checkpoints of the model's stream, oldest first."""
-        return await (await fresh(request, model)).checkpoints.listed()
+        live_model = await fresh(request, model)
+        return [_shown(one) for one in await live_model.checkpoints.listed()]
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -147,7 +147,7 @@ def router(settings: Settings) -> APIRouter:
             body = await read_json_body(scope, receive, most, counted=False)
             document = await asyncio.to_thread(portable.imported, body)
         entry = await lifecycle_of(request).create_imported(model, document)
-        return ModelListed(name=model, spec=entry.spec, base=entry.base or "")
+        return listed(model, entry)
 
     @routes.post(
         "/replay",
@@ -167,6 +167,10 @@ def router(settings: Settings) -> APIRouter:
         entry, _ = await lifecycle_of(request).replay(
             live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
         )
-        return ModelListed(name=wanted.name, spec=entry.spec, base=entry.base or "")
+        return listed(wanted.name, entry)
 
     return routes
+
+
+def _shown(checkpoint: stored.Checkpoint) -> Checkpoint:
+    return Checkpoint(**checkpoint.model_dump(mode="json", by_alias=True))

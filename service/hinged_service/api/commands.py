@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from hinged_service.api.dependencies import (
     Name,
@@ -15,30 +15,15 @@ from hinged_service.api.dependencies import (
     lifecycle_of,
     problems_for,
 )
+from hinged_service.api.struct_route import StructRoute
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import Settings
+from hinged_service.wire.responses import CommandResult, Upgraded
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["Configure", "Obeyed", "Restore", "bodies", "router"]
-
-
-class Obeyed(BaseModel):
-    """A command was carried out."""
-
-    position: str = Field(description="Its place in the log; events after it are learned so.")
-
-
-class Upgraded(BaseModel):
-    """The version of the service that folds the model now."""
-
-    position: str = Field(
-        description="Where in the log this version goes on; events after it are learned so."
-    )
-    fold: str = Field(description="What decides the arithmetic from there on.")
-    before: str = Field(
-        description="What decided it before; the same if this version folded it already."
-    )
+__all__ = ["bodies", "router"]
 
 
 class Configure(StrictModel):
@@ -63,14 +48,8 @@ bodies = (Configure, Restore)
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(
-        prefix="/v1/models/{model}",
-        tags=["commands"],
-        responses=problems_for(
-            {404: "There is no such model.", 503: "Redis does not answer; send the same again."}
-        ),
-    )
-    wrong = problems_for({400: "The body is not JSON.", 422: "It says what cannot be done."})
+    routes = APIRouter(prefix="/v1/models/{model}", tags=["commands"], route_class=StructRoute)
+    wrong = problems_for({422: "The body is wrong; errors names the field."})
 
     @routes.post(
         "/configure",
@@ -78,8 +57,8 @@ def router(settings: Settings) -> APIRouter:
         responses=wrong,
         openapi_extra=document(Configure),
     )
-    async def configure(request: Request, model: Name) -> Obeyed:
-        """Change learning rate, aggressiveness and the like; what was learned stays."""
+    async def configure(request: Request, model: Name) -> CommandResult:
+        """Change learning rate, aggressiveness and the like; the learned weights stay."""
         wanted = await body_of(request, Configure, settings.max_body_bytes)
         live_model = await fresh(request, model)
         fold = live_model.replica.fold
@@ -87,24 +66,22 @@ def router(settings: Settings) -> APIRouter:
             live_model.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:
             raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
-        return Obeyed(
-            position=str(await live_model.commands.append({"do": "configure", "set": wanted.set}))
-        )
+        return await _do(live_model, {"do": "configure", "set": wanted.set})
 
     @routes.post("/freeze", summary="Stop learning")
-    async def freeze(request: Request, model: Name) -> Obeyed:
+    async def freeze(request: Request, model: Name) -> CommandResult:
         """Only predict from here on; labelled events are still scored in the metrics."""
-        return await _do(request, model, "freeze")
+        return await _do(await fresh(request, model), {"do": "freeze"})
 
     @routes.post("/unfreeze", summary="Go on learning")
-    async def unfreeze(request: Request, model: Name) -> Obeyed:
+    async def unfreeze(request: Request, model: Name) -> CommandResult:
         """Learn again from here on."""
-        return await _do(request, model, "unfreeze")
+        return await _do(await fresh(request, model), {"do": "unfreeze"})
 
-    @routes.post("/reset", summary="Forget what was learned")
-    async def reset(request: Request, model: Name) -> Obeyed:
+    @routes.post("/reset", summary="Forget all learning")
+    async def reset(request: Request, model: Name) -> CommandResult:
         """Start learner and pipeline anew; the counters and metrics go on."""
-        return await _do(request, model, "reset")
+        return await _do(await fresh(request, model), {"do": "reset"})
 
     @routes.post(
         "/restore",
@@ -112,7 +89,7 @@ def router(settings: Settings) -> APIRouter:
         responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
         openapi_extra=document(Restore),
     )
-    async def restore(request: Request, model: Name) -> Obeyed:
+    async def restore(request: Request, model: Name) -> CommandResult:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
         wanted = await body_of(request, Restore, settings.max_body_bytes)
         live_model = await fresh(request, model)
@@ -122,7 +99,7 @@ def router(settings: Settings) -> APIRouter:
                 "Nothing was changed: see errors.",
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
             )
-        return Obeyed(position=str(await live_model.commands.restore(checkpoint)))
+        return CommandResult(str(await live_model.commands.restore(checkpoint)))
 
     @routes.post(
         "/upgrade",
@@ -136,7 +113,7 @@ def router(settings: Settings) -> APIRouter:
         nothing.
         """
         done = await lifecycle_of(request).upgrade(model)
-        return Upgraded(position=str(done.position), fold=done.fold, before=done.before)
+        return Upgraded(str(done.position), done.fold, done.before)
 
     return routes
 
@@ -149,6 +126,5 @@ def _wrong(error: ValueError) -> Detail:
     return Detail("set", str(error)[:200])
 
 
-async def _do(request: Request, model: str, what: str) -> Obeyed:
-    live_model = await fresh(request, model)
-    return Obeyed(position=str(await live_model.commands.append({"do": what})))
+async def _do(live_model: LiveModel, command: dict[str, Any]) -> CommandResult:
+    return CommandResult(str(await live_model.commands.append(command)))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from hinged_service.api.api_keys import Key
 from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
-from hinged_service.api.problems import Problem, refused
+from hinged_service.api.problems import refused
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
@@ -117,4 +117,4 @@ def document(kind: type[BaseModel]) -> dict[str, Any]:
 
 def problems_for(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI of some error answers."""
-    return {code: {"model": Problem, "description": text} for code, text in reasons.items()}
+    return {code: {"description": text} for code, text in reasons.items()}

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
 import hinged
@@ -31,7 +30,7 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.model.predictor import Label, Prediction
+from hinged_service.model.predictor import Prediction
 from hinged_service.model.state import ModelState, Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
@@ -40,98 +39,10 @@ from hinged_service.telemetry.request_context import Beginning, Begun
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
 from hinged_service.wire.events import Question
 from hinged_service.wire.faults import MAX_DETAILS
+from hinged_service.wire.responses import Duplicate, Early, Learned
+from hinged_service.wire.responses import Prediction as Predicted
 
-__all__ = ["Call", "Duplicate", "Early", "Learned", "Learning", "Predicted", "Predicting"]
-
-
-class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
-    """A prediction.
-
-    Parameters
-    ----------
-    y
-        The predicted label; null while a multiclass model knows no class.
-    score
-        The score that decided it: `w . x + b`, the vote of a hedge, or the highest
-        score of all classes.
-    proba
-        Per label, by its text: the logistic function of the score, the softmax of
-        all scores, or the trust in the label; uncalibrated.
-    position
-        The place in the log up to which the model had learned.
-    stale_s
-        Only while Redis does not answer: the model's age in seconds.
-
-    """
-
-    y: Label | None
-    score: float
-    proba: dict[str, float]
-    position: str
-    stale_s: float | None = None
-
-
-class Learned(msgspec.Struct, gc=False):
-    """What an event did, predicted and scored before it was learned.
-
-    Parameters
-    ----------
-    y_pred
-        The label predicted before learning.
-    score
-        The score that decided it, before learning.
-    mistake
-        Whether the predicted label was wrong.
-    updated
-        Whether the weights moved.
-    hinge_loss
-        `max(0, 1 - margin)` before learning.
-    position
-        The place in the log after which the event is in the model.
-    duplicate
-        False.
-
-    """
-
-    y_pred: Label | None
-    score: float
-    mistake: bool
-    updated: bool
-    hinge_loss: float
-    position: str
-    duplicate: bool = False
-
-
-class Early(msgspec.Struct, gc=False):
-    """The answer for a label that came before its prediction: it waits for it.
-
-    Parameters
-    ----------
-    position
-        Where the log stands.
-    early
-        True.
-
-    """
-
-    position: str
-    early: Annotated[bool, Meta(examples=[True])] = True
-
-
-class Duplicate(msgspec.Struct, gc=False):
-    """The answer for an event that had counted before: it has no second outcome.
-
-    Parameters
-    ----------
-    position
-        A place in the log at which the event is in the model.
-    duplicate
-        True.
-
-    """
-
-    position: str
-    duplicate: Annotated[bool, Meta(examples=[True])] = True
+__all__ = ["Call", "Learning", "Predicting"]
 
 
 _encode = msgspec.json.Encoder().encode

@@ -5,39 +5,23 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
 
 import hinged
 from hinged_service.api.bodies import read_json_body
 from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for
+from hinged_service.api.struct_route import StructRoute
 from hinged_service.errors import Conflict, Detail, NotFound, Unprocessable
 from hinged_service.model.inspection import explain_event
 from hinged_service.settings import Settings
 from hinged_service.wire.decoding import parse_questions
+from hinged_service.wire.responses import Explanation
 
 __all__ = ["router"]
 
 
-class Explanation(BaseModel):
-    """What each feature adds to a score."""
-
-    y: bool | int | str | None = Field(description="The label whose score is explained.")
-    score: float = Field(description="The score; the sum of all contributions and the intercept.")
-    intercept: float
-    contributions: dict[str, float] = Field(
-        description="By the features that the learner sees, largest magnitude first; of a hedge by "
-        "its experts."
-    )
-    features: dict[str, float] = Field(
-        description="The same by the features of the event; what comes from several is shared "
-        "equally, and what comes from none (a bias) has its own name."
-    )
-    position: str = Field(description="The place in the log up to which the model had learned.")
-
-
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(prefix="/v1/models/{model}", tags=["models"])
+    routes = APIRouter(prefix="/v1/models/{model}", tags=["models"], route_class=StructRoute)
 
     @routes.post(
         "/explain",

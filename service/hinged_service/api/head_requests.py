@@ -15,17 +15,9 @@ async def answer_as_get(
 ) -> None:
     """Let `app` answer a HEAD request as a GET of the same path.
 
-    As soon as the app begins its answer, the client seems to hang up to it, so that a
-    live feed ends and gives back its place; the head is sent after that.
-
-    Parameters
-    ----------
-    app
-        The app, which routes by the method.
-    scope, send
-        The request's. The scope keeps its method, by which the server frames the
-        answer, and gets what routing adds.
-
+    As soon as the app begins its answer, the client seems to hang up to it, so that a live feed
+    ends and gives back its place; the head is sent after that. The scope keeps its method, by
+    which the server frames the answer, and gets the entries that routing adds.
     """
     head: list[Message] = []
     begun = asyncio.Event()

@@ -1,45 +1,36 @@
-"""Whether the worker is alive, and whether it can serve."""
+"""Liveness and readiness of the worker."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
 
-from hinged_service.api.problems import Problem
+from hinged_service.api.dependencies import problems_for
 from hinged_service.api.readiness import Readiness
+from hinged_service.api.struct_route import StructRoute
+from hinged_service.wire.reports import Health
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=StructRoute)
 
 
-class Health(BaseModel):
-    """The state of the worker that answered."""
-
-    status: Literal["alive", "ready"]
-
-
-_NOT_READY: dict[int | str, dict[str, Any]] = {
-    503: {"model": Problem, "description": "Of worker, redis and models, what is in the way."}
-}
+_NOT_READY = problems_for({503: "Errors names which of worker, redis and models is not ready."})
 
 
 @router.get("/healthz", summary="Is the worker alive?")
 async def healthz() -> Health:
     """Answer as long as the worker runs, whatever Redis does."""
-    return Health(status="alive")
+    return Health("alive")
 
 
 @router.get("/readyz", summary="Can the worker serve?", responses=_NOT_READY)
 async def readyz(request: Request) -> Health:
-    """Answer 200 if requests may be sent here, else 503 with what is in the way.
+    """Answer 200 if requests may be sent here, else 503 with the reasons.
 
-    Redis can be reached, is fit to keep models and takes writes; what HINGED_PRELOAD names is
+    Redis can be reached, is fit to keep models and takes writes; the models of HINGED_PRELOAD are
     loaded; the worker was not told to stop. A model that is catching up is no reason: only
     calls for it answer 503.
     """
     readiness: Readiness = request.app.state.readiness
     await readiness.check()
-    return Health(status="ready")
+    return Health("ready")

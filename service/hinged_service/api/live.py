@@ -29,20 +29,20 @@ _SCHEMA = {
     "if asked for and when they moved, at most once a second: position and the 20 largest, as "
     "`GET …/weights` has them, of at most 20 classes. `sample`: shown and left_out, after outcomes "
     "of which some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "
-    "and what belongs to it, position, at_ms. `end`: "
+    "and its details, position, at_ms. `end`: "
     "reason. The id of an event is its position.",
 }
 
 
 class _Feed(StreamingResponse):
-    """A feed on its way; a subscriber who hangs up is noticed at once."""
+    """The answer of a feed, which ends at once when the subscriber hangs up."""
 
     def __init__(self, subscriber: Subscriber) -> None:
         super().__init__(subscriber.chunks(), headers=_HEADERS, media_type="text/event-stream")
         self._subscriber = subscriber
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the end, or the subscriber hangs up or does not even take the last words."""
+        """Send until the end, or until the subscriber hangs up or takes nothing any more."""
         sending = asyncio.create_task(self.stream_response(send))
         others = [
             asyncio.create_task(_hung_up(receive)),
@@ -83,7 +83,6 @@ def router(settings: Settings) -> APIRouter:
         responses=answer
         | problems_for(
             {
-                404: "There is no such model.",
                 429: f"{settings.max_live_feeds} feeds are open on this worker.",
                 503: "Redis does not answer, or the worker is stopping.",
             }
@@ -95,12 +94,12 @@ def router(settings: Settings) -> APIRouter:
         features: Annotated[
             bool, Query(description="Outcomes come with the features of their events.")
         ] = False,
-        weights: Annotated[bool, Query(description="The largest weights are told, too.")] = False,
+        weights: Annotated[bool, Query(description="Send the largest weights, too.")] = False,
     ) -> Response:
-        """Watch what a model learns on any worker, from now on.
+        """Watch the learning of a model on any worker, from now on.
 
-        Of many events some outcomes are shown, the others counted. What happens between
-        two connections is not told again. Who does not read is dropped.
+        Of many events some outcomes are shown, the others counted. Events between two
+        connections are not sent again. A subscriber that does not read is dropped.
         """
         live_model = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds

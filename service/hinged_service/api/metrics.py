@@ -24,7 +24,7 @@ def router() -> APIRouter:
 
     @routes.get(
         "/metrics",
-        summary="What all workers count",
+        summary="Get the metrics of all workers",
         response_class=Response,
         responses=_TEXT,
     )

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, and the hot calls that FastAPI does not see."""
+"""The OpenAPI document: FastAPI's own, and predict and learn, which FastAPI does not see."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from fastapi.openapi.utils import get_openapi
 from hinged_service.api import checkpoints, commands, streams
 from hinged_service.api.api_keys import needed
 from hinged_service.api.bodies import POSITION_PATTERN
-from hinged_service.api.event_openapi import event_schemas
 from hinged_service.api.ndjson.openapi import line_bodies, line_parameters, line_results
 from hinged_service.api.open_inference import routes
+from hinged_service.api.schemas import ref, wire_schemas
 from hinged_service.model.spec import ModelSpec
 
 __all__ = ["install"]
 
-_TEMPLATE = "#/components/schemas/{}"
-_PROBLEM = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format("Problem")}}}
-_INFERENCE_ERROR = {"application/json": {"schema": {"$ref": _TEMPLATE.format("InferenceError")}}}
+_PROBLEM = {"application/problem+json": {"schema": ref("Problem")}}
+_INFERENCE_ERROR = {"application/json": {"schema": ref("InferenceError")}}
 _EVERYWHERE = {
     "401": "The service has API keys, and the request carries none that is known.",
     "403": "The API key is not for that.",
@@ -33,13 +32,10 @@ _OF_BODIES = {
     "415": "The body is not application/json.",
     "422": "The body is wrong; errors names the field.",
 }
-_REASONS = {
-    "400": "The body is not JSON.",
+_REASONS = _OF_BODIES | {
     "404": "There is no such model, or no prediction that waits for that label.",
-    "408": "The body did not come in time. Nothing was taken.",
     "410": "The prediction was given up before its label came.",
     "409": "An event id was used for another event, or the log contradicts at_least.",
-    "413": "The body is too large.",
     "415": "The body is neither application/json nor lines of it.",
     "422": "An event is wrong; errors names the field. Nothing was taken.",
     "429": "The queue or the worker has no room, or the API key's rate is used up. Nothing was "
@@ -64,7 +60,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     known = document.setdefault("components", {}).setdefault("schemas", {})
-    known |= event_schemas(_TEMPLATE.format("{name}"))
+    known |= wire_schemas()
     for body in (
         ModelSpec,
         *commands.bodies,
@@ -72,7 +68,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         *streams.bodies,
         *routes.bodies,
     ):
-        schema = body.model_json_schema(ref_template=_TEMPLATE.format("{model}"))
+        schema = body.model_json_schema(ref_template=ref("{model}")["$ref"])
         known |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
         "/v1/models/{model}/predict": _hot_path(
@@ -106,15 +102,14 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def _errors_as_they_are(document: dict[str, Any]) -> None:
     """Describe every error in the form it has; FastAPI knows only its own.
 
-    What comes before the routes, keys and bodies, is the same for all of them.
+    Errors that all calls of a kind share are described here, others at the routes.
     """
     for path, calls in document["paths"].items():
         form = _INFERENCE_ERROR if path.startswith("/v2") else _PROBLEM
         for method, call in calls.items():
             answers = call["responses"]
-            if "requestBody" in call:
-                for code, text in _OF_BODIES.items():
-                    answers.setdefault(code, {"description": text})
+            for code, text in _shared_errors(path, method, call).items():
+                answers.setdefault(code, {"description": text})
             for code, answer in answers.items():
                 if code >= "400":
                     answer["content"] = form
@@ -126,8 +121,20 @@ def _errors_as_they_are(document: dict[str, Any]) -> None:
         document["components"]["schemas"].pop(unused, None)
 
 
+def _shared_errors(path: str, method: str, call: dict[str, Any]) -> dict[str, str]:
+    """Return the errors that a call shares with others of its kind."""
+    found = dict(_OF_BODIES) if "requestBody" in call else {}
+    if path.startswith("/v1"):
+        found["503"] = "Redis does not answer; send the same again."
+        if "{model}" in path and method != "put":
+            found["404"] = "There is no such model."
+    if any(parameter["name"] == "at_least" for parameter in call.get("parameters", [])):
+        found["409"] = "The log contradicts at_least."
+    return found
+
+
 def _readable(node: Any) -> None:
-    """Say in other words what generated clients misread.
+    """Rewrite the forms that generated clients misread.
 
     A constant among other forms is an enumeration of one. A default that is an object
     stands in the description: such a field was left out, with all that has it.
@@ -151,62 +158,34 @@ def _readable(node: Any) -> None:
 def _hot_path(
     verb: str, body: str, answers: list[str], example: Any, answered: Any
 ) -> dict[str, Any]:
-    one, answer = _ref(body), _ref(answers[0])
-    one_or_many: list[dict[str, Any]] = [one, {"type": "array", "items": one}]
     parameters: list[dict[str, Any]] = [
         {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     ]
     if verb == "Predict":
         position = {"type": "string", "pattern": POSITION_PATTERN}
         parameters.append({"name": "at_least", "in": "query", "schema": position})
-    parameters += line_parameters(verb)
-    return {
-        "post": {
-            "tags": ["events"],
-            "summary": f"{verb} one event or an array of them",
-            "operationId": verb.lower(),
-            "parameters": parameters,
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {
-                        "schema": {"anyOf": one_or_many},
-                        "examples": {
-                            "one": {"value": example},
-                            "array": {"value": [example]},
-                        },
-                    },
-                    **line_bodies(one, example),
-                },
+    call = {
+        "tags": ["events"],
+        "summary": f"{verb} one event or an array of them",
+        "operationId": verb.lower(),
+        "parameters": parameters + line_parameters(verb),
+        "requestBody": {
+            "required": True,
+            "content": _one_or_many(body, example) | line_bodies(ref(body), example),
+        },
+        "responses": {
+            "200": {
+                "description": "The answer, or an array of them in the order of the events.",
+                "content": _one_or_many(answers[0], answered, ref(f"{answers[0]}Lines"))
+                | line_results(answers),
             },
-            "responses": {
-                "200": {
-                    "description": "The answer, or an array of them in the order of the events.",
-                    "content": {
-                        "application/json": {
-                            "schema": {
-                                "anyOf": [
-                                    _ref(f"{answers[0]}Lines"),
-                                    answer,
-                                    {"type": "array", "items": answer},
-                                ]
-                            },
-                            "examples": {
-                                "one": {"value": answered},
-                                "array": {"value": [answered]},
-                            },
-                        },
-                        **line_results(answers),
-                    },
-                },
-                **{
-                    code: {"description": text, "content": _PROBLEM}
-                    for code, text in _REASONS.items()
-                },
-            },
-        }
+            **{code: {"description": text} for code, text in _REASONS.items()},
+        },
     }
+    return {"post": call}
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": _TEMPLATE.format(name)}
+def _one_or_many(name: str, example: Any, *others: dict[str, str]) -> dict[str, Any]:
+    forms = [*others, ref(name), {"type": "array", "items": ref(name)}]
+    examples = {"one": {"value": example}, "array": {"value": [example]}}
+    return {"application/json": {"schema": {"anyOf": forms}, "examples": examples}}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -22,15 +22,16 @@ from hinged_service.telemetry.request_context import template
 from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_DETAILS, shown
+from hinged_service.wire.responses import Fault, Problem
 
-__all__ = ["GUARDS", "Problem", "guarded", "install", "problem", "refused", "send_problem"]
+__all__ = ["GUARDS", "guarded", "install", "problem", "refused", "send_problem"]
 
 logger = logging.getLogger(__name__)
 
 _NO_BODY = object()
 MEDIA_TYPE = "application/problem+json"
 GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
-"""Headers of every answer: it is what its type says, and no cache may keep it."""
+"""Headers of every answer: its type is not guessed, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
 _TELL_S = 60.0
 _PART_CHARS = 40
@@ -39,54 +40,30 @@ _PART_CHARS = 40
 _faults = StateChangeLog()
 
 
-class Fault(BaseModel):
-    """One fault of a request."""
-
-    field: str = Field(description="Where, as in `[3].x['age']`.")
-    reason: str = Field(description="What must hold there.")
-
-
-class Problem(BaseModel):
-    """What went wrong and what to do next."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    logged: bool = Field(
-        False, description="Whether the events are in the log all the same, their ids used up."
-    )
-    errors: list[Fault] = Field(default_factory=list, max_length=MAX_DETAILS)
-    request_id: str | None = Field(
-        None, description="That of x-request-id, or one made: the service's log has it too."
-    )
-
-
 class _Internal(ServiceError):
     pass
 
 
 def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Return status, headers and body of the answer for an error."""
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": error.title,
-        "status": error.status,
-        "detail": _shortened(error.detail, _DETAIL_CHARS),
-    }
-    if error.errors:
-        document["errors"] = [{"field": d.field, "reason": d.reason} for d in error.errors]
-    if error.logged:
-        document["logged"] = True
     headers = [(b"content-type", MEDIA_TYPE.encode())]
-    scope = request_context.current.get()
+    scope, request_id = request_context.current.get(), None
     if scope is not None:
-        document["request_id"] = request_context.request_id(scope)
-        headers.append((b"x-request-id", document["request_id"].encode()))
+        request_id = request_context.request_id(scope)
+        headers.append((b"x-request-id", request_id.encode()))
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    document = Problem(
+        type="about:blank",
+        title=error.title,
+        status=error.status,
+        detail=_shortened(error.detail, _DETAIL_CHARS),
+        errors=tuple(Fault(d.field, d.reason) for d in error.errors),
+        logged=error.logged,
+        request_id=request_id,
+    )
     return error.status, [*headers, *GUARDS], msgspec.json.encode(document)
 
 
@@ -115,13 +92,9 @@ def guarded(send: Send) -> Send:
 
 
 def internal_error(route: str) -> ServiceError:
-    """Log the exception being handled and return what the client may know of it.
+    """Log the exception being handled and return the client's part of it.
 
-    Parameters
-    ----------
-    route
-        What was called, without what its caller can make up.
-
+    The `route` is a template: nothing in it comes from the caller.
     """
     error = sys.exception()
     _faults.enter(
@@ -138,15 +111,9 @@ def internal_error(route: str) -> ServiceError:
 
 
 def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:
-    """Return pydantic's findings as an error of ours, values shortened.
+    """Return pydantic's findings as a service error, values shortened.
 
-    Parameters
-    ----------
-    error
-        What pydantic found.
-    body
-        The JSON that it read, to name fields as they stand there.
-
+    Fields are named as they stand in `body`, the JSON that was read.
     """
     found = error.errors()
     if any(e["type"] in ("json_invalid", "json_type") for e in found):
@@ -161,7 +128,7 @@ def refused(error: ValidationError | RequestValidationError, body: bytes = b"") 
 
 
 def _field(found: Any, value: Any) -> str:
-    """Return where a fault is, without pydantic's names for the variants it tried."""
+    """Return the place of a fault, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
         known = range(len(value)) if isinstance(value, list) else value
@@ -205,37 +172,32 @@ def _methods(request: Request) -> list[str]:
     return [*methods, "HEAD"] if "GET" in methods else methods
 
 
+def _http_answer(request: Request, error: HTTPException) -> Response:
+    made = ServiceError(str(error.detail))
+    made.__dict__.update(status=error.status_code, title=str(error.detail))
+    response = _response(made)
+    response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["allow"] = ", ".join(_methods(request))
+    return response
+
+
 def install(app: FastAPI) -> None:
     """Make every error of the app a problem document."""
 
-    async def on_service_error(_: Request, error: Exception) -> Response:
-        assert isinstance(error, ServiceError)  # noqa: S101 - what the handler is registered for
-        return _response(error)
-
-    async def on_damage(_: Request, error: Exception) -> Response:
-        return _response(SetAside(f"What Redis holds is damaged: {error}.", retry_after_s=60))
-
-    async def on_invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, (RequestValidationError, ValidationError))  # noqa: S101
-        return _response(refused(error))
-
-    async def on_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101
-        made = ServiceError(str(error.detail))
-        made.__dict__.update(status=error.status_code, title=str(error.detail))
-        response = _response(made)
-        for name, value in (error.headers or {}).items():
-            response.headers[name] = value
-        if error.status_code == 405:
-            response.headers["allow"] = ", ".join(_methods(request))
-        return response
-
-    async def on_anything(request: Request, _: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
+        match error:
+            case HTTPException():
+                return _http_answer(request, error)
+            case ServiceError():
+                return _response(error)
+            case RequestValidationError() | ValidationError():
+                return _response(refused(error))
+            case DamagedState():
+                what = f"What Redis holds is damaged: {error}."
+                return _response(SetAside(what, retry_after_s=60))
         return _response(internal_error(template(request.scope)))
 
-    app.add_exception_handler(ServiceError, on_service_error)
-    app.add_exception_handler(DamagedState, on_damage)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    app.add_exception_handler(ValidationError, on_invalid)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(Exception, on_anything)
+    kinds = (ServiceError, DamagedState, RequestValidationError, ValidationError, HTTPException)
+    for kind in (*kinds, Exception):
+        app.add_exception_handler(kind, answer)

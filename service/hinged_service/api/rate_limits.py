@@ -1,4 +1,4 @@
-"""How often an API key may call: a sliding window per key, counted by each worker for itself."""
+"""Rate limits of API keys: a sliding window per key, counted by each worker for itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ __all__ = ["Rates"]
 
 
 class Rates:
-    """The calls of this worker's keys that have a rate.
-
-    Parameters
-    ----------
-    keys
-        All keys; one without a rate may call as often as it likes.
-
-    """
+    """The calls of this worker's keys that have a rate; others have no limit."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._limits: dict[str, RateLimitItem] = {
@@ -37,14 +30,7 @@ class Rates:
         return self._limits.get(key.name)
 
     async def take(self, key: Key, limit: RateLimitItem) -> None:
-        """Count a call.
-
-        Raises
-        ------
-        Busy
-            It is one too many; it does not count.
-
-        """
+        """Count a call; raise `Busy` if it is one too many, which does not count."""
         if await self._limiter.hit(limit, key.name):
             return
         window = await self._limiter.get_window_stats(limit, key.name)

@@ -1,4 +1,4 @@
-"""Whether this worker can serve: its Redis, the models it was told to load first, its end."""
+"""Readiness of this worker: its Redis, the models to load first, its end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,7 @@ _PAUSE_S = 0.1
 
 
 class Readiness:
-    """Readiness of a worker: whether it may be sent requests.
-
-    Parameters
-    ----------
-    registry, settings
-        The worker's.
-    is_stopping
-        Tells whether the worker was told to stop.
-
-    """
+    """Readiness of a worker; `is_stopping` tells that it was told to stop."""
 
     def __init__(
         self, registry: ModelRegistry, settings: Settings, is_stopping: Callable[[], bool]
@@ -42,7 +33,7 @@ class Readiness:
         self._asking: asyncio.Task[list[Detail]] | None = None
 
     def start(self) -> None:
-        """Begin to load the models that are to be there first."""
+        """Begin to load the models of HINGED_PRELOAD."""
         if self._missing:
             self._loading = asyncio.create_task(self._load())
 
@@ -51,14 +42,7 @@ class Readiness:
         await cancel(self._loading, self._asking)
 
     async def check(self) -> None:
-        """Return if the worker can serve.
-
-        Raises
-        ------
-        Unavailable
-            It cannot; its errors say for each of `worker`, `redis` and `models` why.
-
-        """
+        """Raise `Unavailable`, with the faults of worker, Redis and models, if it cannot serve."""
         faults = []
         if self._is_stopping():
             faults.append(Detail("worker", "is stopping"))
@@ -70,7 +54,7 @@ class Readiness:
             raise Unavailable("The worker is not ready: see errors.", faults, retry_after_s=1)
 
     async def _ask_redis(self) -> list[Detail]:
-        """Return what is wrong with Redis; who asks meanwhile gets the same answer."""
+        """Return the faults of Redis; calls meanwhile get the same answer."""
         if self._asking is None:
             self._asking = asyncio.create_task(self._redis_faults())
             self._asking.add_done_callback(self._asked)
@@ -92,7 +76,7 @@ class Readiness:
         return []
 
     async def _load(self) -> None:
-        """Load what is to be there first; what cannot be loaded is not waited for."""
+        """Load the models of HINGED_PRELOAD, except those that cannot be loaded."""
         while self._missing:
             for name in sorted(self._missing):
                 try:

@@ -3,68 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from hinged_service.api.dependencies import body_of, document, problems_for, registry_of
+from hinged_service.api.schemas import described
+from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.model.inspection import whole_accuracy
 from hinged_service.model.start import NAME_PATTERN, Name
 from hinged_service.settings import Settings
+from hinged_service.wire.responses import (
+    AliasInfo,
+    Follower,
+    Promoted,
+    StreamInfo,
+    StreamListed,
+)
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["Promotion", "StreamInfo", "bodies", "router"]
+__all__ = ["bodies", "router"]
 
 AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", examples=["live"])]
 
 
-class Follower(BaseModel):
-    """A model of a stream, as it compares to the others."""
-
-    name: str
-    aliases: list[str] = Field(description="Aliases that mean it.")
-    learner: str = Field(description="The type of its learner.")
-    position: str | None = Field(None, description="The place in the log up to which it learned.")
-    events: int | None = Field(None, description="Events that counted since the model began.")
-    judged: int | None = Field(
-        None, description="Those of weight above 0 for which there was a prediction."
-    )
-    mistakes: int | None = Field(None, description="Mistakes among the judged.")
-    accuracy: float | None = Field(None, description="1 - mistakes / judged.")
-    metrics: dict[str, Any] = Field(default_factory=dict, description="Progressive metrics.")
-    drifts: int | None = Field(None, description="Drifts detected.")
-    problem: str | None = Field(None, description="Why it cannot be served here and now.")
-
-
-class StreamInfo(BaseModel):
-    """A stream and its models, the most accurate first."""
-
-    stream: str
-    aliases: dict[str, str | None] = Field(description="The model that each alias means.")
-    models: list[Follower]
-
-
-class StreamListed(BaseModel):
-    """A stream as the list shows it."""
-
-    stream: str
-    models: list[str]
-    aliases: list[str]
-
-
-class AliasInfo(BaseModel):
-    """An alias and the model that it means."""
-
-    alias: str
-    stream: str
-    model: str | None = Field(description="Null if that model was lost.")
-
-
 class AliasSpec(StrictModel):
-    """What an alias is to mean."""
+    """The model that an alias is to mean."""
 
     model: Name
 
@@ -82,29 +49,13 @@ class Promotion(StrictModel):
     )
 
 
-class Promoted(BaseModel):
-    """What became of a promotion."""
-
-    became: Literal["ok", "moved", "made"] = Field(
-        description="ok: done. moved: the alias meant another model than you thought. made: that "
-        "decision was carried out before."
-    )
-    model: str | None = Field(description="The model that the alias means now.")
-
-
 bodies = (AliasSpec, Promotion)
 
 
 def router(settings: Settings) -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(
-        prefix="/v1",
-        tags=["streams"],
-        responses=problems_for({503: "Redis does not answer; send the same again."}),
-    )
-    wrong = problems_for(
-        {400: "The body is not JSON.", 409: "The name is taken.", 422: "The body is wrong."}
-    )
+    routes = APIRouter(prefix="/v1", tags=["streams"], route_class=StructRoute)
+    wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})
 
     @routes.get("/streams", summary="List the streams")
     async def list_streams(request: Request) -> list[StreamListed]:
@@ -112,9 +63,9 @@ def router(settings: Settings) -> APIRouter:
         models, aliases = await registry_of(request).overview()
         return [
             StreamListed(
-                stream=stream,
-                models=[name for name, entry in models.items() if entry.stream == stream],
-                aliases=[alias for alias, (on, _) in aliases.items() if on == stream],
+                stream,
+                tuple(name for name, entry in models.items() if entry.stream == stream),
+                tuple(alias for alias, (on, _) in aliases.items() if on == stream),
             )
             for stream in sorted({entry.stream for entry in models.values()})
         ]
@@ -133,21 +84,20 @@ def router(settings: Settings) -> APIRouter:
             raise NotFound(f"There is no stream {stream!r}.")
         meaning = {alias: model for alias, (on, model) in aliases.items() if on == stream}
         found = await asyncio.gather(*(_follower(registry, name, meaning) for name in named))
-        found = sorted(found, key=lambda f: (-(f.accuracy or 0.0), f.name))
-        return StreamInfo(stream=stream, aliases=meaning, models=found)
+        found.sort(key=lambda f: (-(f.accuracy or 0.0), f.name))
+        return StreamInfo(stream, meaning, tuple(found))
 
     @routes.get("/aliases", summary="List the aliases")
     async def list_aliases(request: Request) -> list[AliasInfo]:
         """Return every alias with the model that it means."""
         _, aliases = await registry_of(request).overview()
-        return [AliasInfo(alias=a, stream=s, model=m) for a, (s, m) in aliases.items()]
+        return [AliasInfo(a, s, m) for a, (s, m) in aliases.items()]
 
     @routes.put(
         "/aliases/{alias}",
         summary="Make an alias",
-        response_model=AliasInfo,
         responses={
-            201: {"model": AliasInfo, "description": "It was made."},
+            201: described(AliasInfo, "It was made."),
             **wrong,
             **problems_for({404: "There is no such model."}),
         },
@@ -158,7 +108,7 @@ def router(settings: Settings) -> APIRouter:
         wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
         stream, new = await registry_of(request).aliases.set(alias, wanted.model)
         response.status_code = 201 if new else 200
-        return AliasInfo(alias=alias, stream=stream, model=wanted.model)
+        return AliasInfo(alias, stream, wanted.model)
 
     @routes.post(
         "/aliases/{alias}/promote",
@@ -172,7 +122,10 @@ def router(settings: Settings) -> APIRouter:
         registry = registry_of(request)
         made = await registry.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
         _, aliases = await registry.overview()
-        return Promoted(became=made.kind, model=aliases.get(alias, ("", None))[1])
+        return Promoted(
+            made.kind,  # type: ignore[arg-type]  # "gone" was raised
+            aliases.get(alias, ("", None))[1],
+        )
 
     @routes.delete(
         "/aliases/{alias}",
@@ -189,16 +142,16 @@ def router(settings: Settings) -> APIRouter:
 
 
 async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str | None]) -> Follower:
-    aliases = [alias for alias, model in meaning.items() if model == name]
+    aliases = tuple(alias for alias, model in meaning.items() if model == name)
     try:
         live_model = await registry.open(name)
         await live_model.freshness.refresh_if_stale()
     except ServiceError as error:
-        return Follower(name=name, aliases=aliases, learner="", problem=error.detail)
+        return Follower(name, aliases, learner="", problem=error.detail)
     fold = live_model.replica.fold
     return Follower(
-        name=name,
-        aliases=aliases,
+        name,
+        aliases,
         learner=live_model.entry.spec.learner.type,
         position=str(live_model.replica.position),
         events=fold.events,

@@ -14,11 +14,9 @@ import typer
 
 from hinged_service.client import Event, Label
 from hinged_service.wire.encodings import other_encoding, without_marks
+from hinged_service.wire.faults import DECODE_ERRORS
 
 __all__ = ["label_of", "pairs", "read_bytes", "read_documents", "read_events", "value_of"]
-
-
-_NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def value_of(text: str) -> Any:
@@ -99,7 +97,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     text = without_marks(text)
     try:
         found = msgspec.json.decode(text)
-    except _NO_JSON as error:
+    except DECODE_ERRORS as error:
         first = error
     else:
         return (found, True) if isinstance(found, list) else ([found], False)
@@ -110,7 +108,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     for number, line in enumerate(lines, start=1):
         try:
             documents.append(msgspec.json.decode(without_marks(line)))
-        except _NO_JSON as error:
+        except DECODE_ERRORS as error:
             raise typer.BadParameter(f"Line {number} of {what} is no JSON: {error}.") from None
     return documents, True
 

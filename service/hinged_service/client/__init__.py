@@ -1,6 +1,6 @@
 """The client of the service: blocking, for asyncio, and as a classifier of River."""
 
-from hinged_service.client.asynchronous import AsyncClient
+from hinged_service.client.async_client import AsyncClient
 from hinged_service.client.errors import (
     BadAnswer,
     Busy,
@@ -19,7 +19,9 @@ from hinged_service.client.errors import (
 )
 from hinged_service.client.events import Event
 from hinged_service.client.exchange import Retries
-from hinged_service.client.live_results import (
+from hinged_service.client.remote import RemoteClassifier
+from hinged_service.client.sync_client import Client
+from hinged_service.wire.live import (
     LiveCommand,
     LiveDrift,
     LiveEnd,
@@ -29,21 +31,14 @@ from hinged_service.client.live_results import (
     LiveOutcome,
     LiveSample,
 )
-from hinged_service.client.management_results import (
+from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
-    Follower,
-    Promoted,
-    StreamInfo,
-    StreamListed,
-    Upgraded,
-)
-from hinged_service.client.remote import RemoteClassifier
-from hinged_service.client.results import (
     Drift,
     Duplicate,
     ExpertWeights,
     Explanation,
+    Follower,
     Label,
     Learned,
     LinearWeights,
@@ -51,9 +46,12 @@ from hinged_service.client.results import (
     ModelListed,
     Outcome,
     Prediction,
+    Promoted,
+    StreamInfo,
+    StreamListed,
+    Upgraded,
     Weights,
 )
-from hinged_service.client.sync import Client
 
 __all__ = [
     "AliasInfo",
@@ -72,7 +70,6 @@ __all__ = [
     "Explanation",
     "Fault",
     "Follower",
-    "HingedError",
     "Invalid",
     "Label",
     "Learned",
@@ -105,5 +102,5 @@ __all__ = [
     "WrongMediaType",
 ]
 
-HingedError = ClientError
+ClientError = ClientError
 """The name of `ClientError` before the learners had an error tree of this name."""

@@ -1,42 +1,36 @@
-"""Cutting a stream of any length into arrays of bounded count and bytes."""
+"""Batches: a stream of any length cut into arrays of bounded count and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from hinged_service.client.errors import Fault, Invalid
 from hinged_service.client.events import Encoded
 
-__all__ = ["BATCH_BYTES", "BATCH_EVENTS", "Batch", "Batcher"]
+__all__ = ["BATCH_BYTES", "BATCH_EVENTS", "AnyIterable", "Batch", "Batcher", "each"]
+
+T = TypeVar("T")
+AnyIterable = Iterable[T] | AsyncIterable[T]
 
 BATCH_EVENTS = 1_000
 BATCH_BYTES = 2**20
 
 
 class Batch(NamedTuple):
-    """Events that go in one call.
-
-    Parameters
-    ----------
-    first
-        The place of its first event in the whole stream.
-    items
-        The events; none if nothing is to be sent yet.
-
-    """
+    """Events of one call, none if nothing is due yet; `first` is the number of its first one."""
 
     first: int
     items: list[Encoded]
 
 
 class Batcher:
-    """Gathers encoded events and hands out a batch whenever one is full.
+    """Collector of encoded events, which hands out a batch whenever one is full.
 
     Parameters
     ----------
     encode
-        What makes JSON of an item.
+        Makes JSON of an item.
     batch_events
         Events in one batch at most.
     batch_bytes
@@ -60,11 +54,7 @@ class Batcher:
     def add(self, item: Any) -> Batch:
         """Take one item; return the batch that it completes, or that has no room for it.
 
-        Raises
-        ------
-        Invalid
-            Naming the item's place in the stream.
-
+        Raises `Invalid`, which names the item's number in the stream.
         """
         try:
             encoded = self._encode(item)
@@ -81,7 +71,17 @@ class Batcher:
         return full if full.items or len(self._items) < self._batch_events else self.rest()
 
     def rest(self) -> Batch:
-        """Return what has been gathered, and start anew."""
+        """Return the events collected so far, and start anew."""
         batch = Batch(self._taken - len(self._items), self._items)
         self._items, self._bytes = [], 1
         return batch
+
+
+async def each(items: AnyIterable[T]) -> AsyncIterator[T]:
+    """Yield the items of either kind of iterable."""
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

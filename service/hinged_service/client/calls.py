@@ -1,4 +1,4 @@
-"""Every call as data: what is sent, and how its answer reads. No I/O."""
+"""Calls as data: the request, and how its answer reads. No I/O."""
 
 from __future__ import annotations
 
@@ -14,38 +14,26 @@ import msgspec
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
 from hinged_service.client.events import Encoded, plain_label, shown
-from hinged_service.client.results import (
-    Duplicate,
-    Explanation,
-    Label,
-    Learned,
-    ModelInfo,
-    ModelListed,
-    Outcome,
-    Prediction,
-    Weights,
-)
+from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
 __all__ = [
     "Call",
+    "alias_path",
     "checked_address",
+    "checkpoint_path",
     "checks_certificates",
-    "create_model",
-    "delete_model",
+    "delete",
     "encoded",
-    "explain",
     "headers",
     "learn",
     "learn_many",
-    "model",
     "model_path",
-    "models",
     "name_part",
     "predict",
     "predict_many",
+    "query",
     "read_nothing",
-    "ready",
-    "weights",
+    "reader",
 ]
 
 T = TypeVar("T")
@@ -60,7 +48,7 @@ class Call(Generic[T]):
     method, path
         As in HTTP; the path starts with a slash.
     read
-        What makes the result of the body of a good answer. It may raise
+        Makes the result of the body of a good answer. It may raise
         `msgspec.MsgspecError` or `BadAnswer`.
     query
         Parameters of the query.
@@ -90,26 +78,20 @@ class Call(Generic[T]):
 
 _MAX_PART_BYTES: Final = 4_096
 
-_read_outcome = msgspec.json.Decoder(dict[str, Any]).decode
-_read_outcomes = msgspec.json.Decoder(list[dict[str, Any]]).decode
-_read_prediction = msgspec.json.Decoder(Prediction).decode
-_read_predictions = msgspec.json.Decoder(list[Prediction]).decode
-_read_listed = msgspec.json.Decoder(ModelListed).decode
-_read_list = msgspec.json.Decoder(list[ModelListed]).decode
-_read_info = msgspec.json.Decoder(ModelInfo).decode
-_read_weights = msgspec.json.Decoder(Weights).decode
-_read_explanation = msgspec.json.Decoder(Explanation).decode
+
+def reader(kind: type[T]) -> Callable[[bytes], T]:
+    """Return the decoder of an answer of some type."""
+    return msgspec.json.Decoder(kind).decode
+
+
+_read_prediction = reader(Prediction)
+_read_predictions = reader(list[Prediction])
+_read_outcome = reader(dict[str, Any])
+_read_outcomes = reader(list[dict[str, Any]])
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the header fields of every request.
-
-    Raises
-    ------
-    Invalid
-        If no key can be like that.
-
-    """
+    """Return the header fields of every request; raise `Invalid` if no key can be like that."""
     if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
         fault = Fault("api_key", "must consist of printable ASCII characters")
         raise Invalid("Nothing was sent.", errors=[fault])
@@ -118,14 +100,7 @@ def headers(api_key: str | None) -> dict[str, str]:
 
 
 def checked_address(base_url: str) -> str:
-    """Return the address of the service.
-
-    Raises
-    ------
-    Invalid
-        If it is none.
-
-    """
+    """Return the address of the service; raise `Invalid` if it is none."""
     try:
         httpx.URL(base_url)
     except (httpx.InvalidURL, UnicodeEncodeError) as error:
@@ -137,97 +112,45 @@ def checked_address(base_url: str) -> str:
 def checks_certificates(base_url: str) -> bool:
     """Tell whether a certificate may have to be checked: the service's, or that of a proxy.
 
-    If not, those to trust need not be read, which is most of what making a client takes.
+    If not, the trusted ones are not read: most of the time of making a client.
     """
     return not base_url.lower().startswith("http://") or bool(getproxies())
 
 
-def create_model(name: str, spec: Mapping[str, Any]) -> Call[ModelListed]:
-    """Return the call that creates a model; repeated, it changes nothing."""
-    return Call("PUT", model_path(name), _read_listed, body=encoded(spec, "spec"))
-
-
-def models() -> Call[list[ModelListed]]:
-    """Return the call that lists all models."""
-    return Call("GET", "/v1/models", _read_list)
-
-
-def model(name: str, at_least: str | None) -> Call[ModelInfo]:
-    """Return the call that looks at a model."""
-    return Call("GET", model_path(name), _read_info, _query(at_least=at_least))
-
-
-def delete_model(name: str) -> Call[None]:
-    """Return the call that deletes a model."""
-    return Call("DELETE", model_path(name), read_nothing, gone_is_done=True)
-
-
-def weights(name: str, top: int | None, label: Label | None, at_least: str | None) -> Call[Weights]:
-    """Return the call for the weights that predict."""
-    query = {**_query(top=top, at_least=at_least), **_class(label)}
-    return Call("GET", model_path(name, "/weights"), _read_weights, query)
-
-
 def predict(name: str, question: Encoded, at_least: str | None) -> Call[Prediction]:
     """Return the call that predicts one event."""
-    query = _query(at_least=at_least)
-    return Call("POST", model_path(name, "/predict"), _read_prediction, query, question.json)
+    path, wanted = model_path(name, "/predict"), query(at_least=at_least)
+    return Call("POST", path, _read_prediction, wanted, question.json)
 
 
 def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Prediction]]:
     """Return the call that predicts an array of events."""
-    return Call(
-        "POST",
-        model_path(name, "/predict"),
-        lambda body: _as_many(_read_predictions(body), batch),
-        _query(at_least=at_least),
-        _array(batch),
-        first=batch.first,
-    )
-
-
-def explain(
-    name: str, question: Encoded, label: Label | None, at_least: str | None
-) -> Call[Explanation]:
-    """Return the call that explains a prediction."""
-    query = {**_query(at_least=at_least), **_class(label)}
-    return Call("POST", model_path(name, "/explain"), _read_explanation, query, question.json)
+    return _many(model_path(name, "/predict"), _read_predictions, batch, query(at_least=at_least))
 
 
 def learn(name: str, event: Encoded) -> Call[Outcome]:
     """Return the call that learns one event."""
-    path, ids = model_path(name, "/learn"), _ids([event])
     return Call(
-        "POST", path, lambda body: _outcome(_read_outcome(body)), body=event.json, event_ids=ids
+        "POST",
+        model_path(name, "/learn"),
+        lambda body: _outcome(_read_outcome(body)),
+        body=event.json,
+        event_ids=_ids([event]),
     )
 
 
 def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
     """Return the call that learns an array of events, all or none of them."""
-    return Call(
-        "POST",
-        model_path(name, "/learn"),
-        lambda body: _as_many([_outcome(answer) for answer in _read_outcomes(body)], batch),
-        body=_array(batch),
-        event_ids=_ids(batch.items),
-        first=batch.first,
-    )
+    return _many(model_path(name, "/learn"), _learned, batch, {})
 
 
-def ready() -> Call[bool]:
-    """Return the call that asks whether the service can serve; it is not repeated."""
-    return Call("GET", "/readyz", lambda _: True, repeated=False)
+def delete(path: str) -> Call[None]:
+    """Return the call that deletes something; a repetition may find it gone."""
+    return Call("DELETE", path, read_nothing, gone_is_done=True)
 
 
 def encoded(document: Mapping[str, Any], what: str) -> bytes:
-    """Return a document as JSON.
-
-    Raises
-    ------
-    Invalid
-        Saying that `what` is no JSON.
-
-    """
+    """Return a document as JSON; raise `Invalid`, which names `what`, if it cannot be."""
     try:
         return msgspec.json.encode(document)
     except (TypeError, UnicodeEncodeError) as error:
@@ -239,15 +162,18 @@ def model_path(name: str, below: str = "") -> str:
     return f"/v1/models/{name_part(name, 'model')}{below}"
 
 
+def checkpoint_path(name: str, checkpoint: str) -> str:
+    """Return the path of a checkpoint."""
+    return model_path(name, f"/checkpoints/{name_part(checkpoint, 'checkpoint')}")
+
+
+def alias_path(alias: str, below: str = "") -> str:
+    """Return the path of an alias, or of something below it."""
+    return f"/v1/aliases/{name_part(alias, 'alias')}{below}"
+
+
 def name_part(name: str, what: str) -> str:
-    """Return a name as one part of a path.
-
-    Raises
-    ------
-    Invalid
-        If it would be none.
-
-    """
+    """Return a name as one part of a path; raise `Invalid` if it cannot be one."""
     if name in ("", ".", ".."):
         raise Invalid("Nothing was sent.", errors=[Fault("name", f"must name a {what}")])
     return quote(_in_an_address(name, "name"), safe="")
@@ -258,23 +184,22 @@ def read_nothing(_: bytes) -> None:
     return
 
 
-def _query(**values: object) -> dict[str, str]:
-    return {
+def query(label: Label | None = None, **values: object) -> dict[str, str]:
+    """Return the parameters of a query that are not `None`; a label is `class`."""
+    texts = {
         name: _in_an_address(str(value), name)
         for name, value in values.items()
         if value is not None
     }
+    if label is not None:
+        plain = plain_label(label, "label")
+        text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+        texts["class"] = _in_an_address(text, "label")
+    return texts
 
 
 def _in_an_address(text: str, field: str) -> str:
-    """Return text that goes into the address of a call.
-
-    Raises
-    ------
-    Invalid
-        If it cannot, naming the field.
-
-    """
+    """Return text that goes into the address of a call; raise `Invalid` if it cannot."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
@@ -286,26 +211,27 @@ def _in_an_address(text: str, field: str) -> str:
     raise Invalid("Nothing was sent.", errors=[Fault(field, reason)])
 
 
-def _class(label: Label | None) -> dict[str, str]:
-    if label is None:
-        return {}
-    plain = plain_label(label, "label")
-    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
-    return {"class": _in_an_address(text, "label")}
-
-
-def _array(batch: Batch) -> bytes:
-    return b"[%b]" % b",".join(item.json for item in batch.items)
-
-
 def _ids(items: list[Encoded]) -> tuple[str, ...]:
     return tuple(item.id for item in items if item.id is not None)
 
 
-def _as_many(answers: list[T], batch: Batch) -> list[T]:
-    if len(answers) != len(batch.items):
-        raise BadAnswer(f"{len(batch.items)} events were sent, {len(answers)} were answered.")
-    return answers
+def _many(
+    path: str, read: Callable[[bytes], list[T]], batch: Batch, wanted: dict[str, str]
+) -> Call[list[T]]:
+    """Return the call with an array of events, each of which must be answered."""
+
+    def read_all(body: bytes) -> list[T]:
+        answers = read(body)
+        if len(answers) != len(batch.items):
+            raise BadAnswer(f"{len(batch.items)} events were sent, {len(answers)} were answered.")
+        return answers
+
+    body = b"[%b]" % b",".join(item.json for item in batch.items)
+    return Call("POST", path, read_all, wanted, body, _ids(batch.items), batch.first)
+
+
+def _learned(body: bytes) -> list[Outcome]:
+    return [_outcome(answer) for answer in _read_outcomes(body)]
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:

@@ -31,7 +31,7 @@ class Connections(Generic[P]):
     Parameters
     ----------
     make
-        What makes a pool.
+        Makes a pool.
     again
         Whether it may be called again.
 
@@ -44,14 +44,7 @@ class Connections(Generic[P]):
         _all.add(self)
 
     def pool(self) -> P:
-        """Return the pool of this process.
-
-        Raises
-        ------
-        ClientError
-            If there can be none.
-
-        """
+        """Return the pool of this process; raise `ClientError` if there can be none."""
         pool = self._pool
         if pool is None:
             if not self._again:
@@ -70,8 +63,8 @@ class Connections(Generic[P]):
     def leave(self) -> None:
         """Leave the pool to the parent: the child must not even close it.
 
-        What closes it takes locks that a thread of the parent may have held, and
-        tells the event loop, of which the parent and the child share a part.
+        Closing takes locks that a thread of the parent may have held, and calls the event
+        loop, of which parent and child share a part.
         """
         self._making = threading.Lock()
         if self._pool is not None and not self._pool.is_closed:

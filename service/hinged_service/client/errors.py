@@ -1,12 +1,10 @@
-"""What can go wrong in a call: one tree, a class per answer, each saying what to do next."""
+"""Errors of a call: one tree, a class per answer, each text with the next step."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Final
 
-import msgspec
+from hinged_service.wire.responses import Fault
 
 __all__ = [
     "BadAnswer",
@@ -27,52 +25,19 @@ __all__ = [
 ]
 
 
-_INDEX: Final = re.compile(r"\[(\d+)\]")
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """One fault of a request.
-
-    Parameters
-    ----------
-    field
-        Where: `"y"`, `"x['age']"`, or `"[3].y"` for the fourth of many events,
-        counted from the first of the iterable.
-    reason
-        What must hold there.
-
-    """
-
-    field: str
-    reason: str
-
-    @property
-    def index(self) -> int | None:
-        """The place of the event at fault among many, `None` for a lone one."""
-        found = _INDEX.match(self.field)
-        return int(found[1]) if found else None
-
-    def moved(self, by: int) -> Fault:
-        """Return the fault with its place, if it has one, counted from `by` earlier."""
-        if self.index is None:
-            return self
-        rest = self.field.partition("]")[2]
-        return Fault(f"[{self.index + by}]{rest}", self.reason)
-
-
 class ClientError(Exception):
     """Base of all errors of the client.
 
     Parameters
     ----------
     detail
-        What happened and what to do next, as the service says it.
+        The event and the next step, in the words of the service.
     status
         The HTTP status; `None` if there was no answer.
     errors
         The single faults, at most 20.
     retry_after_s
-        When the same may be sent again, as the service says it.
+        Seconds until the same may be sent again, if the service says so.
     logged
         Whether the events are in the log all the same, their ids used up.
     event_ids
@@ -116,7 +81,7 @@ class NotFound(ClientError):
 
 
 class Conflict(ClientError):
-    """409: the request contradicts what is already there."""
+    """409: the request contradicts the present state."""
 
 
 class Expired(ClientError):

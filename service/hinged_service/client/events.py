@@ -1,9 +1,9 @@
-"""Events on their way out: what is taken, what it becomes in JSON, and what is refused.
+"""Encoding of events: accepted types, their JSON, refusals.
 
 Feature names are text. An integer becomes its digits, a tuple of names (as n-grams
 have) a JSON array; two names of one event that become the same text are refused, as is
 any other type. Values are numbers (NumPy's included), text, booleans or `None` for a
-missing one; which of these a model takes, the service knows. Labels are booleans,
+missing one; the service decides which of these a model takes. Labels are booleans,
 integers or text, of Python or NumPy. Nothing that JSON has not (NaN, infinity) is sent.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hinged_service.client.errors import Fault, Invalid
-from hinged_service.client.results import Label
+from hinged_service.wire.responses import Label
 
 __all__ = [
     "Encoded",
@@ -36,7 +36,7 @@ _INT64: Final = range(-(2**63), 2**63)
 class Event(NamedTuple):
     """A labelled event.
 
-    Parameters
+    Attributes
     ----------
     x
         Feature names and values.
@@ -45,8 +45,7 @@ class Event(NamedTuple):
     w
         Sample weight, finite, at least 0.
     id
-        The event's own name, under which it counts once; the client makes one if
-        it is `None`.
+        The event's own name, under which it counts once; the client makes one if `None`.
 
     """
 
@@ -57,16 +56,7 @@ class Event(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """An event as it goes over the wire.
-
-    Parameters
-    ----------
-    json
-        Its JSON text.
-    id
-        Its id; `None` for a question without one.
-
-    """
+    """The JSON text of an event and its id, `None` for a question without one."""
 
     json: bytes
     id: str | None
@@ -77,20 +67,10 @@ EventLike = tuple[Any, ...] | Mapping[str, Any]
 
 
 def encode_event(event: Any, *, flags_are_numbers: bool = False) -> Encoded:
-    """Return a labelled event as JSON, with an id in any case.
+    """Return a labelled event (an `EventLike`) as JSON, with an id in any case.
 
-    Parameters
-    ----------
-    event
-        An `Event`, a tuple of its parts, `(x, y)` at least, or a mapping of them.
-    flags_are_numbers
-        Whether the features true and false are sent as 1 and 0.
-
-    Raises
-    ------
-    Invalid
-        Naming the field.
-
+    If `flags_are_numbers`, the features true and false are sent as 1 and 0. Raises
+    `Invalid`, which names the field.
     """
     x, y, w, name = _as_event(event)
     fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), "y": plain_label(y)}
@@ -116,18 +96,8 @@ def encode_question(
 def plain_label(y: Any, field: str = "y") -> Label:
     """Return a label as plain Python, its type kept.
 
-    Parameters
-    ----------
-    y
-        The label.
-    field
-        What an error calls it.
-
-    Raises
-    ------
-    Invalid
-        Unless it is a boolean, an integer of 64 bits or text, of Python or NumPy.
-
+    Raises `Invalid`, which names the `field`, unless it is a boolean, an integer of 64 bits or
+    text, of Python or NumPy.
     """
     y = _plain(y)
     if isinstance(y, bool):

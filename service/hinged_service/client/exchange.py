@@ -1,4 +1,4 @@
-"""One call, however many attempts it takes: reads answers, decides on repetitions. No I/O."""
+"""Attempts of one call: answers are read, repetitions decided. No I/O."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from hinged_service.client.errors import (
     BadAnswer,
     Busy,
     ClientError,
-    Fault,
     Unavailable,
     Unreachable,
     error_class,
 )
+from hinged_service.wire.faults import DECODE_ERRORS
+from hinged_service.wire.responses import Problem
 
 __all__ = ["Exchange", "Retries"]
 
@@ -43,10 +44,9 @@ _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """When to send again what failed for a while.
+    """Rules for sending a call again: one answered 408, 429, 502, 503 or 504, or not at all.
 
-    Sent again is what was answered 408, 429, 502, 503 or 504, or not at all. It is safe:
-    every event has an id and counts once.
+    It is safe: every event has an id and counts once.
 
     Parameters
     ----------
@@ -55,11 +55,10 @@ class Retries:
         wait that would pass it, be it asked for by the service, is not begun: the
         error is raised at once.
     first_pause_s
-        Longest wait before the second attempt; it doubles from there on. The wait
-        is drawn from its upper half, and it is never shorter than the service asks
-        for (`Retry-After`).
+        Longest wait before the second attempt; it doubles from there on. The wait is drawn
+        from its upper half, and is never shorter than the service asks for (`Retry-After`).
     longest_pause_s
-        Where the doubling ends.
+        The end of the doubling.
 
     """
 
@@ -74,23 +73,8 @@ class Retries:
             raise ValueError("0 < first_pause_s <= longest_pause_s < infinity must hold")
 
 
-class _Problem(msgspec.Struct):
-    detail: str
-    errors: list[Fault] = []
-    logged: bool = False
-
-
 class Exchange(Generic[T]):
-    """The course of one call; it starts now.
-
-    Parameters
-    ----------
-    call
-        What is sent.
-    retries
-        When it is sent again.
-
-    """
+    """The attempts of one call; its deadline counts from now."""
 
     def __init__(self, call: Call[T], retries: Retries) -> None:
         self._call, self._retries = call, retries
@@ -98,34 +82,20 @@ class Exchange(Generic[T]):
         self._failures = 0
 
     def read(self, answer: httpx.Response) -> T:
-        """Return the result of the call.
-
-        Raises
-        ------
-        ClientError
-            If the answer is an error, or none of the service's.
-
-        """
+        """Return the result of the call; raise `ClientError` if the answer is none."""
         done = self._call.gone_is_done and self._failures > 0 and answer.status_code == 404
         if not (answer.is_success or done):
             raise self._refusal(answer)
         try:
             return self._call.read(answer.content)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except DECODE_ERRORS as error:
             detail = f"{answer.url} answered what this client cannot read: {error}."
         except BadAnswer as error:
             detail = error.detail
         raise BadAnswer(detail, status=answer.status_code, event_ids=self._call.event_ids)
 
     def pause_s(self, failure: ClientError | httpx.RequestError) -> float:
-        """Return how long to wait before the next attempt.
-
-        Raises
-        ------
-        ClientError
-            If there is none.
-
-        """
+        """Return the pause before the next attempt; raise `ClientError` if there is none."""
         if isinstance(failure, ClientError):
             error, asked_s = failure, failure.retry_after_s or 0.0
         else:
@@ -149,10 +119,10 @@ class Exchange(Generic[T]):
 
     def _refusal(self, answer: httpx.Response) -> ClientError:
         try:
-            problem = msgspec.json.decode(answer.content, type=_Problem)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            problem = msgspec.json.decode(answer.content, type=Problem)
+        except DECODE_ERRORS:
             text = answer.text[:_SHOWN_CHARS] or answer.reason_phrase
-            problem = _Problem(f"{answer.url} answered {answer.status_code}: {text}")
+            problem = Problem(detail=f"{answer.url} answered {answer.status_code}: {text}")
         return error_class(answer.status_code)(
             problem.detail,
             status=answer.status_code,
@@ -170,7 +140,7 @@ class Exchange(Generic[T]):
 
 
 def _retry_after_s(value: str | None) -> float | None:
-    """Return what a Retry-After field says in seconds, be they a number or a date."""
+    """Return the seconds of a Retry-After field, which holds a number or a date."""
     if value is None:
         return None
     if value.strip().isdecimal():

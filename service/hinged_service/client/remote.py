@@ -15,8 +15,8 @@ from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, Batch, Batcher
 from hinged_service.client.errors import Conflict, Invalid, TooLarge
 from hinged_service.client.events import Encoded, Event, encode_event, encode_question
-from hinged_service.client.results import Label, Prediction
-from hinged_service.client.sync import Client
+from hinged_service.client.sync_client import Client
+from hinged_service.wire.responses import Label, Prediction
 
 __all__ = ["RemoteClassifier"]
 
@@ -24,12 +24,12 @@ __all__ = ["RemoteClassifier"]
 class RemoteClassifier(base.Classifier):
     """A River classifier that learns and predicts in the service.
 
-    Its answers are those of the same learner in process, event by event: a
-    prediction waits until whichever worker answers has learned all that was
-    given to this object. Learning and predicting are a round trip each.
+    Its answers are those of the same learner in process, event by event: a prediction waits
+    until the worker that answers has learned all events given to this object. Learning and
+    predicting are a round trip each.
 
-    It is a handle: whoever else learns into the model is seen here too. A pickle
-    holds the address, the key and what is not sent yet, not the weights.
+    It is a handle: events that others learn into the model count here too. A pickle holds the
+    address, the key and the events not yet sent, not the weights.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class RemoteClassifier(base.Classifier):
     them again. If the service refuses an event (`Invalid`), that one is left out,
     and the others stay.
 
-    A failover of Redis that lost what this object had seen is raised once, as
-    `Conflict`; afterwards predictions come from what survived.
+    A failover of Redis that lost entries which this object had seen is raised once, as
+    `Conflict`; afterwards predictions come from the surviving log.
 
     A clone would share the model with its original, so it needs another name:
     `clone({"model": "other"})`.
@@ -98,7 +98,7 @@ class RemoteClassifier(base.Classifier):
         self._position: str | None = None
 
     def flush(self) -> None:
-        """Send what has been gathered, in order."""
+        """Send the pending events, in order."""
         while self._pending:
             batcher = Batcher(lambda event: event, self.batch, BATCH_BYTES)
             added = map(batcher.add, self._pending)
@@ -112,7 +112,7 @@ class RemoteClassifier(base.Classifier):
             del self._pending[: len(batch.items)]
 
     def close(self) -> None:
-        """Send what has been gathered, and close the connections if they are not the caller's."""
+        """Send the pending events, and close the connections if they are not the caller's."""
         try:
             self.flush()
         finally:
@@ -132,15 +132,6 @@ class RemoteClassifier(base.Classifier):
 
     def learn_one(self, x: Mapping[Any, Any], y: Label, w: float = 1.0) -> None:
         """Learn from one labelled event, or keep it until there are `batch` of them.
-
-        Parameters
-        ----------
-        x
-            Feature names and values.
-        y
-            The label.
-        w
-            Sample weight, finite and at least 0.
 
         Raises
         ------
@@ -175,11 +166,7 @@ class RemoteClassifier(base.Classifier):
     ) -> Self:
         """Return a handle to another model, which `new_params` must name.
 
-        Raises
-        ------
-        TypeError
-            If it would be the same model, or attributes are asked for.
-
+        Raises `TypeError` if it would be the same model, or attributes are asked for.
         """
         if include_attributes or (new_params or {}).get("model", self.model) == self.model:
             raise TypeError(
@@ -205,14 +192,14 @@ class RemoteClassifier(base.Classifier):
 
     @cached_property
     def _served(self) -> dict[str, Any]:
-        """The spec as the service has it, the model being created where that is wanted."""
+        """The spec that the service has; the model is created if this object has a spec."""
         if self.spec is not None:
             return self._client.create_model(self.model, self.spec).spec
         return self._client.model(self.model).spec
 
     @cached_property
     def _label(self) -> Callable[[str], Label]:
-        """What makes the label of its text."""
+        """The conversion of a label's text to the label."""
         labels = self._served.get("labels")
         if labels is None and not self._multiclass:
             labels = [False, True]
@@ -225,16 +212,16 @@ class RemoteClassifier(base.Classifier):
         plain = self._plain_numbers
         question = encode_question(_present(x, plain), flags_are_numbers=plain)
         try:
-            return self._client._run(calls.predict(self.model, question, self._position))
+            return self._client.send(calls.predict(self.model, question, self._position))
         except Conflict:
             self._position = None
             raise
 
     def _send(self, batch: Batch) -> None:
         if len(batch.items) == 1:
-            outcome = self._client._run(calls.learn(self.model, batch.items[0]))
+            outcome = self._client.send(calls.learn(self.model, batch.items[0]))
         else:
-            outcome = self._client._run(calls.learn_many(self.model, batch))[-1]
+            outcome = self._client.send(calls.learn_many(self.model, batch))[-1]
         self._position = outcome.position
 
 

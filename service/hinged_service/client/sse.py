@@ -13,26 +13,17 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class Message(NamedTuple):
-    """A server-sent event.
-
-    Parameters
-    ----------
-    event
-        Its type.
-    data
-        Its data.
-
-    """
+    """A server-sent event: its type and its data."""
 
     event: str
     data: bytes
 
 
 class Parser:
-    """Makes messages of bytes, wherever these are cut, by the rules of the HTML standard.
+    """Parser of bytes, cut anywhere, into messages, by the rules of the HTML standard.
 
-    Ids and reconnection times are left out: nobody here asks for them. An event
-    without data is none, nor is one that the end of the bytes cuts off.
+    Ids and reconnection times are left out: they are not used. An event without data is
+    none, nor is one that the end of the bytes cuts off.
 
     Parameters
     ----------
@@ -53,11 +44,7 @@ class Parser:
     def feed(self, chunk: bytes) -> list[Message]:
         """Return the messages that end within the next bytes.
 
-        Raises
-        ------
-        BadAnswer
-            If an event is too large.
-
+        Raises `BadAnswer` if an event is too large.
         """
         if self._after_return and chunk:
             chunk = chunk.removeprefix(b"\n")

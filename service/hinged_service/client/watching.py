@@ -1,4 +1,4 @@
-"""The course of watching a model, however many connections it takes. No I/O."""
+"""Connections to the live feed of a model, one after another. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import msgspec
 from hinged_service.client.calls import Call, model_path, read_nothing
 from hinged_service.client.errors import BadAnswer, ClientError, NotFound
 from hinged_service.client.exchange import Exchange, Retries
-from hinged_service.client.live_results import (
+from hinged_service.client.sse import Message, Parser
+from hinged_service.wire.faults import DECODE_ERRORS
+from hinged_service.wire.live import (
     LiveCommand,
     LiveDrift,
     LiveEnd,
@@ -22,14 +24,13 @@ from hinged_service.client.live_results import (
     LiveOutcome,
     LiveSample,
 )
-from hinged_service.client.sse import Message, Parser
 
 __all__ = ["Watch"]
 
 _SILENCE_S: Final = 30.0
 _PASSING: Final = ("shutdown", "slow", "failed")
 _MEDIA_TYPE: Final = "text/event-stream"
-_TOLD: Final[dict[str, type[LiveEvent]]] = {
+_KINDS: Final[dict[str, type[LiveEvent]]] = {
     "model": LiveModel,
     "metrics": LiveMetrics,
     "outcome": LiveOutcome,
@@ -40,7 +41,7 @@ _TOLD: Final[dict[str, type[LiveEvent]]] = {
 
 
 class Watch:
-    """Reads the live feed of a model and decides on reconnections; it starts now.
+    """Reader of the live feed of a model, which decides on reconnections; it starts now.
 
     Parameters
     ----------
@@ -49,16 +50,16 @@ class Watch:
     features
         Whether outcomes come with the features of their events.
     retries
-        How long to try to connect, and how long to wait between attempts.
+        Limits of the attempts to connect, and the pauses between them.
     timeout_s
-        As of the client; silence is borne for longer, as the feed may have nothing to tell.
+        As of the client; silence may last longer, as the feed may have nothing to send.
 
     Attributes
     ----------
     request
-        How to ask for it, as `httpx.Client.stream` takes it.
+        The request for it, as `httpx.Client.stream` takes it.
     over
-        Whether all was told.
+        Whether the feed has ended.
 
     """
 
@@ -82,13 +83,9 @@ class Watch:
         }
 
     def begin(self, answer: httpx.Response) -> bool:
-        """Begin with an answer; `False` if it is an error, to be read and refused.
+        """Begin with an answer; return `False` if it is an error, to be read and refused.
 
-        Raises
-        ------
-        BadAnswer
-            If it is no live feed.
-
+        Raises `BadAnswer` if it is no live feed.
         """
         if not answer.is_success:
             return False
@@ -101,11 +98,7 @@ class Watch:
     def refuse(self, answer: httpx.Response) -> LiveEnd:
         """Return the end that an error stands for: the model was deleted meanwhile.
 
-        Raises
-        ------
-        ClientError
-            If it stands for none.
-
+        Raises `ClientError` if it stands for none.
         """
         try:
             self._exchange.read(answer)
@@ -116,13 +109,9 @@ class Watch:
         return LiveEnd("deleted")
 
     def read(self, chunk: bytes) -> Iterator[LiveEvent]:
-        """Yield what the next bytes tell, until `done`.
+        """Yield the events in the next bytes, until `done`.
 
-        Raises
-        ------
-        BadAnswer
-            If it is none of what a live feed tells.
-
+        Raises `BadAnswer` if they are none of a live feed.
         """
         for message in self._parser.feed(chunk):
             event = _event(message)
@@ -142,22 +131,13 @@ class Watch:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more comes over this connection."""
+        """True if nothing more comes over this connection."""
         return self._lost or self.over
 
     def pause_s(self, failure: ClientError | httpx.RequestError | None) -> float:
-        """Return how long to wait before the next connection.
+        """Return the pause before the next connection; raise `ClientError` if there is none.
 
-        Parameters
-        ----------
-        failure
-            What happened; `None` if the connection ended.
-
-        Raises
-        ------
-        ClientError
-            If there is to be none.
-
+        If the connection just ended, there is no `failure`.
         """
         began_s, self._begun_s = self._begun_s, 0.0
         self._again = self._known is not None
@@ -181,14 +161,14 @@ class Watch:
 
 
 def _event(message: Message) -> LiveEvent | None:
-    """Return what a message says; `None` if it is of a later version's kind."""
+    """Return the event of a message; `None` if it is of a later version's kind."""
     try:
         if message.event == "command":
-            told = msgspec.json.decode(message.data, type=dict[str, Any])
-            named = {name: told.pop(name, None) for name in ("do", "position", "at_ms")}
-            return msgspec.convert({**named, "details": told}, LiveCommand)
-        kind = _TOLD.get(message.event)
+            found = msgspec.json.decode(message.data, type=dict[str, Any])
+            named = {name: found.pop(name, None) for name in ("do", "position", "at_ms")}
+            return msgspec.convert({**named, "details": found}, LiveCommand)
+        kind = _KINDS.get(message.event)
         return None if kind is None else msgspec.json.decode(message.data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         detail = f"The live feed tells what this client cannot read: {error}."
         raise BadAnswer(detail) from error

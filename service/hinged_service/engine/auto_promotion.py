@@ -23,6 +23,7 @@ from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
 from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
+from hinged_service.wire.position import EntryId
 
 __all__ = ["NEW_S", "Switching"]
 
@@ -126,4 +127,4 @@ class Switching:
 
 def _age_s(detection: Detection) -> float:
     """Return how long ago the entry that showed the drift came."""
-    return time.time() - int(detection.entry.partition("-")[0]) / 1000
+    return time.time() - EntryId.of(detection.entry).ms / 1000

@@ -20,6 +20,8 @@ from hinged_service.wire import codec
 from hinged_service.wire.codec import Mark, Position, UpgradePoint
 from hinged_service.wire.decoding import completed, parse_joined, parse_log
 from hinged_service.wire.events import Event, Joined
+from hinged_service.wire.faults import DECODE_ERRORS
+from hinged_service.wire.position import EntryId
 
 __all__ = ["AppliedEntry", "Replica", "Watcher"]
 
@@ -114,7 +116,7 @@ class Replica:
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
         self.awaited_upgrade: UpgradePoint | None = None
-        if loaded.barrier is not None and _order(loaded.barrier.id) > loaded.position.order:
+        if loaded.barrier is not None and EntryId.of(loaded.barrier.id) > loaded.position.order:
             self.awaited_upgrade = loaded.barrier
         self.watchers: list[Watcher] = []
         self.mid_entry = False
@@ -223,7 +225,7 @@ class Replica:
         """Return what an entry commands this model, `None` if nothing."""
         try:
             command = msgspec.json.decode(entry.command or b"null")
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             return None
         return command if isinstance(command, dict) and command.get("model") == self.uid else None
 
@@ -237,7 +239,7 @@ class Replica:
         if awaited is None:
             return False
         if entry.position.id != awaited.id:
-            return entry.position.order < _order(awaited.id)
+            return entry.position.order < EntryId.of(awaited.id)
         self.awaited_upgrade = None
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
@@ -301,7 +303,7 @@ class Replica:
             self.stored = stored
             self._unsaved_since_s = now_s
             self._unsaved_events = 0
-        if _order(stored) >= self.position.order:
+        if EntryId.of(stored) >= self.position.order:
             self._unsaved_since_s = now_s
             if self._complete:
                 for vector in self.fold.vectors().values():
@@ -310,7 +312,7 @@ class Replica:
 
     def is_saved(self) -> bool:
         """Tell whether the stored snapshot is as far as this replica, and sound."""
-        return self._complete and _order(self.stored) >= self.position.order
+        return self._complete and EntryId.of(self.stored) >= self.position.order
 
     def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
         """Tell whether a snapshot should be taken now."""
@@ -396,7 +398,7 @@ class Replica:
         if saved == "ok" and full:
             self._complete = True
         if saved in ("ok", "stored") and self._complete:
-            if _order(self.base) < snapshot.position.order:
+            if EntryId.of(self.base) < snapshot.position.order:
                 self.base = snapshot.position.id
             if saved == "ok":
                 self.note_stored(snapshot.position.id, now_s)
@@ -408,8 +410,3 @@ class Replica:
     def needs_full(self) -> bool:
         """Whether the stored snapshot must be replaced whole."""
         return not self._complete
-
-
-def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, seq = entry_id.partition("-")
-    return int(ms), int(seq)

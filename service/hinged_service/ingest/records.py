@@ -17,7 +17,7 @@ from hinged_service.store.log_types import Letter, Span
 from hinged_service.wire.decoding import names_fit, parse_events
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent, is_label
-from hinged_service.wire.faults import MAX_NAME, shown
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
 
@@ -257,7 +257,7 @@ def _read_for(fold: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
     mixed = fold.accepts_non_numeric
     try:
         event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         found = _read_slowly(body, mixed)
         if isinstance(found, Fault):
             return found

@@ -21,6 +21,7 @@ from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
 from hinged_service.ingest.stream_entries import Reading
 from hinged_service.ingest.writer import Feeder, Gathered, ended, meanwhile, sent_off
+from hinged_service.wire.position import EntryId
 
 __all__ = ["Begin", "Rules", "bring_stream"]
 
@@ -173,8 +174,10 @@ class _Reader:
             return False
         await self._check()
         entries = await stream.new(_BATCH, 1 if self._rules.drain else _BLOCK_MS)
-        begin = _order(after)
-        known = [entry_id for entry_id, _ in takewhile(lambda e: _order(e[0]) <= begin, entries)]
+        begin = EntryId.of(after)
+        known = [
+            entry_id for entry_id, _ in takewhile(lambda e: EntryId.of(e[0]) <= begin, entries)
+        ]
         if known:  # learned before the group delivered them
             await stream.done(known)
             entries = entries[len(known) :]
@@ -272,16 +275,16 @@ class _Reader:
         mine = [
             one
             for one in pending
-            if (held is None or _order(one.id) < _order(held))
-            and (limit is None or _order(one.id) <= _order(limit))
+            if (held is None or EntryId.of(one.id) < EntryId.of(held))
+            and (limit is None or EntryId.of(one.id) <= EntryId.of(limit))
         ]
-        entries = [e for e in entries if held is None or _order(e[0]) < _order(held)]
+        entries = [e for e in entries if held is None or EntryId.of(e[0]) < EntryId.of(held)]
         suspect = next((one for one in mine if one.deliveries >= _ONE_BY_ONE), None)
         if suspect is not None:
-            at = _order(suspect.id)
-            before = [e for e in entries if _order(e[0]) < at]
-            entries = before or [e for e in entries if _order(e[0]) == at]
-            mine = [one for one in mine if _order(one.id) < at] if before else [suspect]
+            at = EntryId.of(suspect.id)
+            before = [e for e in entries if EntryId.of(e[0]) < at]
+            entries = before or [e for e in entries if EntryId.of(e[0]) == at]
+            mine = [one for one in mine if EntryId.of(one.id) < at] if before else [suspect]
         if not entries and not mine:
             await self._feeder.stop.wait(_STAND_BY_S)
             await self._catch_up()
@@ -303,7 +306,7 @@ class _Reader:
         records = [self._rules.reading.raw(entry_id, f, fold) for entry_id, f in entries]
         if bad:
             records += [Raw(entry_id, fault) for entry_id, fault in bad.items()]
-            records.sort(key=lambda raw: _order(raw.offset))
+            records.sort(key=lambda raw: EntryId.of(raw.offset))
         end = records[-1].offset
         now = await self._feeder.feed(records, self._rules.source, self._offset, end)
         if now == end:
@@ -327,7 +330,7 @@ class _Reader:
             self._feeder.tally.gone += lag - length - self._unread
             self._unread = lag - length
             self.reporter.say(f"{self._unread} entries were trimmed away before they were read.")
-        if _order(last) < _order(self._after) and not self._warned:
+        if EntryId.of(last) < EntryId.of(self._after) and not self._warned:
             self._warned = True
             self.reporter.say(
                 f"The stream ends at {last}, before {self._after}, up to which it was learned: it "
@@ -336,11 +339,6 @@ class _Reader:
             )
 
 
-def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, number = entry_id.partition("-")
-    return int(ms), int(number or 0)
-
-
 def _before(entry_id: str) -> str:
-    ms, number = _order(entry_id)
+    ms, number = EntryId.of(entry_id)
     return f"{ms}-{number - 1}" if number else f"{ms - 1}-{2**64 - 1}"

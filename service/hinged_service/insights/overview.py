@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
 from hinged_service.model.spec import IndexEntry
+from hinged_service.wire.position import EntryId
 
 __all__ = ["ModelSummary", "Overview"]
 
@@ -110,7 +111,7 @@ class Overview:
             updates=fold.learner.accounting.updates,
             metrics={} if fold.metrics is None else fold.metrics.report(),
             drifts=fold.detected,
-            drifts_at_ms=tuple(int(d.entry.partition("-")[0]) for d in fold.detections),
+            drifts_at_ms=tuple(EntryId.of(d.entry).ms for d in fold.detections),
             frozen=fold.frozen,
             stale_s=max(0.0, live_model.freshness.age_s()),
         )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field, StrictStr
 
+from hinged_service.wire.position import EntryId, Position
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
 
-_ENTRY = re.compile(r"([0-9]{1,20})-([0-9]{1,20})(\.[0-9a-f]{40})?")
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
 """Names of models, aliases, streams and checkpoints: letters, digits, `_`, `.` and `-`."""
@@ -22,10 +21,13 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 def _entry(text: str) -> str:
     """Return the entry id of a position or entry id."""
-    found = _ENTRY.fullmatch(text)
-    if found is None or max(int(found[1]), int(found[2])) >= 2**64:
-        raise ValueError("must be a position as an answer gave it, or an entry id like 1700-0")
-    return f"{int(found[1])}-{int(found[2])}"
+    try:
+        entry = Position.parse(text).id if "." in text else text
+        return str(EntryId.parse(entry))
+    except ValueError:
+        raise ValueError(
+            "must be a position as an answer gave it, or an entry id like 1700-0"
+        ) from None
 
 
 Entry = Annotated[StrictStr, AfterValidator(_entry)]
@@ -97,8 +99,7 @@ class Exclusion:
 
     def has_entry(self, entry_id: str) -> bool:
         """Tell whether all events of a log entry are left out."""
-        ms, _, seq = entry_id.partition("-")
-        order = int(ms), int(seq)
+        order = EntryId.of(entry_id)
         return any(first <= order <= last for first, last in self._spans)
 
     def has_id(self, event_id: str | None) -> bool:
@@ -108,12 +109,7 @@ class Exclusion:
 
 def _span(part: str | EntryRange) -> tuple[tuple[int, int], tuple[int, int]]:
     first, last = (part, part) if isinstance(part, str) else (part.first, part.last)
-    return _order(first), _order(last)
-
-
-def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, seq = entry_id.partition("-")
-    return int(ms), int(seq)
+    return EntryId.of(first), EntryId.of(last)
 
 
 def _ms(moment: datetime) -> int:

@@ -20,6 +20,7 @@ from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner
 from hinged_service.wire.decoding import FEW_NAMES
 from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.position import EntryId
 
 __all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
 
@@ -272,7 +273,7 @@ class ModelState:
 
     def _account_late(self, late: Late, y: Label, w: float, entry_id: str) -> None:
         if late.at_ms is not None:
-            delay_ms = max(0, int(entry_id.partition("-")[0]) - int(late.at_ms))
+            delay_ms = max(0, EntryId.of(entry_id).ms - int(late.at_ms))
             self.labelled += 1
             self.delay_ms += delay_ms
             self.longest_delay_ms = max(self.longest_delay_ms, delay_ms)

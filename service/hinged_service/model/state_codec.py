@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import hinged
 from hinged_service.model.state import KEPT_DETECTIONS, Detection, ModelState
+from hinged_service.wire.position import EntryId
 
 __all__ = ["restore_state", "state_scalars"]
 
@@ -23,7 +23,6 @@ _COUNTS = (
     "served",
     "served_mistakes",
 )
-_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 def state_scalars(state: ModelState) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def _is_count(value: object) -> bool:
 
 def _detection(entry: object, number: object, events: object) -> Detection:
     match entry, number, events:
-        case str(), int(), int() if _ENTRY_ID.fullmatch(entry):
-            if _is_count(number) and _is_count(events):
-                return Detection(entry, number, events)
+        case str(), int(), int() if _is_count(number) and _is_count(events):
+            EntryId.parse(entry)
+            return Detection(entry, number, events)
     raise TypeError("a detection is an entry id and two counts")

@@ -9,6 +9,7 @@ import msgspec
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.scripts import load
+from hinged_service.wire.faults import DECODE_ERRORS
 
 __all__ = ["Promoted", "meant", "of_stream", "promote", "remove"]
 
@@ -58,5 +59,5 @@ async def remove(connection: Connection, keys: StreamKeys, alias: str) -> None:
 def _uid(text: str) -> str:
     try:
         return msgspec.json.decode(text, type=_Meant).uid
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return ""

@@ -1,9 +1,8 @@
-"""Positions, feature names and learner states as text in Redis, and back. Never code.
+"""Feature names and learner states as text in Redis, and back. Never code.
 
-A weight is stored under its feature's name as the shortest decimal that reads
-back as the same float. A name that is not text (learners in Python may use
-numbers or tuples) is stored as JSON behind a marker that no plain name starts
-with.
+A weight is stored under its feature's name as the shortest decimal that reads back as the same
+float. A name that is not text (learners in Python may use numbers or tuples) is stored as JSON
+behind a marker that no plain name starts with.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ import hashlib
 import json
 import math
 import platform
-import re
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any
 
 import hinged
 from hinged.vector import all_finite
+from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
 
 __all__ = [
     "VECTORS",
@@ -41,17 +40,9 @@ __all__ = [
     "place",
 ]
 
-VECTORS = (
-    "weights",
-    "sums",
-    "pocket",
-    "variance",
-    "squares",
-    "shrink_marks",
-    "pull_marks",
-)
+VECTORS = ("weights", "sums", "pocket", "variance", "squares", "shrink_marks", "pull_marks")
 """The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
-learn, and what averaging, pocket, AROW, AdaGrad and lazy penalties keep beside them."""
+learn, and the vectors that averaging, pocket, AROW, AdaGrad and lazy penalties add."""
 
 SCHEMA = 1
 _FOLD_TAG = (
@@ -59,12 +50,10 @@ _FOLD_TAG = (
     f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
 )
 _MARKER = "\x00json:"
-_ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
-_CHAIN = re.compile(r"[0-9a-f]{40}")
 
 
 class DamagedState(ValueError):
-    """Stored state that cannot be what was written."""
+    """Stored state that was damaged after it was written."""
 
 
 class OtherVersion(Exception):
@@ -72,86 +61,11 @@ class OtherVersion(Exception):
 
 
 def fold_tag() -> str:
-    """Return the versions that decide this process's arithmetic.
+    """Return the versions that decide this process's arithmetic: of one tag all fold alike.
 
-    Sums are River's, and some rules take logarithms and powers from the platform's
-    mathematical library. Processes of one tag fold alike, bit for bit.
+    Sums are River's; some rules take logarithms and powers from the platform's library.
     """
     return _FOLD_TAG
-
-
-class Position(NamedTuple):
-    """A place in a log: the id of an entry and the chain that leads to it.
-
-    Parameters
-    ----------
-    id
-        Redis's entry id, `"ms-seq"`.
-    chain
-        40 hex digits over everything up to and including the entry.
-
-    """
-
-    id: str
-    chain: str
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """The entry id as numbers, in the log's order."""
-        ms, _, seq = self.id.partition("-")
-        return int(ms), int(seq)
-
-    def __str__(self) -> str:
-        return ".".join(self)
-
-    @classmethod
-    def parse(cls, text: str) -> Position:
-        """Read a position from its text.
-
-        Raises
-        ------
-        ValueError
-            If `text` is not a position.
-
-        """
-        entry_id, _, chain = text.partition(".")
-        parts = _ENTRY_ID.fullmatch(entry_id)
-        if not (parts and _CHAIN.fullmatch(chain) and all(int(n) < 2**64 for n in parts.groups())):
-            raise ValueError("not a position of this service")
-        return cls(entry_id, chain)
-
-
-class Mark(NamedTuple):
-    """A place in a log, and what the log had taken until then.
-
-    Parameters
-    ----------
-    id
-        The id of an entry.
-    bytes, events
-        Payload bytes and events up to and including that entry.
-
-    """
-
-    id: str
-    bytes: int
-    events: int
-
-
-class UpgradePoint(NamedTuple):
-    """The last upgrade of a model.
-
-    Parameters
-    ----------
-    id
-        The id of its entry in the log.
-    start
-        The id of the entry at which the snapshot stood that the new version went on from.
-
-    """
-
-    id: str
-    start: str
 
 
 def encode_name(name: Hashable) -> str:
@@ -179,14 +93,7 @@ def _tagged(name: Hashable) -> Any:
 
 
 def decode_name(field: str) -> Hashable:
-    """Return the feature name that `encode_name` stored as `field`.
-
-    Raises
-    ------
-    DamagedState
-        If the text behind the marker is not what `encode_name` writes.
-
-    """
+    """Return the feature name that `encode_name` stored; raise `DamagedState` if it did not."""
     if not field.startswith(_MARKER):
         return field
     try:
@@ -208,14 +115,7 @@ def _untagged(value: Any) -> Hashable:
 
 
 def decode_value(text: str) -> float:
-    """Return a stored weight.
-
-    Raises
-    ------
-    DamagedState
-        If it is not a finite number.
-
-    """
+    """Return a stored weight; raise `DamagedState` if it is not a finite number."""
     try:
         value = float(text)
     except ValueError:
@@ -226,14 +126,7 @@ def decode_value(text: str) -> float:
 
 
 def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
-    """Return weights by name, of what is stored as the only vector of its kind.
-
-    Raises
-    ------
-    DamagedState
-        As `decode_name` and `decode_value`.
-
-    """
+    """Return the weights of the only vector of a kind by name; raise `DamagedState` as above."""
     names = [name for name, _ in pairs]
     try:
         values = [float(text) for _, text in pairs]
@@ -247,13 +140,13 @@ def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
 
 
 def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return where a vector of a learner's state is stored.
+    """Return the storage of a vector of a learner's state.
 
     Parameters
     ----------
     vector
-        The vector's name in the state: `"weights"`, or with the number of a class
-        or member: `"weights/3"`, `"3/weights"`.
+        The vector's name: `"weights"`, or with the number of a class or member:
+        `"weights/3"`, `"3/weights"`. One that no learner has raises `DamagedState`.
     learner
         The rest of the state, with its `"classes"` if it has any.
 
@@ -261,11 +154,6 @@ def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
     -------
     The kind of hash; the class or the number of the member that goes into each
     field, `None` if there is only one vector of the kind.
-
-    Raises
-    ------
-    DamagedState
-        For a name that no learner has.
 
     """
     first, _, second = vector.partition("/")
@@ -291,14 +179,7 @@ def encode_field(tag: Any, name: Hashable) -> str:
 
 
 def decode_field(field: str) -> tuple[Any, Hashable]:
-    """Return class or member, and feature name, that `encode_field` stored as `field`.
-
-    Raises
-    ------
-    DamagedState
-        If it is not what `encode_field` writes.
-
-    """
+    """Return class or member, and feature name, that `encode_field` stored."""
     try:
         tag, name = json.loads(field)
     except (ValueError, TypeError, RecursionError) as error:
@@ -325,7 +206,7 @@ def encode_state(
     sizes
         Number of entries of each vector, checked when it is read.
     marks
-        Places of the log with what it had taken until then, for trimming.
+        Marks of the log, for trimming.
 
     """
     fields = {
@@ -342,7 +223,7 @@ def encode_state(
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A decoded state hash; the parameters of `encode_state`, and who folds on from there."""
+    """A decoded state hash: the parameters of `encode_state`, and the fold tag that wrote it."""
 
     position: Position
     scalars: dict[str, Any]
@@ -352,7 +233,7 @@ class StoredState:
 
 
 def decode_state(fields: Mapping[str, str]) -> StoredState:
-    """Return what `encode_state` wrote.
+    """Return the state that `encode_state` wrote.
 
     Raises
     ------
@@ -380,8 +261,9 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
 
 
 def _mark(entry_id: Any, log_bytes: Any, log_events: Any) -> Mark:
-    if not (_ENTRY_ID.fullmatch(entry_id) and type(log_bytes) is type(log_events) is int):
+    if not type(log_bytes) is type(log_events) is int:
         raise ValueError("a mark is an entry id and two counts")
+    EntryId.parse(entry_id)
     return Mark(entry_id, log_bytes, log_events)
 
 

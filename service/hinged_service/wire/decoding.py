@@ -1,8 +1,8 @@
 """Decoders of events as they are posted and logged: each event is read once, strictly.
 
-`msgspec` decides what is accepted (it parses and validates in one pass, two
-thirds of the time of the next best). Whatever it refuses is read a second time,
-slowly, to pass over what may be passed over and to name every fault.
+`msgspec` parses and validates in one pass, two thirds of the time of the next best. A text that
+it refuses is read a second time, slowly, to pass over marks and repeated names and to name every
+fault.
 
 Of a name that stands twice in an object the last value counts, and the others need only be JSON.
 Marks of UTF-8 in front of the text are passed over.
@@ -29,7 +29,7 @@ from hinged_service.wire.events import (
     is_label,
     not_a_number,
 )
-from hinged_service.wire.faults import MAX_NAME, name_faults, unexplained
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, name_faults, unexplained
 
 __all__ = [
     "FEW_NAMES",
@@ -44,12 +44,12 @@ __all__ = [
 
 FEW_NAMES = 100
 """msgspec caches up to a few hundred names if their length is not bounded; beyond that they evict
-each other. Events of 30 names, decoded and learned: 1 µs less for each if there
-are 30 names in all, nothing for 150, 0.3 µs more for 1,000."""
+each other. An event of 30 names is decoded and learned in 1 µs less if there are 30 names in all,
+in the same time for 150, in 0.3 µs more for 1,000."""
 
 
 class _Sent(msgspec.Struct, gc=False):
-    """A question whose features are not looked into."""
+    """A question with its features as sent."""
 
     x: msgspec.Raw
 
@@ -76,7 +76,6 @@ _FIELDS = _Kind(
     msgspec.json.Decoder(list[dict[str, msgspec.Raw]]),
 )
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def names_fit(text: bytes) -> bool:
@@ -99,14 +98,10 @@ def names_fit(text: bytes) -> bool:
 def parse_events(
     body: bytes, max_events: int, mixed: bool = False, small_vocabulary: bool = False
 ) -> tuple[list[Event], Json, bool]:
-    """Read a learn body: one event or an array of them.
+    """Read a learn body: one event or an array of at most `max_events`.
 
     Parameters
     ----------
-    body
-        The request body, UTF-8 JSON.
-    max_events
-        The longest array taken.
     mixed
         Whether features may be text, booleans and missing too.
     small_vocabulary
@@ -114,9 +109,9 @@ def parse_events(
 
     Returns
     -------
-    The events; their JSON as accepted, without the array's brackets: as sent, but
-    for marks in front, and for names that stand twice if it is not valid with
-    all of their values; whether it was an array.
+    The events; their JSON without the array's brackets: as sent, but for marks in
+    front, and for names that stand twice if it is not valid with all of their
+    values; whether it was an array.
 
     Raises
     ------
@@ -126,12 +121,12 @@ def parse_events(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    # Of a lone event the look takes longer than what it saves.
+    # For a lone event the look takes longer than it saves.
     quick = small_vocabulary and many and not mixed and names_fit(body)
     kind = _MEASURED if quick else _EVENTS[mixed]
     try:
         events = kind.many.decode(body) if many else [kind.one.decode(body)]
-    except _UNREADABLE as error:
+    except DECODE_ERRORS as error:
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
             plainer = _plainer(body, many, error, Event.__struct_fields__, mixed)
@@ -145,14 +140,11 @@ def parse_events(
 def parse_questions(
     body: bytes, max_events: int, mixed: bool = False
 ) -> tuple[list[Question], bytes, bool]:
-    """Read a predict body: one event without label, or an array of them.
-
-    Parameters, as far as there are such, and errors are those of `parse_events`.
+    """Read a predict body, with parameters and errors as those of `parse_events`.
 
     Returns
     -------
-    The questions; their JSON as accepted, an array with its brackets; whether it
-    was an array.
+    The questions; their JSON, an array with its brackets; whether it was an array.
 
     """
     body = body.strip(b" \t\r\n")
@@ -160,7 +152,7 @@ def parse_questions(
     kind = _QUESTIONS[mixed]
     try:
         questions = kind.many.decode(body) if many else [kind.one.decode(body)]
-    except _UNREADABLE as error:
+    except DECODE_ERRORS as error:
         plainer = _plainer(body, many, error, Question.__struct_fields__, mixed)
         return parse_questions(plainer, max_events, mixed)
     if many:
@@ -169,15 +161,9 @@ def parse_questions(
 
 
 def sent_features(body: bytes, many: bool) -> list[str]:
-    """Return the JSON of the features of each question as it was sent, a third of writing it anew.
+    """Return the JSON of each question's features, of the body that `parse_questions` returned.
 
-    Parameters
-    ----------
-    body
-        What `parse_questions` returned.
-    many
-        Whether it was an array.
-
+    It costs a third of writing it anew.
     """
     sent: list[_Sent] = _SENT.many.decode(body) if many else [_SENT.one.decode(body)]
     return [bytes(one.x).decode() for one in sent]
@@ -186,7 +172,7 @@ def sent_features(body: bytes, many: bool) -> list[str]:
 def _decoded(body: bytes, many: bool, kind: _Kind) -> list[Any] | Exception:
     try:
         return kind.many.decode(body) if many else [kind.one.decode(body)]
-    except _UNREADABLE as error:
+    except DECODE_ERRORS as error:
         return error
 
 
@@ -195,11 +181,7 @@ def _plainer(
 ) -> bytes:
     """Return a body without marks in front, or with the last value only of each name, as sent.
 
-    Raises
-    ------
-    Malformed, Unprocessable
-        That is not what was wrong with it.
-
+    Raise `Malformed` or `Unprocessable` if something else was wrong with it.
     """
     bare = without_marks(body)
     if len(bare) < len(body):
@@ -216,7 +198,7 @@ def _last_values(body: bytes, many: bool) -> bytes:
     try:
         body.decode()
         found = _FIELDS.many.decode(body) if many else [_FIELDS.one.decode(body)]
-    except _UNREADABLE as error:
+    except DECODE_ERRORS as error:
         raise unexplained(error) from None
     parts = []
     for fields in found:
@@ -234,7 +216,7 @@ def _object(fields: Mapping[str, Any]) -> bytes:
 
 
 def _are_late(events: list[LateEvent], mixed: bool) -> bool:
-    """Tell whether all events are whole, or labels of what was predicted, of which there is one."""
+    """Tell whether all events are whole, or labels of predictions, at least one of these."""
     labels = [event for event in events if is_label(event)]
     if not labels or any(event.id is None for event in labels):
         return False
@@ -250,10 +232,10 @@ def _check_count(events: list[Any], max_events: int) -> None:
 
 
 def parse_log(payload: bytes) -> list[Event | None]:
-    """Read the payload of a log entry; what is no event becomes `None`, for all alike.
+    """Read the payload of a log entry; an element that is no event becomes `None`, for all alike.
 
-    An event of numbers only is an `Event` or, beside others, of a kind that takes
-    more; the values are the same. The label of a prediction has no features yet.
+    An event of numbers only is an `Event` or, beside others, of a kind that takes more; the
+    values are the same. The label of a prediction has no features yet.
     """
     for kind in (_EVENTS[False], _LATE):
         events = _decoded(payload, True, kind)
@@ -261,7 +243,7 @@ def parse_log(payload: bytes) -> list[Event | None]:
             return list(events)
     try:
         parts = _RAW.decode(payload)
-    except _UNREADABLE:
+    except DECODE_ERRORS:
         return []
     return [_event_or_none(part) for part in parts]
 
@@ -269,27 +251,24 @@ def parse_log(payload: bytes) -> list[Event | None]:
 def _event_or_none(part: msgspec.Raw) -> Event | None:
     try:
         event: Event = _LATE.one.decode(part)
-    except _UNREADABLE:
+    except DECODE_ERRORS:
         return None
     return event
 
 
 def parse_joined(text: bytes) -> dict[int, Joined]:
-    """Read what a log entry tells of predictions, by the index of the event that is their label.
+    """Read the predictions of a log entry, by the index of the event that is their label.
 
-    What cannot be read is nothing, for all alike.
+    A text that cannot be read holds none, for all alike.
     """
     try:
         return _JOINED.decode(text)
-    except _UNREADABLE:
+    except DECODE_ERRORS:
         return {}
 
 
 def completed(events: Sequence[Event | None], joined: Mapping[int, Joined]) -> list[Event | None]:
-    """Return the events of an entry, labels with the features of their predictions.
-
-    A label without one is no event.
-    """
+    """Return the events of an entry, labels with the features of their predictions or `None`."""
     whole: list[Event | None] = []
     for index, event in enumerate(events):
         if event is not None and is_label(event):

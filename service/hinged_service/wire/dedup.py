@@ -1,4 +1,4 @@
-"""Digests of events, by which a repeated event id is told from one reused for something else."""
+"""Digests of events, which distinguish a repeated event from another one under its id."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ _PACK = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def mark(index: int, event: Event) -> tuple[int, int, str, str]:
-    """Return what the append script has to know of an event with an id.
+    """Return the mark of an event with an id, for the append script.
 
     Parameters
     ----------
     index
         The event's index among its caller's.
-    event
-        The event; it has an id.
 
     Returns
     -------
@@ -41,12 +39,12 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
 
 
 def features_digest(x: Mapping[str, Any]) -> str:
-    """Return 14 hex digits that tell the features of two events apart."""
+    """Return 14 hex digits that distinguish the features of two events."""
     return _digest(x)
 
 
 def label_digest(y: Any) -> str:
-    """Return 14 hex digits that tell the labels of two events of weight 1 apart."""
+    """Return 14 hex digits that distinguish the labels of two events of weight 1."""
     return _digest((y, 1.0))
 
 

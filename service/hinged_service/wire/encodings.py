@@ -33,7 +33,7 @@ def without_marks(text: bytes) -> bytes:
 
 
 def other_encoding(text: bytes) -> str | None:
-    """Return the name of the encoding of a text that is not UTF-8, if its beginning tells.
+    """Return the name of the encoding of a text that is not UTF-8, if its beginning shows it.
 
     Its byte order mark does, or else where the zeros are, as long as it begins with ASCII.
     """

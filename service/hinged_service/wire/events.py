@@ -69,7 +69,7 @@ Json = bytes | memoryview
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A labelled event.
 
-    Parameters
+    Attributes
     ----------
     x
         Feature names (at most 256 characters) to finite numbers of at most 1e100.
@@ -89,16 +89,7 @@ class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class MeasuredEvent(Event, gc=False):
-    """An event of whose names it is known that none is too long, before it is decoded.
-
-    Parameters
-    ----------
-    x
-        As in `Event`.
-    y, w, id
-        As in `Event`.
-
-    """
+    """An `Event` of whose names it is known that none is too long, before it is decoded."""
 
     x: Annotated[dict[str, Number], Meta(max_length=MAX_FEATURES)]
 
@@ -110,7 +101,7 @@ PLAIN = frozenset({Event, MeasuredEvent})
 class Question(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An event without its label.
 
-    Parameters
+    Attributes
     ----------
     x
         Feature names to finite numbers, as in `Event`.
@@ -124,42 +115,24 @@ class Question(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class MixedEvent(Event, gc=False):
-    """A labelled event with features that are not all numbers.
-
-    Parameters
-    ----------
-    x
-        Feature names to numbers, text, booleans, or `None` for a missing value.
-    y, w, id
-        As in `Event`.
-
-    """
+    """An `Event` with features that are not all numbers, or missing (`None`)."""
 
     x: MixedFeatures  # type: ignore[assignment]
 
 
 class LateEvent(Event, kw_only=True, gc=False):
-    """A labelled event that may leave its features out: those of the prediction under its id.
-
-    Parameters
-    ----------
-    x
-        As in `MixedEvent`; left out for the label of an earlier prediction.
-    y, w, id
-        As in `Event`.
-
-    """
+    """A `MixedEvent` without `x` if it is the label of the prediction under its id."""
 
     x: MixedFeatures | UnsetType = UNSET  # type: ignore[assignment]
 
 
 class Joined(msgspec.Struct, gc=False):
-    """A prediction that got its label, as the log tells of it.
+    """A prediction that got its label, as an entry of the log has it.
 
-    Parameters
+    Attributes
     ----------
     at
-        When it was first made, in ms since 1970, by the clock of Redis.
+        The time when it was first made, in ms since 1970, by the clock of Redis.
     served
         By model uid the label that was served first.
     x
@@ -176,14 +149,7 @@ class Joined(msgspec.Struct, gc=False):
 
 
 class MixedQuestion(Question, gc=False):
-    """An event without its label, with features that are not all numbers.
-
-    Parameters
-    ----------
-    x
-        As in `MixedEvent`.
-
-    """
+    """A `Question` with features that are not all numbers, or missing (`None`)."""
 
     x: MixedFeatures  # type: ignore[assignment]
 

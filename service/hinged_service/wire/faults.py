@@ -13,6 +13,7 @@ from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.wire.encodings import other_encoding
 
 __all__ = [
+    "DECODE_ERRORS",
     "MAX_DETAILS",
     "MAX_FEATURES",
     "MAX_NAME",
@@ -24,6 +25,9 @@ __all__ = [
     "unexplained",
 ]
 
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Exceptions of the decoders of msgspec: no JSON, none of the type, no UTF-8, nested too deeply."""
+
 MAX_NAME = 256
 MAX_FEATURES = 10_000
 MAX_VALUE = 1e100
@@ -34,16 +38,14 @@ _RANGE = "must be a number between -1e100 and 1e100"
 
 
 def name_faults(body: bytes, error: Exception, fields: tuple[str, ...], mixed: bool) -> None:
-    """Raise what a body is refused with; return if no fault of it can be named.
+    """Refuse a body by its faults; return if none can be named.
 
-    So it is if a name stands twice and its last value is right, and with a body over 4 MiB.
+    None can if a name stands twice and its last value is right, nor in a body over 4 MiB.
 
     Parameters
     ----------
-    body
-        The body.
-    error
-        What the decoder said.
+    body, error
+        The body, and the error of its decoder.
     fields
         The fields that an event of this body has; it is labelled if `y` is one of them.
     mixed
@@ -51,10 +53,8 @@ def name_faults(body: bytes, error: Exception, fields: tuple[str, ...], mixed: b
 
     Raises
     ------
-    Malformed
-        It is no JSON.
-    Unprocessable
-        It is; up to 20 faults are named.
+    Malformed, Unprocessable
+        It is no JSON, or has faults, of which up to 20 are named.
 
     """
     if (encoding := other_encoding(body)) is not None:
@@ -160,7 +160,7 @@ def _feature_faults(x: Any, at: str, mixed: bool) -> Iterator[Detail]:
 
 
 def no_number(value: Any) -> str:
-    """Say what is wrong with a value that is no number of the range taken."""
+    """Return the reason against a value that is no number of the range taken."""
     if isinstance(value, bool):
         return f"{_RANGE}, not {shown(value)}; send 1 or 0, or add OneHotEncoder to the pipeline"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What all parts of a spec have in common."""
+"""The common base of all parts of a spec."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from hinged_service.wire.events import (
     MixedQuestion,
     Question,
 )
+from hinged_service.wire.faults import DECODE_ERRORS
 
 __all__ = ["Batch", "LineReader", "Parser", "event_parser", "question_parser"]
 
@@ -34,7 +35,6 @@ _MAX_BYTES = 2**20
 _TURNS = 4
 _REST_S = 1.0
 _SPACE = b" \t\r\n"
-_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T", Event, Question)
 
@@ -342,7 +342,7 @@ class LineReader(Generic[T]):
             self._size += len(line)
             try:
                 item = decode(text)
-            except _BROKEN:
+            except DECODE_ERRORS:
                 explained = self._parser.explain(text)
                 if isinstance(explained, ServiceError):
                     batch.faults[number] = explained

@@ -26,7 +26,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
-from hinged_service.wire.faults import MAX_DETAILS
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS
 
 __all__ = ["InferenceError", "bodies", "router"]
 
@@ -355,7 +355,7 @@ def _parsed(body: bytes) -> _Request:
         reason, _, at = str(error).partition(" - at `$")
         field = at.rstrip("`").lstrip(".") or "body"
         raise Unprocessable("Nothing was predicted.", [Detail(field[:100], reason[:200])]) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise Malformed(f"The body is not valid JSON: {error}.") from None
 
 

@@ -10,6 +10,7 @@ from hinged_service.ingest.files.cells import number_id
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.wire.encodings import other_encoding, without_marks
+from hinged_service.wire.faults import DECODE_ERRORS
 
 __all__ = ["KEY", "Binary", "Shape"]
 
@@ -86,7 +87,7 @@ class Shape:
         """
         try:
             fields = _decode(without_marks(value))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             return value
         named = {"y": self.label, "w": self.weight, "id": None if self.id == KEY else self.id}
         parts = []

@@ -12,9 +12,11 @@ import hinged
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.state import ModelState
+from hinged_service.wire import live
 from hinged_service.wire.events import Event
+from hinged_service.wire.position import Position
 
-__all__ = ["message", "metrics_message", "model_message", "outcome_data", "weights_message"]
+__all__ = ["message", "metrics_message", "model_message", "outcome_of", "weights_message"]
 
 _CLASSES = 20
 
@@ -28,8 +30,8 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 def model_message(name: str, live_model: LiveModel) -> bytes:
     """Return which model a watched name means."""
     position = str(live_model.replica.position)
-    data = {"name": name, "model": live_model.name, "uid": live_model.entry.uid}
-    return message("model", {**data, "position": position}, position)
+    data = live.LiveModel(name, live_model.name, live_model.entry.uid, position)
+    return message("model", data, position)
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
@@ -46,24 +48,24 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
     replica = live_model.replica
     fold, position = replica.fold, str(replica.position)
     account = fold.learner.accounting
-    data = {
-        "position": position,
-        "at_ms": replica.position.order[0],
-        "events": fold.events,
-        "judged": fold.judged,
-        "mistakes": fold.mistakes,
-        "updates": account.updates,
-        "hinge_loss": account.hinge_loss,
-        "overflows": account.overflows,
-        "rejected": fold.rejected,
-        "drifts": fold.detected,
-        "frozen": fold.frozen,
-        "accuracy": recent_accuracy(fold),
-        "metrics": fold.metrics.report() if fold.metrics is not None else {},
-        "events_per_s": events_per_s,
-        "stale_s": max(0.0, live_model.freshness.age_s()),
-        "caught_up": live_model.status.caught_up,
-    }
+    data = live.LiveMetrics(
+        position=position,
+        at_ms=replica.position.order.ms,
+        events=fold.events,
+        judged=fold.judged,
+        mistakes=fold.mistakes,
+        updates=account.updates,
+        hinge_loss=account.hinge_loss,
+        overflows=account.overflows,
+        rejected=fold.rejected,
+        drifts=fold.detected,
+        frozen=fold.frozen,
+        accuracy=recent_accuracy(fold),
+        metrics=fold.metrics.report() if fold.metrics is not None else {},
+        events_per_s=events_per_s,
+        stale_s=max(0.0, live_model.freshness.age_s()),
+        caught_up=live_model.status.caught_up,
+    )
     return message("metrics", data, position)
 
 
@@ -75,19 +77,36 @@ def weights_message(shown: dict[str, Any], position: str) -> bytes:
     return message("weights", {**shown, "position": position})
 
 
-def outcome_data(fold: ModelState, event: Event, outcome: Any) -> dict[str, Any]:
-    """Return what an event did to a model, without its place in the log."""
+def outcome_of(
+    fold: ModelState, event: Event, outcome: Any, position: Position, number: int
+) -> live.LiveOutcome:
+    """Return the outcome of an event, without its features.
+
+    Parameters
+    ----------
+    fold
+        The model.
+    event, outcome
+        The event and what it did to the model.
+    position, number
+        Its entry in the log, and its number within that.
+
+    """
     y_pred, score, mistake, updated, hinge_loss = outcome
-    data = {
-        "id": event.id,
-        "y": event.y,
-        "w": event.w,
-        "y_pred": fold.answers.label(y_pred),
-        "score": score,
-        "mistake": mistake,
-        "updated": updated,
-        "hinge_loss": hinge_loss,
-    }
+    margin = None
     if isinstance(fold.learner, hinged.BinaryLinearClassifier):
-        data["margin"] = score if fold.answers.target(event.y) else 0.0 - score
-    return data
+        margin = score if fold.answers.target(event.y) else 0.0 - score
+    return live.LiveOutcome(
+        id=event.id,
+        y=event.y,  # type: ignore[arg-type]  # a label of the model, so no fraction
+        w=event.w,
+        y_pred=fold.answers.label(y_pred),
+        score=score,
+        mistake=mistake,
+        updated=updated,
+        hinge_loss=hinge_loss,
+        margin=margin,
+        position=str(position),
+        number=number,
+        at_ms=position.order.ms,
+    )

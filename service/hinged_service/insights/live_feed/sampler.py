@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 import hinged
 from hinged_service.engine.replica import AppliedEntry
-from hinged_service.insights.live_feed.messages import message, outcome_data
+from hinged_service.insights.live_feed.messages import message, outcome_of
 from hinged_service.model.state import ModelState
+from hinged_service.wire import live
 
 __all__ = ["Sampler"]
 
@@ -39,15 +41,14 @@ class Sampler:
                 self._left_out += sum(map(_is_outcome, folded.results))
         if folded.command is None and not folded.detections:
             return
-        place = {"position": str(folded.entry.position), "at_ms": folded.entry.position.order[0]}
+        position, at_ms = str(folded.entry.position), folded.entry.position.order.ms
         if folded.command is not None:
             command = {k: v for k, v in folded.command.items() if k != "model"}
-            self._add_mark("command", {**command, **place})
+            self._add_mark("command", {**command, "position": position, "at_ms": at_ms}, position)
         for detection in folded.detections:
-            self._add_mark("drift", {**detection._asdict(), **place})
+            self._add_mark("drift", live.LiveDrift(*detection, position, at_ms), position)
 
     def _add_outcomes(self, folded: AppliedEntry, fold: ModelState) -> None:
-        position = str(folded.entry.position)
         for number, result in enumerate(folded.results):
             if not _is_outcome(result):
                 continue
@@ -56,34 +57,32 @@ class Sampler:
                 continue
             event = folded.events[number]
             if event is not None:
-                data = outcome_data(fold, event, result)
-                data |= {"position": position, "number": number}
-                data["at_ms"] = folded.entry.position.order[0]
-                self._add_outcome(data, event.x, position)
+                outcome = outcome_of(fold, event, result, folded.entry.position, number)
+                self._add_outcome(outcome, event.x)
 
-    def _add_outcome(self, data: dict[str, Any], x: Mapping[str, Any], position: str) -> None:
+    def _add_outcome(self, outcome: live.LiveOutcome, x: Any) -> None:
         """Add an outcome; with its features while there is room for them."""
         self._shown += 1
-        self._plain.append(message("outcome", data, position))
+        self._plain.append(message("outcome", outcome, outcome.position))
         full = self._plain[-1]
         if self._full_bytes < _MAX_FEATURE_BYTES:
-            full = message("outcome", {**data, "x": x}, position)
+            full = message("outcome", msgspec.structs.replace(outcome, x=x), outcome.position)
             self._full_bytes += len(full)
         self._full.append(full)
 
-    def _add_mark(self, event: str, data: dict[str, Any]) -> None:
+    def _add_mark(self, event: str, data: Any, position: str) -> None:
         """Add a message for all."""
         self._marks += 1
         if self._marks <= _MAX_MARKS:
-            encoded = message(event, data, data["position"])
+            encoded = message(event, data, position)
             self._plain.append(encoded)
             self._full.append(encoded)
 
     def chunks(self) -> tuple[bytes, bytes]:
         """Return the messages without and with features."""
         if self._left_out:
-            data = {"shown": self._shown, "left_out": self._left_out}
-            self._plain.append(message("sample", data))
+            sample = live.LiveSample(self._shown, self._left_out)
+            self._plain.append(message("sample", sample))
             self._full.append(self._plain[-1])
         return b"".join(self._plain), b"".join(self._full)
 

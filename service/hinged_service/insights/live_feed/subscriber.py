@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from hinged_service.insights.live_feed.messages import message
+from hinged_service.wire.live import LiveEnd
 
 __all__ = ["Subscriber"]
 
@@ -75,7 +76,7 @@ class Subscriber:
         """Queue the last message."""
         if not self.ended:
             self.ended = True
-            self._chunks.append(message("end", {"reason": reason}))
+            self._chunks.append(message("end", LiveEnd(reason)))
             self._some.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""What `events` yields: the messages of the live feed as immutable, typed values."""
+"""Messages of the live feed, which the service encodes and its client decodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hinged_service.client.results import Label
+from hinged_service.wire.responses import Drift, Label
 
 __all__ = [
     "LiveCommand",
@@ -20,19 +20,19 @@ __all__ = [
 ]
 
 
-class LiveModel(msgspec.Struct, frozen=True):
-    """What is watched from here on: first of all, whenever an alias moved, after a reconnection.
+class LiveModel(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The model watched from here on: first of all, when an alias moved, after a reconnection.
 
-    Parameters
+    Attributes
     ----------
     name
         The name that was asked for.
     model, uid
         The model that it means.
     position
-        The place in the log from which on is told.
+        The place in the log after which the feed begins.
     after
-        After a reconnection the last place that was told before, else `None`.
+        After a reconnection the last place that was sent before, else `None`.
 
     """
 
@@ -44,14 +44,14 @@ class LiveModel(msgspec.Struct, frozen=True):
 
     @property
     def gap(self) -> bool:
-        """Whether something happened between two connections, which is not told again."""
+        """True if something happened between two connections, which is not sent again."""
         return self.after is not None and self.after != self.position
 
 
 class LiveMetrics(msgspec.Struct, frozen=True):
-    """How the model stands, at first and once a second.
+    """The account of the model, at first and once a second.
 
-    Parameters
+    Attributes
     ----------
     position, at_ms
         The last entry of the log that it has learned, and the time of that.
@@ -88,10 +88,10 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     judged: int = 0
 
 
-class LiveOutcome(msgspec.Struct, frozen=True):
-    """What a labelled event did; of many at once only some are told, see `LiveSample`.
+class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of a labelled event; of many at once only some are sent, see `LiveSample`.
 
-    Parameters
+    Attributes
     ----------
     y, w
         Its label and weight.
@@ -108,6 +108,7 @@ class LiveOutcome(msgspec.Struct, frozen=True):
 
     """
 
+    id: str | None
     y: Label
     w: float
     y_pred: Label | None
@@ -115,58 +116,38 @@ class LiveOutcome(msgspec.Struct, frozen=True):
     mistake: bool
     updated: bool
     hinge_loss: float
+    margin: float | None = None
     position: str
     number: int
     at_ms: int
-    id: str | None = None
-    margin: float | None = None
     x: dict[str, Any] | None = None
 
 
 class LiveSample(msgspec.Struct, frozen=True):
-    """Outcomes came faster than they are told.
-
-    Parameters
-    ----------
-    shown, left_out
-        How many since it was told last, a fifth of a second or so before.
-
-    """
+    """The numbers of outcomes sent and left out since the last one, about 0.2 s before."""
 
     shown: int
     left_out: int
 
 
-class LiveDrift(msgspec.Struct, frozen=True):
-    """The model's detector found a drift.
+class LiveDrift(Drift, frozen=True):
+    """A `Drift` that was just found, its entry in the log and the time of that."""
 
-    Parameters
-    ----------
-    entry, number, events
-        As in `Drift`.
-    position, at_ms
-        Its entry in the log, and the time of it.
-
-    """
-
-    entry: str
-    number: int
-    events: int
     position: str
     at_ms: int
 
 
 class LiveCommand(msgspec.Struct, frozen=True):
-    """The model obeyed a command.
+    """A command that the model obeyed.
 
-    Parameters
+    Attributes
     ----------
     do
-        What: `"configure"`, `"freeze"`, `"unfreeze"`, `"reset"`, `"restore"`.
+        The command: `"configure"`, `"freeze"`, `"unfreeze"`, `"reset"`, `"restore"`.
     position, at_ms
         Its entry in the log, and the time of it.
     details
-        What else belongs to it, by name.
+        Its other fields, by name.
 
     """
 
@@ -177,14 +158,7 @@ class LiveCommand(msgspec.Struct, frozen=True):
 
 
 class LiveEnd(msgspec.Struct, frozen=True):
-    """There is nothing more to watch; always the last.
-
-    Parameters
-    ----------
-    reason
-        Why: `"deleted"`, or what is the matter with the model.
-
-    """
+    """The end of the feed: `"deleted"`, or the reason why the model cannot be watched."""
 
     reason: str
 

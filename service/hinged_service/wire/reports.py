@@ -1,0 +1,104 @@
+"""Answers of the service about a model or a worker that its client does not ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hinged_service.wire.responses import Label, about
+
+__all__ = [
+    "BoundShown",
+    "CertificateShown",
+    "Health",
+    "ModelGlance",
+    "ModelGlances",
+    "RecentEvent",
+]
+
+
+class BoundShown(msgspec.Struct, frozen=True):
+    """A bound on the updates, and the linear function u that gives it."""
+
+    value: Annotated[float, about("The bound.")]
+    norm: Annotated[float, about("Norm of u, its intercept included.")]
+    intercept: Annotated[float, about("Intercept of u.")]
+    loss: Annotated[
+        float,
+        about("Sum of max(0, 1 - margin) of u: of general over the updates, else over all events."),
+    ]
+
+
+class CertificateShown(msgspec.Struct, frozen=True):
+    """The updates of a model in a window of its past, and the bounds of the theorem."""
+
+    start: Annotated[str, about("The position before the window.")]
+    end: Annotated[str, about("The position of its last entry.")]
+    events: Annotated[int, about("Events of weight 1 learned in it.")]
+    updates: Annotated[int, about("Those that moved the weights, which the bounds are about.")]
+    mistakes: Annotated[int, about("Those whose label the learner predicted wrong.")]
+    radius: Annotated[float, about("R: the largest norm of an event, its constant included.")]
+    margin: Annotated[float, about("The learner's.")]
+    learning_rate: Annotated[float, about("The learner's.")]
+    start_norm: Annotated[float, about("Norm of the weights before the window.")]
+    bounds: Annotated[
+        dict[str, BoundShown],
+        about(
+            "general: from any weights, over the updates. From zero weights with margin 0 "
+            "also, over all events: hinge = R² norm² + 2 loss; sharp, never above it; "
+            "separable, if some u separates the events."
+        ),
+    ]
+    holds: Annotated[bool, about("Whether updates are within every bound; always true.")]
+    notes: Annotated[list[str], about("Why the window starts there; why a bound is missing.")]
+
+
+class RecentEvent(msgspec.Struct, frozen=True):
+    """A labelled event, and the model's answer to it now that it has learned from it."""
+
+    position: Annotated[str, about("Its entry in the log.")]
+    number: Annotated[int, about("Its number within the entry of the log.")]
+    at_ms: Annotated[int, about("The time of its arrival, in milliseconds since 1970.")]
+    id: Annotated[str | None, about("Its id, if it has one.")]
+    x: Annotated[dict[str, Any], about("The features.")]
+    y: Annotated[Label, about("The label.")]
+    w: Annotated[float, about("The weight.")]
+    y_pred: Annotated[Label | None, about("The label that the model predicts now.")]
+    score: Annotated[float, about("Its score now.")]
+
+
+class ModelGlance(msgspec.Struct, frozen=True):
+    """A model at a glance."""
+
+    name: Annotated[str, about("The model and its stream.")]
+    stream: Annotated[str, about("The model and its stream.")]
+    learner: Annotated[str, about("The type of its learner.")]
+    at_ms: Annotated[
+        int | None, about("The time of the last entry that it learned, in milliseconds since 1970.")
+    ]
+    events: Annotated[int | None, about("Events that counted.")]
+    judged: Annotated[int | None, about("Events that count in accuracy: 1 - mistakes / judged.")]
+    mistakes: Annotated[int | None, about("Of the model.")]
+    updates: Annotated[int | None, about("Of the model.")]
+    metrics: Annotated[dict[str, Any] | None, about("Its progressive metrics by name.")]
+    drifts: Annotated[int | None, about("Drifts that its detector found.")]
+    drifts_at_ms: Annotated[tuple[int, ...], about("The times of the last of them.")]
+    frozen: Annotated[bool, about("Whether it only predicts.")]
+    stale_s: Annotated[float | None, about("Age of the worker's knowledge of the log.")]
+    problem: Annotated[str | None, about("Why it cannot be served here and now.")]
+
+
+class ModelGlances(msgspec.Struct, frozen=True):
+    """Some models at a glance."""
+
+    total: Annotated[int, about("Number of models that match.")]
+    models: Annotated[tuple[ModelGlance, ...], about("The first of them, in order of name.")]
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The state of the worker that answered."""
+
+    status: Annotated[
+        Literal["alive", "ready"], about("alive: the worker runs. ready: it can serve.")
+    ]
