@@ -159,10 +159,8 @@ def shared_server(
 ) -> Iterator[RedisServer]:
     """A server for tests that do not kill it, once per kind of server."""
     directory: Path = tmp_path_factory.mktemp(request.param)
-    server = RedisServer(directory, server_binaries()[request.param])
-    server.start()
-    yield server
-    server.kill()
+    with RedisServer(directory, server_binaries()[request.param]) as server:
+        yield server
 
 
 @pytest.fixture
@@ -177,10 +175,8 @@ def redis_url(shared_server: RedisServer) -> Iterator[str]:
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Valkey of the test's own, to be killed, stopped or set back."""
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    yield server
-    server.kill()
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
