@@ -29,6 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     when the other processes have nothing left to do. Each is given one stretch of the
     tests at first, all stretches being of one length.
     """
+    for item in items:
+        if item.get_closest_marker("alone") or "alone" in getattr(item, "fixturenames", ()):
+            item.add_marker("no_cover")  # to measure coverage takes time
     count = getattr(config, "workerinput", {}).get("workercount", 1)
     if count == 1:
         return
