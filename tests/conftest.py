@@ -35,6 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     when the other processes have nothing left to do. Each is given one stretch of the
     tests at first, all stretches being of one length.
     """
+    for item in items:
+        if item.get_closest_marker("alone") or "alone" in getattr(item, "fixturenames", ()):
+            item.add_marker("no_cover")  # to measure coverage takes time
     count = getattr(config, "workerinput", {}).get("workercount", 1)
     if count == 1:
         return
@@ -183,10 +186,8 @@ def shared_server(
 ) -> Iterator[RedisServer]:
     """A server for tests that do not kill it, once per kind of server."""
     directory: Path = tmp_path_factory.mktemp(request.param)
-    server = RedisServer(directory, server_binaries()[request.param])
-    server.start()
-    yield server
-    server.kill()
+    with RedisServer(directory, server_binaries()[request.param]) as server:
+        yield server
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisSer
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Valkey of the test's own, to be killed, stopped or set back."""
-    with running(RedisServer(tmp_path / "redis")) as server:
+    with RedisServer(tmp_path / "redis") as server:
         yield server
 
 

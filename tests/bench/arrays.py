@@ -60,10 +60,8 @@ class Bodies:
 
 def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
     """Return the rows; every round makes `calls` calls of each kind."""
-    server = RedisServer(folder / "arrays")
-    server.start()
-    service = Server(SERVICE, HINGED_REDIS_URL=server.url)
-    try:
+    with RedisServer(folder / "arrays") as server:
+        service = Server(SERVICE, HINGED_REDIS_URL=server.url)
         with running(service):
             create_model(service)
             rows: list[Row] = []
@@ -72,8 +70,6 @@ def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
                 rows += _where(server.url, with_ids, calls * rounds // 2)
             for with_ids in (False, True):  # from here on the model knows 20,000 names
                 rows += _as_multiples(service, server, with_ids, True, rounds, calls)
-    finally:
-        server.kill()
     return rows
 
 

@@ -59,18 +59,7 @@ class Made:
 
 
 def measure(folder: Path, rounds: int, count: int) -> list[Row]:
-    """Return the rows; every round learns the same `count` events through every door.
-
-    Parameters
-    ----------
-    folder
-        For the files and those of the Redis servers.
-    rounds
-        How often.
-    count
-        How many events; a multiple of 500.
-
-    """
+    """Return the rows; every round learns the same `count` events through every door."""
     models, queue = RedisServer(folder / "models"), RedisServer(folder / "queue")
     service = Server(SERVICE, HINGED_REDIS_URL=models.url)
     with contextlib.ExitStack() as stack:

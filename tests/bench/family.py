@@ -116,16 +116,7 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
 
 
 def measure(rounds: int, count: int) -> list[Row]:
-    """Return the rows: per rule, shape and call, how many times faster than River's relative.
-
-    Parameters
-    ----------
-    rounds
-        How often each pair learns and predicts, each time from new.
-    count
-        Events per round.
-
-    """
+    """Return the rows: per rule, shape and call, how many times faster than River's relative."""
     rows: list[Row] = []
     for shape in SHAPES:
         for pairs, classes in ((BINARY, 2), (MULTICLASS, CLASSES)):

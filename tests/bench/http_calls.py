@@ -57,18 +57,7 @@ def fsync_ms(folder: Path, count: int = 50) -> list[float]:
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
-    """Return the rows; every round loads all servers, one after the other.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    rounds
-        How often.
-    seconds
-        How long each server is loaded in a round.
-
-    """
+    """Return the rows; every round loads all servers, one after the other."""
     return [
         *_under_uvicorn(folder, rounds, seconds),
         *_as_served(folder, rounds, seconds),

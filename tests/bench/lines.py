@@ -24,10 +24,8 @@ SEPARATOR = re.compile(rb'(?<=[}]),(?=[{]"(?:x|id)")')
 
 def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
     """Return the rows; every round learns `calls` times 500 events of each kind, each way."""
-    server = RedisServer(folder / "lines")
-    server.start()
-    service = Server(SERVICE, HINGED_REDIS_URL=server.url)
-    try:
+    with RedisServer(folder / "lines") as server:
+        service = Server(SERVICE, HINGED_REDIS_URL=server.url)
         with running(service):
             create_model(service)
             rows: list[Row] = []
@@ -37,8 +35,6 @@ def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
                     "30 of 20,000 names" if sparse else "30 names"
                 )
                 rows += _compared(service, server, name, bodies, rounds, calls)
-    finally:
-        server.kill()
     return rows
 
 

@@ -25,18 +25,7 @@ TARGET = 0.9
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
-    """Return the rows; every round loads unwatched and watched, in alternating order.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    rounds
-        How often.
-    seconds
-        How long each load lasts.
-
-    """
+    """Return the rows; every round loads unwatched and watched, in alternating order."""
     return [
         row for workers in (1, 2) for row in _with(folder / str(workers), workers, rounds, seconds)
     ]
@@ -44,13 +33,11 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
 
 def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
     sent = bodies(made_events(1_000), labelled=True)
-    redis = RedisServer(folder)
-    redis.start()
-    servers = [Server(SERVICE, HINGED_REDIS_URL=redis.url) for _ in range(workers)]
-    rate: dict[bool, list[float]] = defaultdict(list)
-    cpu: dict[bool, list[float]] = defaultdict(list)
-    told: list[float] = []
-    try:
+    with RedisServer(folder) as redis:
+        servers = [Server(SERVICE, HINGED_REDIS_URL=redis.url) for _ in range(workers)]
+        rate: dict[bool, list[float]] = defaultdict(list)
+        cpu: dict[bool, list[float]] = defaultdict(list)
+        told: list[float] = []
         with running(*servers):
             create_model(servers[0])
             for number in range(rounds + 1):
@@ -65,8 +52,6 @@ def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
                     cpu[watched].append(used_s / (measured * seconds) * 1e6)
                     if watched:
                         told.append(received.value / seconds / READERS / 1e3)
-    finally:
-        redis.kill()
     name = f"learn, {workers} worker{'s' if workers > 1 else ''}"
     return [
         Row(

@@ -37,18 +37,7 @@ class _Target(NamedTuple):
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
-    """Return the rows: every server loaded in every round, one after the other.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    rounds
-        How often.
-    seconds
-        How long each load lasts.
-
-    """
+    """Return the rows: every server loaded in every round, one after the other."""
     rows: list[Row] = []
     for workers in WORKERS:
         rows += _with_workers(folder / f"workers-{workers}", workers, rounds, seconds)

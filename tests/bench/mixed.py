@@ -66,32 +66,19 @@ class _Connection:
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
-    """Return the rows; the first round warms up and counts for nothing.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    rounds
-        How often.
-    seconds
-        How long each round.
-
-    """
+    """Return the rows; the first round warms up and counts for nothing."""
     events = made_events(5_000, POOL)
     posts = {
         "predict": _requests("predict", bodies(events, labelled=False)),
         "learn": _requests("learn", bodies(events, labelled=True)),
     }
-    server = RedisServer(folder)
-    server.start()
-    services = [Server(SERVICE, 1, HINGED_REDIS_URL=server.url, **BUSY) for _ in range(WORKERS)]
-    middle: dict[str, list[float]] = {"predict": [], "learn": []}
-    late: dict[str, list[float]] = {"predict": [], "learn": []}
-    latest: list[float] = []
-    rate: list[float] = []
-    trims: list[float] = []
-    try:
+    with RedisServer(folder) as server:
+        services = [Server(SERVICE, 1, HINGED_REDIS_URL=server.url, **BUSY) for _ in range(WORKERS)]
+        middle: dict[str, list[float]] = {"predict": [], "learn": []}
+        late: dict[str, list[float]] = {"predict": [], "learn": []}
+        latest: list[float] = []
+        rate: list[float] = []
+        trims: list[float] = []
         with running(*services), server.client() as client:
             create_model(services[0])
             ports = [service.port for service in services]
@@ -107,8 +94,6 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
                 latest.append(times_s["predict"][-1] * 1e3)
                 rate.append(sum(map(len, times_s.values())) / seconds)
                 trims.append((_trims(client) - before) / seconds)
-    finally:
-        server.kill()
     return [
         Row(
             "predict: 99 of 100 came within / half came within",

@@ -32,16 +32,7 @@ CONNECTIONS = 16
 
 
 def measure(folder: Path, seconds: int) -> list[Row]:
-    """Return the rows: the costliest functions of predict, learn and learn with arrays.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    seconds
-        How long each call is watched.
-
-    """
+    """Return the rows: the costliest functions of predict, learn and learn with arrays."""
     spy = shutil.which("py-spy")
     if spy is None:
         return []

@@ -34,11 +34,9 @@ def measure(folder: Path, rounds: int, weights: int) -> list[Row]:
 
 def _rollback(folder: Path, rounds: int, weights: int) -> list[Row]:
     """Return the row: from the call to a state that all workers predict with."""
-    redis = RedisServer(folder / "rollback")
-    redis.start()
-    workers = [_worker(redis) for _ in range(WORKERS)]
-    took: list[float] = []
-    try:
+    with RedisServer(folder / "rollback") as redis:
+        workers = [_worker(redis) for _ in range(WORKERS)]
+        took: list[float] = []
         with running(*workers):
             clients = [httpx.Client(base_url=worker.url, timeout=30) for worker in workers]
             one, two, three = clients
@@ -56,8 +54,6 @@ def _rollback(folder: Path, rounds: int, weights: int) -> list[Row]:
                 took.append(time.perf_counter() - began_s)
             for client in clients:
                 client.close()
-    finally:
-        redis.kill()
     name = f"rollback of {weights:,} weights, until {WORKERS} workers predict with it"
     return [Row(name, took[1:], "s", target=1.0, at_most=True)]
 
@@ -67,12 +63,10 @@ def _away(folder: Path, rounds: int) -> list[Row]:
 
     The service is as it comes: its bounds on waiting are those of production.
     """
-    redis = RedisServer(folder / "away")
-    redis.start()
-    worker = Server(SERVICE, HINGED_REDIS_URL=redis.url)
-    refused: list[float] = []
-    back: list[float] = []
-    try:
+    with RedisServer(folder / "away") as redis:
+        worker = Server(SERVICE, HINGED_REDIS_URL=redis.url)
+        refused: list[float] = []
+        back: list[float] = []
         with running(worker), httpx.Client(base_url=worker.url, timeout=30) as client:
             client.put(MODEL, json=SPEC).raise_for_status()
             client.post(f"{MODEL}/learn", json=EVENT).raise_for_status()
@@ -81,8 +75,6 @@ def _away(folder: Path, rounds: int) -> list[Row]:
                 refused.append(_seconds_until(lambda: _learned(client) == 503))
                 redis.signal(signal.SIGCONT)
                 back.append(_seconds_until(lambda: _learned(client) == 200))
-    finally:
-        redis.kill()
     return [
         Row("Redis stands still: learn is told 503", refused, "s", target=1.0, at_most=True),
         Row("Redis is back: an event is learned", back, "s", target=1.0, at_most=True),
@@ -106,11 +98,9 @@ def _large(folder: Path, rounds: int, weights: int) -> list[Row]:
 
 def _course(folder: Path, weights: int) -> dict[str, float]:
     """Return by step in a large model's life how long another client waited, in milliseconds."""
-    redis = RedisServer(folder)
-    redis.start()
-    warm, cold = _worker(redis), _worker(redis)
-    waited: dict[str, float] = {}
-    try:
+    with RedisServer(folder) as redis:
+        warm, cold = _worker(redis), _worker(redis)
+        waited: dict[str, float] = {}
         with (
             running(warm, cold),
             httpx.Client(base_url=warm.url, timeout=60) as client,
@@ -126,8 +116,6 @@ def _course(folder: Path, weights: int) -> dict[str, float]:
                 pings = Pings(redis, folder / "pings")
                 step()
                 waited[name] = pings.stop()
-    finally:
-        redis.kill()
     return waited
 
 

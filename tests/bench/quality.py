@@ -115,14 +115,7 @@ def accuracy(model: Any, rows: Rows) -> float:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Return the rows: accuracies, how far the best is from the best peer, average ranks.
-
-    Parameters
-    ----------
-    quick
-        Whether the first thousand events of each stream are enough.
-
-    """
+    """Return the rows: accuracies, how far the best is from the best peer, average ranks."""
     streams = {"Phishing": scaled(phishing()), "Bananas": scaled(bananas())}
     if os.environ.get("HINGED_DATA"):
         streams |= {"elec": scaled(elec()), "sms_spam": sms()}

@@ -62,18 +62,7 @@ def measure(folder: Path, rounds: int, events: int) -> list[Row]:
 
 
 def measure_growth(folder: Path, rounds: int, lengths: Sequence[int]) -> list[Row]:
-    """Return the rows: a worker's start after so many events, a replica so many behind.
-
-    Parameters
-    ----------
-    folder
-        For Redis's files.
-    rounds
-        How often each is measured.
-    lengths
-        Events in the past, ascending.
-
-    """
+    """Return the rows: a worker's start after so many events, a replica so many behind."""
     redis = RedisServer(folder / "growth")
     redis.start()
     learning = Server(SERVICE, HINGED_REDIS_URL=redis.url)

@@ -69,15 +69,13 @@ def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[R
 
 def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of one worker whose models get single calls in turn."""
-    redis = RedisServer(folder)
-    redis.start()
-    worker = _worker(redis, replicas)
-    names = [f"m{n}" for n in range(count)]
-    rows: list[Row] = []
-    title = f"{count:,} model{'s' if count > 1 else ''}"
-    if replicas < count:
-        title += f", {replicas:,} in memory"
-    try:
+    with RedisServer(folder) as redis:
+        worker = _worker(redis, replicas)
+        names = [f"m{n}" for n in range(count)]
+        rows: list[Row] = []
+        title = f"{count:,} model{'s' if count > 1 else ''}"
+        if replicas < count:
+            title += f", {replicas:,} in memory"
         with running(worker):
             _create(worker, names)
             _touch(worker, names)
@@ -88,44 +86,36 @@ def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) 
             with redis.client() as client:
                 used = client.info("memory")["used_memory"] / 1e6
             rows.append(Row(f"{title}: memory of Redis, logs included", [used], "MB"))
-    finally:
-        redis.kill()
     return rows
 
 
 def _features(folder: Path, width: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of one model that learns arrays of events so wide."""
-    redis = RedisServer(folder)
-    redis.start()
-    worker = _worker(redis)
-    rng = random.Random(1)
-    arrays = [
-        orjson.dumps(
-            [
-                {"x": {f"feature_{n}": round(rng.gauss(0, 1), 6) for n in range(width)}, "y": y}
-                for y in (True, False) * (ARRAY // 2)
-            ]
-        )
-        for _ in range(4)
-    ]
-    try:
+    with RedisServer(folder) as redis:
+        worker = _worker(redis)
+        rng = random.Random(1)
+        arrays = [
+            orjson.dumps(
+                [
+                    {"x": {f"feature_{n}": round(rng.gauss(0, 1), 6) for n in range(width)}, "y": y}
+                    for y in (True, False) * (ARRAY // 2)
+                ]
+            )
+            for _ in range(4)
+        ]
         with running(worker):
             _create(worker, ["m"])
             posts = [("/v1/models/m/learn", body) for body in arrays]
             load = _loaded(redis, [worker], [posts], rounds, seconds, FEW_CONNECTIONS, ARRAY)
-    finally:
-        redis.kill()
     return load.rows(f"{width:,} features, arrays of {ARRAY}", "event")
 
 
 def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of so many workers, each model with one of them as a balancer sees to it."""
-    redis = RedisServer(folder)
-    redis.start()
-    workers = [_worker(redis) for _ in range(count)]
-    names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
-    rows: list[Row] = []
-    try:
+    with RedisServer(folder) as redis:
+        workers = [_worker(redis) for _ in range(count)]
+        names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
+        rows: list[Row] = []
         with running(*workers):
             _create(workers[0], names)
             for call in ("learn", "predict"):
@@ -133,8 +123,6 @@ def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
                 load = _loaded(redis, workers, shares, rounds, seconds)
                 title = f"{count} worker{'s' if count > 1 else ''}, {MODELS_OF_WORKERS} models"
                 rows += load.rows(f"{title}, {call}", "request")
-    finally:
-        redis.kill()
     return rows
 
 

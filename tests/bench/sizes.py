@@ -33,20 +33,14 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 def measure(folder: Path, rounds: int, count: int) -> list[Row]:
     """Return the rows: `count` of each thing, a hundredth as many models."""
-    server = RedisServer(folder / "sizes")
-    server.start()
-    try:
-        with server.client() as client:
-            rows = [
-                Row("a worker without models", _bare(server, rounds), "MB"),
-                *_weights(server, client, "perceptron", SPEC, rounds, count),
-                *_weights(server, client, "AROW", _AROW, rounds, count),
-                *_events(server, client, count // 10),
-                *_models(server, client, rounds, count // 100),
-            ]
-    finally:
-        server.kill()
-    return rows
+    with RedisServer(folder / "sizes") as server, server.client() as client:
+        return [
+            Row("a worker without models", _bare(server, rounds), "MB"),
+            *_weights(server, client, "perceptron", SPEC, rounds, count),
+            *_weights(server, client, "AROW", _AROW, rounds, count),
+            *_events(server, client, count // 10),
+            *_models(server, client, rounds, count // 100),
+        ]
 
 
 def rss_bytes(pid: int) -> int:

@@ -38,26 +38,11 @@ _numbers = itertools.count()
 
 
 def measure(folder: Path, rounds: int, count: int) -> list[Row]:
-    """Return the rows: per width of the events, every way in each round.
-
-    Parameters
-    ----------
-    folder
-        For the files and Redis.
-    rounds
-        How often each way learns all of it.
-    count
-        How many events.
-
-    """
-    server = RedisServer(folder / "redis")
-    server.start()
-    try:
+    """Return the rows: per width of the events, every way in each round."""
+    with RedisServer(folder / "redis") as server:
         rows: list[Row] = []
         for name, pool in (("30 names", 30), ("30 of 20,000 names", POOL)):
             rows += _compared(server, folder, name, made_events(count, pool), rounds)
-    finally:
-        server.kill()
     return rows
 
 

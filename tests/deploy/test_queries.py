@@ -34,18 +34,17 @@ PROMTOOL = shutil.which("promtool")
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
     """By name of a series the labels that a real service gives it when much has happened."""
-    redis = RedisServer(tmp_path_factory.mktemp("redis"))
-    redis.start()
-    try:
-        with Service(redis.url) as service, service.client() as client:
-            everything_happens(client, redis)
-            yield {
-                family.name + suffix: labels_of(family)
-                for family in text_string_to_metric_families(client.get("/metrics").text)
-                for suffix in SUFFIXES[family.type]
-            }
-    finally:
-        redis.kill()
+    with (
+        RedisServer(tmp_path_factory.mktemp("redis")) as redis,
+        Service(redis.url) as service,
+        service.client() as client,
+    ):
+        everything_happens(client, redis)
+        yield {
+            family.name + suffix: labels_of(family)
+            for family in text_string_to_metric_families(client.get("/metrics").text)
+            for suffix in SUFFIXES[family.type]
+        }
 
 
 def labels_of(family: Metric) -> set[str]:

@@ -46,13 +46,11 @@ def elec() -> list[Row]:
 @pytest.fixture
 def places(own_server: RedisServer, tmp_path: Path) -> Iterator[Places]:
     """Everything that the doors need."""
-    queue = RedisServer(tmp_path / "queue")
-    queue.start()
-    broker = Broker()
-    with Service(own_server.url) as service, service.client() as client:
-        yield Places(client, service.url, own_server, queue, broker, tmp_path)
-    broker.close()
-    queue.kill()
+    with RedisServer(tmp_path / "queue") as queue:
+        broker = Broker()
+        with Service(own_server.url) as service, service.client() as client:
+            yield Places(client, service.url, own_server, queue, broker, tmp_path)
+        broker.close()
 
 
 class Places:

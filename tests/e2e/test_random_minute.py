@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chaos import Chaos
+from tests.support.fleet.chaos import Chaos
 from tests.support.redis_server import RedisServer
 
 SECONDS = float(os.environ.get("HINGED_TEST_CHAOS_S", "20"))

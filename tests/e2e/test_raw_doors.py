@@ -68,13 +68,14 @@ class Places:
 @pytest.fixture
 def places(own_server: RedisServer, tmp_path: Path) -> Iterator[Places]:
     """Everything that the doors need."""
-    queue = RedisServer(tmp_path / "queue")
-    queue.start()
-    with Service(own_server.url) as service, service.client() as client:
+    with (
+        RedisServer(tmp_path / "queue") as queue,
+        Service(own_server.url) as service,
+        service.client() as client,
+    ):
         made = Places(client, service.url, own_server, queue, tmp_path)
         yield made
         made.broker.close()
-    queue.kill()
 
 
 def single(at: Places, texts: list[bytes]) -> int:

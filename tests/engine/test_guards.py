@@ -19,7 +19,7 @@ from tests.engine import (
     test_trim,
 )
 from tests.store import test_append_script
-from tests.support.chaos import Chaos
+from tests.support.fleet.chaos import Chaos
 from tests.support.guards import GUARDS, take_out
 from tests.support.redis_server import RedisServer
 

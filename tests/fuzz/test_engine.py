@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import shutil
 import signal
 import tempfile
@@ -31,6 +32,7 @@ from hinged_service.wire.events import Question
 from tests.fuzz.budget import tries
 from tests.fuzz.doubles import Double, Past, live
 from tests.support.engine import Event, Worker, leaked_keys, stream_from_tomorrow
+from tests.support.fleet.faults import Faults
 from tests.support.plain_fold import model_uid
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -89,6 +91,7 @@ class Engine(RuleBasedStateMachine):
         self.proxies = [Proxy(self.server.port) for _ in range(2)]
         for proxy in self.proxies:
             proxy.start()
+        self.faults = Faults(random.Random(), self.server, self.proxies, self.folder / "copy")
         self.workers = [self._new_worker(n) for n in range(2)]
         self.past = Past()
         self.copied: Past | None = None
@@ -393,23 +396,22 @@ class Engine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), times=st.integers(1, 3))
     def lose_answers(self, which: int, times: int) -> None:
         """Let the next answers of Redis get lost on their way."""
-        self.proxies[which].drop_replies = times
+        self.faults.lose_answers(times, times, which)
 
     @rule(which=st.integers(0, 1))
     def cut(self, which: int) -> None:
         """Cut a worker's connections."""
-        self.proxies[which].cut()
+        self.faults.cut(which)
 
     @rule()
     def forget_scripts(self) -> None:
         """Let Redis forget its scripts."""
-        self.client.script_flush()
+        self.faults.forget_scripts()
 
     @rule()
     def crash(self) -> None:
         """Kill Redis; it comes back with its append-only file."""
-        self.server.kill()
-        self.server.start()
+        self.faults.crash()
 
     @rule()
     def stand_still(self) -> None:
@@ -420,7 +422,7 @@ class Engine(RuleBasedStateMachine):
     @rule()
     def copy_data(self) -> None:
         """Note how everything is."""
-        self.server.copy_data(self.folder / "copy")
+        self.faults.copy_data()
         self.copied = self.past.copy()
 
     @precondition(lambda self: self.copied is not None)
@@ -428,7 +430,7 @@ class Engine(RuleBasedStateMachine):
     def set_back(self) -> None:
         """Lose what came since, as a failover does that loses the tail."""
         assert self.copied is not None
-        self.server.set_back(self.folder / "copy")
+        self.faults.set_back()
         self.past = self.copied.copy()
         self.sync()
 

@@ -131,17 +131,15 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    server = RedisServer(Path(tmp_path_factory.mktemp("openapi")))
-    server.start()
-    try:
-        with Service(server.url, at_least_timeout_ms=20) as service:
-            made = World(service)
-            try:
-                yield made
-            finally:
-                made.close()
-    finally:
-        server.kill()
+    with (
+        RedisServer(Path(tmp_path_factory.mktemp("openapi"))) as server,
+        Service(server.url, at_least_timeout_ms=20) as service,
+    ):
+        made = World(service)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)

@@ -43,7 +43,7 @@ def with_variable(name: str, value: str) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     """Return as soon as the condition holds; fail if it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

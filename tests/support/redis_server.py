@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import redis
 
@@ -62,7 +63,7 @@ def server_binaries() -> dict[str, str]:
 
 
 class RedisServer:
-    """One server process with an append-only file in `directory`."""
+    """One server process with an append-only file in `directory`; a context that ends it."""
 
     def __init__(self, directory: Path, binary: str | None = None, fsync: str = "everysec") -> None:
         self.directory = directory
@@ -110,6 +111,13 @@ class RedisServer:
                 if time.monotonic() > deadline or self._process.poll() is not None:
                     raise RuntimeError("the test server did not start")
                 time.sleep(0.01)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def client(self) -> redis.Redis:
         """Return a plain client for looking and meddling."""

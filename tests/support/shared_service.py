@@ -19,11 +19,8 @@ _names = itertools.count()
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A running service; each test makes models of its own."""
-    server = RedisServer(tmp_path_factory.mktemp("service"))
-    server.start()
-    with Service(server.url) as running:
+    with RedisServer(tmp_path_factory.mktemp("service")) as server, Service(server.url) as running:
         yield running
-    server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 import redis
 
-from tests.e2e.drills.balance import Balance, tail_of, weigh
-from tests.e2e.drills.load import GIVE_UP_S, Load
 from tests.support.drill_table import PROPERTY, Row
+from tests.support.fleet.balance import Balance, tail_of, weigh
+from tests.support.fleet.load import Load
+from tests.support.fleet.senders import GIVE_UP_S
 from tests.support.worker import Worker
 
 Record = Callable[[str, object], None]

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 
 from tests.e2e.drills.serving import Serving
+from tests.support.fleet.processes import ProcessFleet
 from tests.support.processes import wait_until
-from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, valkey_binary
 
 WORKERS = 2
@@ -25,8 +25,8 @@ def patient_binary(folder: Path) -> str:
     return str(script)
 
 
-class Fleet:
-    """Workers, each behind a proxy of its own, on one Redis.
+class Fleet(ProcessFleet[Serving]):
+    """Workers, each behind a proxy of its own; what a drill does to them can be undone.
 
     Parameters
     ----------
@@ -38,9 +38,7 @@ class Fleet:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count()
-        self.server = self.new_server()
-        self.proxies = [Proxy(self.server.port) for _ in range(WORKERS)]
-        self.workers = [Serving(proxy.url) for proxy in self.proxies]
+        super().__init__(self.new_server(), Serving, WORKERS, proxies=WORKERS)
 
     def new_server(self) -> RedisServer:
         """Return another server, not started."""
@@ -50,20 +48,8 @@ class Fleet:
 
     def start(self) -> None:
         """Start everything and wait until the workers are ready."""
-        self.server.start()
-        for proxy in self.proxies:
-            proxy.start()
-        for worker in self.workers:
-            worker.start(wait=False)
+        super().start()
         self.until_ready()
-
-    def stop(self) -> None:
-        """Kill everything."""
-        for worker in self.workers:
-            worker.kill()
-        for proxy in self.proxies:
-            proxy.stop()
-        self.server.kill()
 
     def move_to(self, server: RedisServer) -> None:
         """Point the workers' address at another server, as a failover does."""
@@ -87,8 +73,7 @@ class Fleet:
 
     def until_ready(self) -> None:
         """Wait until every worker can serve."""
-        for worker in self.workers:
-            worker.wait_until_alive()
+        self.until_alive()
         wait_until(lambda: all(_is_ready(worker) for worker in self.workers), _READY_S)
 
 

@@ -76,13 +76,11 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
     settings = " ".join(f"{name}={value}" for name, value in clock.variables.items())
     script.write_text(f'#!/bin/sh\nexec env {settings} {valkey_binary()} "$@"\n')
     script.chmod(0o755)
-    server = RedisServer(folder / "redis", str(script))
-    server.start()
-    try:
-        with workers_on(server.url, *(one.variables for one in clocks)) as workers:
-            yield Timed(server, workers, clock, clocks)
-    finally:
-        server.kill()
+    with (
+        RedisServer(folder / "redis", str(script)) as server,
+        workers_on(server.url, *(one.variables for one in clocks)) as workers,
+    ):
+        yield Timed(server, workers, clock, clocks)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.drills.drill import Drill
 from tests.e2e.drills.fleet import Fleet
-from tests.e2e.drills.load import Load
+from tests.support.fleet.load import Load
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer

@@ -46,11 +46,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service; each test makes models of its own."""
-    server = RedisServer(tmp_path_factory.mktemp("page"))
-    server.start()
-    with Service(server.url) as running:
+    with RedisServer(tmp_path_factory.mktemp("page")) as server, Service(server.url) as running:
         yield running
-    server.kill()
 
 
 @pytest.fixture

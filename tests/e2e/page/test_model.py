@@ -44,21 +44,23 @@ def test_numbers_and_charts_move_as_it_learns(visit: Open, client: httpx.Client)
     learned = client.post(f"{path}/learn", json=events(50)).json()
     here.until(lambda: here.number("events") == 50)
     mistakes = sum(one["mistake"] for one in learned)
-    assert here.number("mistakes") == mistakes
-    assert here.number("updates") == sum(one["updated"] for one in learned)
-    assert here.number("accuracy") == 100 - 2 * mistakes
+    here.until(lambda: here.number("mistakes") == mistakes)
+    here.until(lambda: here.number("updates") == sum(one["updated"] for one in learned))
+    here.until(lambda: here.number("accuracy") == 100 - 2 * mistakes)
     weights = client.get(f"{path}/weights").json()
     bars = here.card("Largest weights").locator("li")
     here.until(lambda: bars.count() == 2)
-    shown = {b.locator(".name").inner_text(): b.locator(".value").inner_text() for b in bars.all()}
-    for name, weight in weights["weights"].items():
-        assert float(shown[name].replace("−", "-")) == weight
+
+    def shown() -> dict[str, float]:
+        pairs = [(b.locator(".name"), b.locator(".value").inner_text()) for b in bars.all()]
+        return {name.inner_text(): float(value.replace("−", "-")) for name, value in pairs}
+
+    here.until(lambda: shown() == weights["weights"])
     rows = here.card("Latest events").locator("tbody tr")
     here.until(lambda: rows.count() > 5)
-    verdicts = rows.locator(".badge").all_inner_texts()
-    assert "right" in verdicts
-    cells = here.card("Confusion").locator("tbody td").all_inner_texts()
-    assert sum(map(int, cells)) == 20, "as many outcomes as a tick shows"
+    here.until(lambda: "right" in rows.locator(".badge").all_inner_texts())
+    cells = here.card("Confusion").locator("tbody td")
+    here.until(lambda: sum(map(int, cells.all_inner_texts())) == 20)  # as many as a tick shows
     here.until(lambda: here.card("Margins").locator("rect.bin").count() > 1)
     client.post(f"{path}/learn", json=events(10)).raise_for_status()
     here.until(lambda: here.number("events") == 60)
@@ -74,7 +76,8 @@ def test_what_was_learned_before_one_looked_is_there(visit: Open, client: httpx.
     here.until(lambda: here.number("events") == 60)
     here.until(lambda: here.card("Latest events").locator("tbody tr").count() == 14)
     here.until(lambda: here.card("Two features").locator(".point").count() == 60)
-    assert here.card("Latest events").get_by_text(re.compile("now (right|wrong)")).count() == 14
+    now = here.card("Latest events").get_by_text(re.compile("now (right|wrong)"))
+    here.until(lambda: now.count() == 14)
 
 
 def test_the_boundary_lies_where_the_weights_say_and_moves(
@@ -105,7 +108,7 @@ def test_the_boundary_lies_where_the_weights_say_and_moves(
             for px, py in zip(numbers[::2], numbers[1::2], strict=True)
         ]
 
-    assert max(map(abs, scores())) < 0.05 * max(abs(w["a"]), abs(w["b"]))
+    here.until(lambda: max(map(abs, scores())) < 0.05 * max(abs(w["a"]), abs(w["b"])))
     before = line.get_attribute("d")
     contradict(client, path, {"a": 4, "b": 1})
     here.until(lambda: line.get_attribute("d") != before)
@@ -213,4 +216,4 @@ def test_labels_that_come_later_are_accounted(visit: Open, client: httpx.Client)
     here = watching(visit, "late")
     facts = here.card("Labels that come later")
     here.until(lambda: "100.0%" in facts.inner_text())
-    assert re.search(r"Waiting\s+1\b", facts.inner_text())
+    here.until(lambda: re.search(r"Waiting\s+1\b", facts.inner_text()))

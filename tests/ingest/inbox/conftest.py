@@ -46,7 +46,7 @@ class Inbox:
         with self.server.client() as client:
             return str(client.xadd(INBOX, fields, id=entry_id))
 
-    def wait_until_empty(self, timeout_s: float = 30) -> None:
+    def wait_until_empty(self, timeout_s: float = 120) -> None:
         """Return once all was taken and removed."""
         with self.server.client() as client:
             wait_until(lambda: not client.xlen(INBOX), timeout_s)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ingest.kafka.broker import Broker, stop, wait_until, wait_until_it_reads
+from tests.ingest.kafka.broker import ALONE, Broker, stop, wait_until, wait_until_it_reads
 from tests.ingest.kafka.stored import folded, letters, logged, taken
 from tests.support.ingest import Event, Ingest, events, kill_often
 from tests.support.plain_fold import model_uid, read_snapshot
@@ -71,7 +71,7 @@ def test_killed_often_it_learns_every_record_once(broker: Broker, own_server: Re
     last = kill_often(start, lambda: taken(own_server), COUNT, restart_redis, KILLS)
     other = start()  # joins, takes partitions over, and leaves
     wait_until_it_reads(other)
-    wait_until(lambda: taken(own_server) == COUNT, 120)
+    wait_until(lambda: taken(own_server) == COUNT)
     stop(other)
     stop(last)
     check(own_server, rows)
@@ -108,7 +108,7 @@ def test_a_topic_made_anew_in_the_twinkling_of_an_eye(
     rows = named(300)
     broker.create("t")
     broker.put("t", rows[:100])
-    reader = broker.ingest(redis_url=own_server.url)
+    reader = broker.ingest(*ALONE, redis_url=own_server.url)
     wait_until(lambda: taken(own_server) == 100)
     time.sleep(0.5)  # it asks for what comes next
     reader.process.send_signal(signal.SIGSTOP)
@@ -125,14 +125,19 @@ def test_two_readers_who_both_believe_that_all_is_theirs(
     broker: Broker, own_server: RedisServer
 ) -> None:
     """As zombies do all the time: both are in groups of their own, and refused often."""
-    rows = named(3_000)
+    rows = named(3_600)
     broker.create("t", PARTITIONS)
-    both = [broker.ingest("--group", f"g{n}", redis_url=own_server.url) for n in range(2)]
+    both = [broker.ingest("--group", f"g{n}", *ALONE, redis_url=own_server.url) for n in range(2)]
     for one in both:
         wait_until_it_reads(one)
-    for number in range(0, len(rows), 30):
+    for number in range(0, 3_000, 30):
         broker.spread("t", rows[number : number + 30], PARTITIONS)
-    wait_until(lambda: taken(own_server) == len(rows), 60)
+    wait_until(lambda: taken(own_server) == 3_000)
+    for end, idle in ((3_300, both[0]), (3_600, both[1])):  # the other one passes what was taken
+        idle.process.send_signal(signal.SIGSTOP)
+        broker.spread("t", rows[end - 300 : end], PARTITIONS)
+        wait_until(lambda end=end: taken(own_server) == end)
+        idle.process.send_signal(signal.SIGCONT)
     summaries = [stop(one)[0] for one in both]
     assert sum(summary["learned"] for summary in summaries) == len(rows)
     assert sum(summary["seeks"] + summary["unseen"] for summary in summaries) > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import hinged
 from hinged_service.model.state import ModelState
 from tests.river_support.learners import catalogue
-from tests.river_support.learners.fleet import Fleet, bodies, counted, logged
+from tests.river_support.learners.fleet import Fleet, counted, logged
 from tests.support.engine import leaked_keys
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -46,7 +45,7 @@ def drill(
         fleet = Fleet(proxy, NAME, mixed, seed)
         try:
             await fleet.workers[0].create(NAME, stream=STREAM, **spec)
-            await fleet.send(bodies(random.Random(seed), events))
+            await fleet.send_all(server, events)
             with server.client() as client:
                 fold = await fleet.check(client, events, STREAM)
                 log = logged(client, STREAM)
@@ -54,7 +53,7 @@ def drill(
                 assert leaked_keys(client, STREAM) == []
         finally:
             await fleet.stop()
-        assert fleet.happened["killed"] == len(fleet.workers)
+        assert len(fleet.dead) == len(fleet.workers)
 
     with server.client() as client:
         client.flushall()

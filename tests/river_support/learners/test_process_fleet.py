@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,104 +19,39 @@ from tests.river_support.learners.side_by_side import (
     MODELS,
     NUMERIC,
     STREAM,
-    Event,
     is_numbers,
     made_events,
 )
 from tests.support import engine
+from tests.support.fleet.faults import Fault, Faults, beside
+from tests.support.fleet.processes import ProcessFleet
+from tests.support.fleet.senders import Body, HttpSenders, in_bodies
 from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import model_uid
-from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
 WORKERS, CLIENTS, EVENTS = 3, 8, 1_200
 PATIENCE_S = 60.0
 
-Body = Sequence[Event]
+
+def path(rng: random.Random, body: Body) -> str:
+    """Return the path of a model that takes a body."""
+    events = body if isinstance(body, list) else [body]
+    takers = [m for m in MODELS if m not in NUMERIC or all(map(is_numbers, events))]
+    return f"/v1/models/{rng.choice(takers)}"
 
 
-def made_bodies(rng: random.Random, events: Sequence[Event]) -> list[Body]:
-    """Return every event once or more, in bodies of a few, some of them again later."""
-    bodies: list[Body] = []
-    rest = list(events)
-    while rest:
-        size = rng.choice([1, 2, 5, 20])
-        bodies.append(rest[:size])
-        del rest[:size]
-        if rng.random() < 0.3:
-            bodies.append(rng.choice(bodies[-20:]))
-    return bodies
-
-
-@dataclass
-class Senders:
-    """Clients that send each body to some model on some worker until one acknowledges it."""
-
-    urls: Sequence[str]
-    outcomes: Counter[str] = field(default_factory=Counter)
-    retries: Counter[str] = field(default_factory=Counter)
-
-    async def run(self, number: int, jobs: asyncio.Queue[Body]) -> None:
-        """Be client `number`, for ever."""
-        rng = random.Random(f"client {number}")
-        async with httpx.AsyncClient(verify=False) as client:
-            while True:
-                body = await jobs.get()
-                await asyncio.wait_for(self._send(client, rng, body), PATIENCE_S)
-                jobs.task_done()
-
-    async def _send(self, client: httpx.AsyncClient, rng: random.Random, body: Body) -> None:
-        takers = [m for m in MODELS if m not in NUMERIC or all(map(is_numbers, body))]
-        timeout_s = 0.01 if rng.random() < 0.05 else 5.0
-        while True:
-            url = f"{rng.choice(self.urls)}/v1/models/{rng.choice(takers)}/learn"
-            try:
-                response = await client.post(url, json=body, timeout=timeout_s)
-            except httpx.TransportError as error:
-                self.retries[type(error).__name__] += 1
-            else:
-                if response.status_code == 200:
-                    for event, one in zip(body, response.json(), strict=True):
-                        self.outcomes[event["id"]] += not one["duplicate"]
-                    return
-                assert response.status_code in (429, 503), response.text
-                self.retries[str(response.status_code)] += 1
-            timeout_s = 5.0
-            await asyncio.sleep(rng.uniform(0.01, 0.05))
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """Workers on one Redis, behind a proxy that misbehaves."""
-
-    server: RedisServer
-    proxy: Proxy
-    workers: Sequence[ForkedWorker]
-
-    def troubles(self, rng: random.Random) -> list[Callable[[], None]]:
-        """Return what goes wrong, in some order."""
-
-        def lose() -> None:
-            self.proxy.drop_replies = rng.randint(2, 6)
-
-        def restart_redis() -> None:
-            self.server.kill()
-            self.server.start()
-
-        def restart(worker: ForkedWorker) -> Callable[[], None]:
-            def run() -> None:
-                for other in self.workers:
-                    other.wait_until_alive()
-                worker.kill()
-                worker.start(wait=False)
-
-            return run
-
-        killed = self.workers[:-1]
-        found = [lose, lose, lose, self.proxy.cut, restart_redis, *map(restart, killed)]
-        rng.shuffle(found)
-        return found
+def faults_of(rng: random.Random, fleet: ProcessFleet[ForkedWorker]) -> list[Fault]:
+    """Return the faults in some order; all workers but the last are killed."""
+    faults = Faults(rng, fleet.server, fleet.proxies)
+    found = [
+        *[beside(faults.lose_answers, 2, 6)] * 3,
+        *(beside(faults.cut), beside(faults.crash)),
+        *[beside(faults.kill, worker, fleet.workers) for worker in fleet.workers[:-1]],
+    ]
+    rng.shuffle(found)
+    return found
 
 
 SETTINGS: dict[str, Any] = {
@@ -132,44 +64,11 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
+def fleet(tmp_path: Path) -> Iterator[ProcessFleet[ForkedWorker]]:
+    """Three workers on one Redis, behind a proxy that misbehaves."""
     server = RedisServer(tmp_path / "redis", fsync="always")
-    server.start()
-    proxy = Proxy(server.port)
-    proxy.start()
-    workers = [ForkedWorker(proxy.url, **SETTINGS) for _ in range(WORKERS)]
-    try:
-        for worker in workers:
-            worker.start(wait=False)
-        workers[-1].wait_until_alive()
-        yield Fleet(server, proxy, workers)
-    finally:
-        for worker in workers:
-            worker.kill()
-        proxy.stop()
-        server.kill()
-
-
-async def drill(
-    senders: Senders, bodies: Sequence[Body], troubles: Sequence[Callable[[], None]]
-) -> None:
-    """Send all bodies, with every trouble in mid-stream."""
-    jobs: asyncio.Queue[Body] = asyncio.Queue()
-    share = len(bodies) // (len(troubles) + 1)
-    sending = iter(bodies)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(senders.run(number, jobs)) for number in range(CLIENTS)]
-        for trouble in troubles:
-            for body in itertools.islice(sending, share):
-                jobs.put_nowait(body)
-            while jobs.qsize() > share // 2:  # noqa: ASYNC110 - the queue has no such event
-                await asyncio.sleep(0.005)
-            await asyncio.to_thread(trouble)
-        for body in sending:
-            jobs.put_nowait(body)
-        await jobs.join()
-        for task in tasks:
-            task.cancel()
+    with ProcessFleet(server, lambda url: ForkedWorker(url, **SETTINGS), WORKERS) as fleet:
+        yield fleet
 
 
 def fetch(url: str, at_least: str) -> tuple[int, Any]:
@@ -225,22 +124,25 @@ async def compare_snapshots(url: str, log: Sequence[Logged]) -> None:
 
 
 @pytest.mark.slow
-def test_many_models_of_one_stream_agree_whatever_breaks(fleet: Fleet) -> None:
+def test_many_models_of_one_stream_agree_whatever_breaks(
+    fleet: ProcessFleet[ForkedWorker],
+) -> None:
     rng = random.Random(5)
     events = made_events(rng, EVENTS)
     for name, spec in MODELS.items():
-        path = f"{fleet.workers[-1].url}/v1/models/{name}"
-        answer = httpx.put(path, json={"stream": STREAM, **spec}, timeout=30, verify=False)
+        url = f"{fleet.urls[-1]}/v1/models/{name}"
+        answer = httpx.put(url, json={"stream": STREAM, **spec}, timeout=30, verify=False)
         assert answer.status_code == 201, answer.text
 
-    senders = Senders([worker.url for worker in fleet.workers])
-    asyncio.run(drill(senders, made_bodies(rng, events), fleet.troubles(rng)))
-    fleet.proxy.drop_replies = 0
-    for worker in fleet.workers:
-        worker.wait_until_alive()
-    print(f"retries {dict(senders.retries)}, answers lost {fleet.proxy.dropped}")
+    senders = HttpSenders(fleet.urls, path)
+    bodies = in_bodies(rng, events, [1, 2, 5, 20])
+    asyncio.run(senders.run(bodies, faults_of(rng, fleet), CLIENTS))
+    (proxy,) = fleet.proxies
+    proxy.drop_replies = 0
+    fleet.until_alive()
+    print(f"retries {dict(senders.trouble)}, answers lost {proxy.dropped}")
 
-    assert max(senders.outcomes.values()) == 1, "an event was answered as new twice"
+    assert max(map(len, senders.counted.values())) == 1, "an event was answered as new twice"
     with fleet.server.client() as client:
         log = list(logged(client, STREAM))
         ids = [event["id"] for _, said, skip in log for event in counted(said, skip)]

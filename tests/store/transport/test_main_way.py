@@ -9,10 +9,10 @@ import httpx
 import hinged
 from tests.store.transport.conftest import Shaped
 from tests.support.engine import event, leaked_keys
+from tests.support.fleet.served import bits
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
 from tests.support.running import serving
-from tests.support.served import bits
 from tests.support.service import Service
 from tests.telemetry.reading import scrape, until
 

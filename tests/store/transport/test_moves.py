@@ -22,11 +22,11 @@ from hinged_service.store.connection import Connection
 from tests.store.transport.conftest import running
 from tests.support.cluster import Cluster, Node
 from tests.support.engine import connected, event, until
+from tests.support.fleet.served import bits
 from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer, server_binaries, valkey_binary
 from tests.support.sentinel import SERVICE, SentinelTrio
-from tests.support.served import bits
 from tests.support.service import Service
 
 PATIENCE_S = 60.0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,6 +26,8 @@ from tests.support.engine import (
     replica_state,
     stream_from_tomorrow,
 )
+from tests.support.fleet.faults import Faults, beside
+from tests.support.fleet.senders import made
 from tests.support.plain_fold import model_uid, read_snapshot
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -49,11 +50,6 @@ TROUBLES |= {
 """What may happen, and how often compared to the others."""
 
 
-def _numbered(number: int) -> Event:
-    x = {"a": number % 7 / 10 - 0.3, f"n{number % 40}": 1 / (1 + number), "b": number % 5 - 2.0}
-    return {"x": x, "y": number % 3 == 0, "id": f"e{number}"}
-
-
 class Chaos:
     """One run; whatever it decides comes from `seed`, timing apart."""
 
@@ -63,8 +59,8 @@ class Chaos:
         self.troubles = troubles
         self.random = random.Random(seed)
         self.server = server
-        self.copies = copies
         self.proxies = [Proxy(server.port) for _ in range(WORKERS)]
+        self.faults = Faults(self.random, server, self.proxies, copies)
         self.workers: list[Worker] = []
         self.dead: list[Worker] = []
         self.sent = 0
@@ -76,7 +72,7 @@ class Chaos:
         self._resting: Worker | None = None
         self._going = asyncio.Event()
         self._going.set()
-        self._copy: tuple[Path, set[str]] | None = None
+        self._copied: set[str] | None = None
 
     def new_worker(self, number: int) -> Worker:
         """Return a worker in the place of another, in a hurry about everything."""
@@ -143,11 +139,11 @@ class Chaos:
 
     def _event(self) -> Event:
         if self.sent and self.random.random() < 0.3:
-            return _numbered(self.random.randint(max(1, self.sent - 200), self.sent))
+            return made(self.random.randint(max(1, self.sent - 200), self.sent))
         self.sent += 1
         if self.random.random() < 0.7:
-            return _numbered(self.sent)
-        event = _numbered(self.sent)
+            return made(self.sent)
+        event = made(self.sent)
         del event["id"]
         self.unnamed += 1
         event["x"][f"only{self.unnamed}"] = 1.0
@@ -171,35 +167,41 @@ class Chaos:
 
     async def _trouble(self) -> None:
         kind = self.random.choices(list(self.troubles), list(self.troubles.values()))[0]
-        if kind == "set back" and self._copy is None:
+        if kind == "set back" and self._copied is None:
             return
-        await getattr(self, "_" + kind.replace(" ", "_"))(self.random.randrange(WORKERS))
+        number, faults = self.random.randrange(WORKERS), self.faults
+        match kind:
+            case "drop":
+                faults.lose_answers(which=number)
+            case "cut":
+                faults.cut(number)
+            case "slow":
+                faults.slow(number)
+            case "stand still":
+                await beside(faults.stand_still, self.random.uniform(0.1, 0.6))()
+            case "crash":
+                faults.crash()
+            case "flush":
+                faults.forget_scripts()
+            case _:
+                await getattr(self, "_" + kind.replace(" ", "_"))(number)
         self.happened[kind] += 1
-
-    async def _drop(self, number: int) -> None:
-        self.proxies[number].drop_replies += self.random.randint(1, 4)
-
-    async def _cut(self, number: int) -> None:
-        self.proxies[number].cut()
-
-    async def _slow(self, number: int) -> None:
-        self.proxies[number].delay_s = self.random.choice((0.0, 0.002, 0.02))
 
     async def _kill(self, number: int) -> None:
         old, self.workers[number] = self.workers[number], self.new_worker(number)
         self.dead.append(old)
         await old.kill()
 
-    async def _copy_data(self, number: int) -> None:
+    async def _copy_data(self, _: int) -> None:
         acknowledged = set(self.acknowledged)
-        self.server.copy_data(self.copies)
-        self._copy = self.copies, acknowledged
+        self.faults.copy_data()
+        self._copied = acknowledged
 
     async def _set_back(self, number: int) -> None:
-        assert self._copy is not None
+        assert self._copied is not None
         self._epoch += 1
-        self.server.set_back(self._copy[0])
-        self.acknowledged = set(self._copy[1])
+        self.faults.set_back()
+        self.acknowledged = set(self._copied)
         # who comes back late may find other entries under the ids that it knows
         self._resting = self.workers[number]
         await asyncio.sleep(self.random.uniform(0.0, 0.3))
@@ -218,19 +220,6 @@ class Chaos:
             await self._try(self._ask(one, self.random.choice(MODELS)))
         await self._set_back(number)
         self._going.set()
-
-    async def _stand_still(self, number: int) -> None:
-        self.server.signal(signal.SIGSTOP)
-        await asyncio.sleep(self.random.uniform(0.1, 0.6))
-        self.server.signal(signal.SIGCONT)
-
-    async def _crash(self, number: int) -> None:
-        self.server.kill()
-        self.server.start()
-
-    async def _flush(self, number: int) -> None:
-        with self.server.client() as client:
-            client.script_flush()
 
     async def _save_one(self, number: int) -> None:
         await self._try(self._save(number))
@@ -274,9 +263,7 @@ class Chaos:
         return True
 
     async def _calm(self) -> None:
-        for proxy in self.proxies:
-            proxy.drop_replies = 0
-            proxy.delay_s = 0.0
+        self.faults.calm()
         await self._create_all()
         end_s = time.monotonic() + 20
         for one in self.workers:

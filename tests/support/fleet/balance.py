@@ -10,10 +10,10 @@ from pathlib import Path
 import redis
 
 import hinged
-from tests.e2e.drills.load import Load
 from tests.support.aof import read_past
-from tests.support.plain_fold import Folded, fold_log, model_uid
-from tests.support.served import bits, served, wait_for_snapshot
+from tests.support.fleet.load import Load
+from tests.support.fleet.served import bits, served, wait_for_snapshot
+from tests.support.plain_fold import Folded, Stored, fold_log, model_uid
 from tests.support.worker import Worker
 
 
@@ -97,8 +97,11 @@ def tail_of(directory: Path, stream: str, folded: Folded) -> set[str]:
 
 def agree(
     client: redis.Redis, stream: str, model: str, folded: Folded, workers: Sequence[Worker]
-) -> None:
-    """Fail unless every worker and the snapshot at the log's end equal the plain fold, bitwise."""
+) -> Stored:
+    """Return the snapshot at the log's end; fail unless it and every worker equal the plain fold.
+
+    Equal to the last bit.
+    """
     end = f"{folded.position}.{folded.chain}"
     shown = {name: value for name, value in folded.accounts.items() if name != "clock"}
     for worker in workers:
@@ -110,3 +113,4 @@ def agree(
     same = bits(stored.weights) == bits(folded.weights)
     assert same, "the snapshot has other weights than the log"
     assert bits(stored.accounts) == bits(folded.accounts)
+    return stored
