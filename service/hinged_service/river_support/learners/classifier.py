@@ -7,7 +7,7 @@ import copy
 import math
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from river import base
 
@@ -119,7 +119,7 @@ class RiverClassifier:
 
         """
         try:
-            model = state.decode(scalars["model"])
+            model = cast("base.Classifier", state.decode(scalars["model"]))
             same = type(model) is type(self.fresh) and (
                 state.digest(model.clone()) == state.digest(self.fresh.clone())
             )
@@ -166,7 +166,7 @@ class OneVsOne(RiverClassifier):
         return pairs
 
 
-def linear_weights(model: base.Classifier) -> dict[str, Any] | None:
+def linear_weights(model: object) -> dict[str, Any] | None:
     """Return copies of the weights and the intercept of a River classifier, `None` of others."""
     if isinstance(model, linear_model.ALMAClassifier):
         return {"weights": dict(model.w), "intercept": 0.0}

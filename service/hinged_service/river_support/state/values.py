@@ -91,13 +91,13 @@ def same_plain(values: list[Any]) -> bool:
     return not kinds & {float, int} or all(map(plain, values))
 
 
-def damaged_number(value: Any) -> DamagedState:
+def damaged_number(value: object) -> DamagedState:
     """Return the error for a number that stands where none like it is written."""
     what = "too large an integer" if type(value) is int else "a float that is not finite"
     return DamagedState(f"the stored object holds {what}")
 
 
-def scalar_from_numpy(given: Any) -> Any:
+def scalar_from_numpy(given: object) -> object:
     """Return the numpy scalar that `["float32", 0.5]` describes.
 
     Raises
@@ -126,6 +126,6 @@ def scalar_from_numpy(given: Any) -> Any:
     raise DamagedState("a stored numpy number is damaged")
 
 
-def canonical(data: Any) -> str:
+def canonical(data: object) -> str:
     """Return JSON-like data as the one text that equal data gives."""
     return json.dumps(data, allow_nan=False, sort_keys=True, separators=(",", ":"))

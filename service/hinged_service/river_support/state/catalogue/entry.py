@@ -6,9 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Entry"]
+__all__ = ["Entry", "all_of"]
 
 Kinds = dict[str, Any]
+
+
+def all_of(kind: object, names: str) -> Kinds:
+    """Return the kinds of attributes of one kind, named in a text of words."""
+    return dict.fromkeys(names.split(), kind)
 
 
 @dataclass(frozen=True, slots=True)
