@@ -59,7 +59,7 @@ class RiverClassifier:
         self.model = copy.deepcopy(fresh)
         self.weighted = weighted
         self.constant = constant
-        self._nonnegative = nonnegative
+        self.nonnegative = nonnegative
         self._max_leaves = max_leaves
 
     def checked(self, x: Features) -> Checked:
@@ -68,7 +68,7 @@ class RiverClassifier:
         for name, value in clean.items():
             if not -MAX_VALUE <= value <= MAX_VALUE:
                 raise hinged.InvalidEvent(f"x[{name!r}]", "must be between -1e100 and 1e100")
-        if self._nonnegative:
+        if self.nonnegative:
             for name, value in clean.items():
                 if value < 0.0:
                     raise hinged.InvalidEvent(f"x[{name!r}]", "must be at least 0: it is a count")

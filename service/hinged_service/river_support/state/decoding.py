@@ -51,13 +51,13 @@ _LENGTHS = {
     **dict.fromkeys(_RUST, 1),
     **dict.fromkeys(_LEARNERS, 3),
 }
-"""How many values follow the name of a row; one, if it is that of a class of River."""
+"""Numbers of values after the name of a row; one, if it is that of a class of River."""
 
 _WORDS = re.compile(r"[0-9a-f]{4992}")
 """624 words of 32 bits."""
 
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What River and hinged may raise when they are handed what does not go together."""
+"""Errors that River and hinged may raise on parts that do not go together."""
 
 
 def decode(data: object) -> object:

@@ -1,4 +1,4 @@
-"""Whether a value is of a kind: type annotations, looked at when a state is read.
+"""Kinds of values: type annotations that a stored state is checked against.
 
 `float` takes an `int` too, both take numpy's numbers, and a container must be
 of its very class: `defaultdict[Any, float]` takes no `dict`.

@@ -1,4 +1,4 @@
-"""How the objects of one class are stored."""
+"""Rules for storing the objects of one class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def all_of(kind: object, names: str) -> Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How the objects of one class are stored.
+    """Rules for storing the objects of one class.
 
     Parameters
     ----------
