@@ -31,7 +31,7 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["digest", "encode"]
 
 
-def encode(value: object) -> object:
+def encode(value: object) -> dict[str, Any]:
     """Return an object as JSON-like data that `decode` gives back.
 
     Parameters
