@@ -27,7 +27,8 @@ async def _grow(one: Worker) -> None:
             # far on the wrong side, so that each event makes weights
             events.append({"x": names, "y": (first // 10_000) % 2 == 0, "w": 1.0 + first})
         await one.learn("m", raw=json.dumps(events).encode())
-    assert len((await one.open("m")).replica.fold.learner.weights) == NAMES
+    learner: Any = (await one.open("m")).replica.fold.learner
+    assert len(learner.weights) == NAMES
 
 
 @pytest.mark.slow

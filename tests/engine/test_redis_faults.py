@@ -282,7 +282,8 @@ def test_cancelled_requests_never_get_each_others_answers(
 
             async def weights(name: str) -> set[Any]:
                 live_model = await one.open(name)
-                return set(live_model.replica.fold.learner.weights)
+                learner: Any = live_model.replica.fold.learner
+                return set(learner.weights)
 
             proxy.delay_s = 0.02
             for n in range(60):

@@ -245,7 +245,7 @@ async def test_predictions_change_no_state_and_create_no_weight(
     before, state = everything(db), await one.state("m")
     for n in range(1_000):
         live_model = await one.open("m")
-        learner = live_model.replica.fold.learner
+        learner: Any = live_model.replica.fold.learner
         learner.score_one({"a": n, f"unknown{n}": 1.0})
         learner.predict_proba_one({f"other{n}": 1.0})
         assert learner.weights.get(f"unknown{n}") is None
@@ -297,6 +297,6 @@ async def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_
     db.hdel(keys.on.meta, f"hold:{keys.uid}")
     await one.save("m")
     assert db.hkeys(keys.vector("weights")) == ["c"]
-    learner = (await two.open("m")).replica.fold.learner
+    learner: Any = (await two.open("m")).replica.fold.learner
     assert dict(learner.weights) == {"c": -1.0}
     assert (await two.open("m")).replica.is_saved()

@@ -56,7 +56,7 @@ def test_a_binary_learner_answers_as_river_does(name: str) -> None:
     if name in NORMED:
         assert dict(ours.weights()["weights"]) == pytest.approx(weights_of(theirs), rel=1e-12)
     else:
-        assert river_state.digest(ours._model) == river_state.digest(theirs)
+        assert river_state.digest(ours.classifier.model) == river_state.digest(theirs)
 
 
 @pytest.mark.parametrize("name", [name for name in MULTICLASS if name != "one_vs_one"])
@@ -78,7 +78,7 @@ def test_a_multiclass_learner_answers_as_river_does(name: str) -> None:
         theirs.learn_one(x, y)
         if y not in seen:
             seen.append(y)
-    assert river_state.digest(ours._model) == river_state.digest(theirs)
+    assert river_state.digest(ours.classifier.model) == river_state.digest(theirs)
 
 
 def test_one_vs_one_answers_as_river_does_but_for_ties() -> None:
@@ -90,9 +90,9 @@ def test_one_vs_one_answers_as_river_does_but_for_ties() -> None:
         assert label in top or len(scores) < 2
         assert ours.predict_learn_one(x, y).y_pred == (top[0] if top else None)
         theirs.learn_one(x, y)
-    assert ours._model.classes == theirs.classes
+    assert ours.classifier.model.classes == theirs.classes
     for pair, classifier in theirs.classifiers.items():
-        weights = dict(ours._model.classifiers[pair].weights)
+        weights = dict(ours.classifier.model.classifiers[pair].weights)
         assert weights == pytest.approx(dict(classifier.weights), rel=1e-12)
 
 
@@ -101,13 +101,13 @@ def test_no_prediction_changes_a_learner(name: str) -> None:
     learner = built(name)
     for number, (x, y) in enumerate(stream(name)):
         if number % 40 == 0:
-            before, whole = river_state.digest(learner._model), dumped(learner)
+            before, whole = river_state.digest(learner.classifier.model), dumped(learner)
             learner.score_one({})
             learner.score_one(x)
             learner.score_one({**x, "never seen": 1.0})
             learner.score_one({"never seen": 2.0})
             learner.score_one(dict(list(x.items())[:2]))
-            assert river_state.digest(learner._model) == before
+            assert river_state.digest(learner.classifier.model) == before
             assert dumped(learner) == whole
         learner.predict_learn_one(x, y)
 
@@ -160,7 +160,7 @@ def test_no_event_within_the_bounds_makes_an_answer_infinite(
     learner = built(name)
     for x, y, w in events:
         label = y if name in BINARY else str(y)
-        if getattr(learner, "_nonnegative", False):
+        if learner.classifier.nonnegative:
             x = {key: abs(value) for key, value in x.items()}
         try:
             learner.check_weight(w)
@@ -227,7 +227,7 @@ def test_names_beyond_the_cap_are_left_out_and_counted(name: str) -> None:
         plain.predict_learn_one(x, label)
     assert capped.feature_count() == 3
     assert capped.accounting.ignored == 40
-    assert river_state.digest(capped._model) == river_state.digest(plain._model)
+    assert river_state.digest(capped.classifier.model) == river_state.digest(plain.classifier.model)
     assert capped.score_one({**x, "later": 9.0}) == plain.score_one(x)
 
 
@@ -237,8 +237,8 @@ def test_a_full_tree_stops_growing_and_goes_on_learning() -> None:
     for x, y in stream("tree"):
         learner.predict_learn_one(x, y)
         free.predict_learn_one(x, y)
-    assert free._model.n_leaves > learner._model.n_leaves >= 3
-    assert learner._model.n_leaves <= 4
+    assert free.classifier.model.n_leaves > learner.classifier.model.n_leaves >= 3
+    assert learner.classifier.model.n_leaves <= 4
     assert learner.accounting.updates == 350
 
 
@@ -258,7 +258,7 @@ def test_weights_of_events_reach_river() -> None:
     for number, (x, y) in enumerate(stream("logistic", 50)):
         ours.predict_learn_one(x, y, 1.0 + number)
         theirs.learn_one(x, y, w=1.0 + number)
-    assert river_state.digest(ours._model) == river_state.digest(theirs)
+    assert river_state.digest(ours.classifier.model) == river_state.digest(theirs)
 
 
 @pytest.mark.parametrize(

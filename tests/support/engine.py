@@ -158,7 +158,8 @@ def exact(weights: Mapping[Any, float], account: Mapping[str, int | float], reje
 def replica_state(live_model: LiveModel) -> State:
     """Return the state of a live replica."""
     fold = live_model.replica.fold
-    return exact(fold.learner.weights, accounts(fold.learner), fold.rejected)
+    learner: Any = fold.learner
+    return exact(learner.weights, accounts(learner), fold.rejected)
 
 
 def fold_of(client: redis.Redis, stream: str = "m", upto: str = "+") -> State:

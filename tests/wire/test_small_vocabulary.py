@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import hinged
 from hinged_service.model.state import ModelState
@@ -39,8 +40,9 @@ def test_a_model_that_comes_to_know_many_names_learns_the_same() -> None:
     assert kinds[0] == {MeasuredEvent}
     assert kinds[-1] == {Event}
     assert list(map(str, kinds)) == sorted(map(str, kinds), reverse=True)
-    assert dict(fold.learner.weights) == dict(alone.weights)
-    assert fold.learner.accounting == alone.accounting
+    learner: Any = fold.learner
+    assert dict(learner.weights) == dict(alone.weights)
+    assert learner.accounting == alone.accounting
 
 
 def test_what_is_expected_follows_a_reset_and_a_restored_state() -> None:

@@ -45,7 +45,7 @@ _ADVICE = "Make a checkpoint (POST …/checkpoints): the next window can begin t
 
 
 class Certificate(NamedTuple):
-    """What a model did in a window, and what the theorem allows.
+    """The updates of a model in a window, and those that the theorem allows.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class _Segment:
 
 
 class _Recorder:
-    """Folds entries into a scratch replica and keeps what its learner was taught lately.
+    """Fold entries into a scratch replica and keep what its learner was taught lately.
 
     Parameters
     ----------
@@ -121,14 +121,15 @@ class _Recorder:
         """Fold entries that restore no checkpoint."""
         for entry in entries:
             self.replica.fold_entry(entry)
-            self._look()
+            self._close_entry()
 
     def restore(self, entry: Entry, state: Loaded | None) -> None:
         """Fold an entry that restores a checkpoint."""
         self.replica.fold_restore(entry, state)
-        self._look()
+        self._close_entry()
 
-    def _look(self) -> None:
+    def _close_entry(self) -> None:
+        """Begin a new segment if the model changed by other means, or the segment is full."""
         if self._learner is not self.replica.fold.learner:
             self._spoiled = "a command or a drift changed the model"
         if self._spoiled is not None:

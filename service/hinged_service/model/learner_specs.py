@@ -1,4 +1,4 @@
-"""The learners a spec may name: their parameters, checked and documented, and how to build them."""
+"""The learners that a spec may name: their parameters, checked and documented."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class HingeSGDSpec(_Binary):
     type: Literal["hinge_sgd"]
     learning_rate: Rate = Field(0.3, description="The step eta; a schedule with constant steps.")
     steps: Literal["adagrad", "constant", "sqrt", "pegasos"] = Field(
-        "adagrad", description="How the step falls: per feature, not, with 1/sqrt(t), 1/(l2 t)."
+        "adagrad", description="Decay of the step: per feature, none, with 1/sqrt(t), 1/(l2 t)."
     )
     l2: NonNegative = Field(0.0, description="Strength of the squared penalty.")
     l1: NonNegative = Field(0.0, description="Strength of the absolute penalty.")
@@ -165,7 +165,7 @@ class HedgeSpec(StrictModel):
     models: tuple[BinaryLearner, ...] | None = Field(
         None, min_length=1, max_length=32, description="The experts; six defaults if left out."
     )
-    learning_rate: Positive = Field(0.1, description="How fast trust is lost.")
+    learning_rate: Positive = Field(0.1, description="Rate at which trust is lost.")
     share: NonNegative = Field(0.001, lt=1, description="Trust spread evenly after each event.")
 
     def build(self, max_features: int) -> hinged.Hedge:

@@ -46,20 +46,20 @@ _Listed = Literal["integers"] | Labels | None
 
 
 class Retention(StrictModel):
-    """How much of its log a stream keeps behind the snapshots; whichever is reached first."""
+    """The part of its log that a stream keeps behind the snapshots: the bound reached first."""
 
-    events: int | None = Field(None, ge=0, le=10**12, description="So many events.")
-    bytes: int | None = Field(None, ge=0, le=10**15, description="So many bytes of their JSON.")
+    events: int | None = Field(None, ge=0, le=10**12, description="The most events.")
+    bytes: int | None = Field(None, ge=0, le=10**15, description="The most bytes of their JSON.")
 
 
 class LateLabels(StrictModel):
-    """How a stream's predictions wait for labels that come later."""
+    """Rules for predictions of a stream whose labels come later."""
 
     wait_s: int = Field(
         86_400,
         ge=1,
         le=8 * 7 * 86_400,
-        description="How long a prediction with an id waits for its label at least, in seconds.",
+        description="Shortest wait of a prediction with an id for its label, in seconds.",
     )
     max_waiting: int = Field(
         100_000, ge=1, le=10_000_000, description="Predictions that wait at most; then 429."
@@ -67,7 +67,7 @@ class LateLabels(StrictModel):
     default_label: bool | Integer | Text | None = Field(
         None, description="The label of a prediction that waited in vain; none if left out."
     )
-    early: bool = Field(False, description="Whether a label may come before its prediction.")
+    early: bool = Field(False, description="Let a label come before its prediction.")
 
 
 class ModelSpec(StrictModel):
@@ -76,7 +76,7 @@ class ModelSpec(StrictModel):
     learner: Learner = Field(description="The update rule and its parameters.")
     pipeline: Steps = Field(
         (),
-        description="What every event's features go through first, in this order. Without it "
+        description="Transformers of every event's features, in this order. Without it "
         "features are numbers.",
     )
     labels: _Listed = Field(
@@ -105,7 +105,7 @@ class ModelSpec(StrictModel):
     )
     start: Start = Field(
         "now",
-        description="Where on the stream the model starts: now; log, with the oldest event that "
+        description="The start of the model on its stream: now; log, with the oldest event that "
         "the stream still has (of a trimmed log the oldest entry only marks the place, and its "
         "events are left out); or with another model's state.",
     )
@@ -114,13 +114,13 @@ class ModelSpec(StrictModel):
     )
     late_labels: LateLabels | None = Field(
         None,
-        description="How the stream's predictions wait for labels; a day, without a default "
+        description="Rules for predictions that wait for labels; a day, without a default "
         "label, if no model of the stream says.",
     )
     retention: Retention | None = Field(
         None,
-        description="How much log the stream keeps; of all models that say so the largest. The "
-        "service's setting if left out.",
+        description="The part of the log that the stream keeps: the largest that a model asks "
+        "for. The service's setting if left out.",
     )
 
     model_config = ConfigDict(
@@ -192,17 +192,17 @@ class ModelSpec(StrictModel):
 
     @property
     def multiclass(self) -> bool:
-        """Whether the learner tells more than two labels apart."""
+        """True of a learner that tells more than two labels apart."""
         return self.max_classes is not None
 
     @property
     def accepts_non_numeric(self) -> bool:
-        """Whether features may be text, booleans or missing."""
+        """True if features may be text, booleans or missing."""
         return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
 
     @property
     def can_reject_features(self) -> bool:
-        """Whether features that are an event's may still be refused by the model."""
+        """True if the model may still refuse features that are valid in an event."""
         return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
 
     def check_known(self) -> None:
@@ -233,7 +233,7 @@ class ModelSpec(StrictModel):
 
 
 class IndexEntry(StrictModel):
-    """What the index knows of a model name."""
+    """The entry of a model name in the index."""
 
     uid: str
     stream: Name
@@ -261,7 +261,7 @@ class IndexEntry(StrictModel):
 
 
 class Alias(StrictModel):
-    """What the index knows of an alias: the stream that says which of its models is meant."""
+    """The entry of an alias in the index: the stream that says which of its models is meant."""
 
     alias_on: Name
 

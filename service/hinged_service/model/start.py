@@ -1,4 +1,4 @@
-"""Where a model starts: at the log's end or beginning, or from a checkpoint; and what it skips."""
+"""The start of a model: end or beginning of the log, or a checkpoint; and the events it skips."""
 
 from __future__ import annotations
 
@@ -83,14 +83,7 @@ Of a log that was trimmed the oldest entry only marks the place: its events are 
 
 
 class Exclusion:
-    """Tells which events a model leaves out.
-
-    Parameters
-    ----------
-    exclude
-        What its spec says.
-
-    """
+    """The events that a model leaves out, as `exclude` of its spec says."""
 
     def __init__(self, exclude: Exclude) -> None:
         self._ids = frozenset(exclude.ids)

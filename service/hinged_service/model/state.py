@@ -25,68 +25,45 @@ from hinged_service.wire.position import EntryId
 __all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
 
 KEPT_DETECTIONS = 20
-"""How many of the last detections are kept."""
+"""Detections kept: the last ones."""
 
 
 class Rejection(NamedTuple):
-    """An event that stands in the log but that the model could not take.
-
-    Parameters
-    ----------
-    field
-        The event's field at fault.
-    reason
-        What must hold there.
-
-    """
+    """An event that stands in the log but that the model could not take."""
 
     field: str
+    """The event's field at fault."""
     reason: str
+    """The condition that must hold there."""
 
 
 class Late(NamedTuple):
-    """A prediction that an event is the label of.
-
-    Parameters
-    ----------
-    at_ms
-        When it was made, in ms since 1970; `None` if its label is only the default.
-    served
-        Whether this model served it.
-    y
-        The label that it served then.
-
-    """
+    """A prediction that an event is the label of."""
 
     at_ms: float | None
+    """Time of the prediction in ms since 1970; `None` if its label is only the default."""
     served: bool
-    y: Any
+    """True if this model served it."""
+    y: Label | None
+    """The label that it served then."""
 
 
 OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
 """Takes features, label and weight as the learner is taught them, and the outcome."""
 
 Result = hinged.Outcome | Rejection | None
-"""What an event did; why the model could not take it; `None` if it did not count."""
+"""Outcome of an event; why the model could not take it; `None` if it did not count."""
 
 
 class Detection(NamedTuple):
-    """A drift that the model's detector found.
-
-    Parameters
-    ----------
-    entry
-        Id of the log entry.
-    number
-        Number of the event within it.
-    events
-        Events of the model up to and including that one.
-
-    """
+    """A drift that the model's detector found."""
 
     entry: str
+    """Id of the log entry."""
     number: int
+    """Number of the event within it."""
     events: int
+    """Events of the model up to and including that one."""
 
 
 class ModelState:
@@ -102,9 +79,9 @@ class ModelState:
     learner
         The learner; its weights, intercept and accounting are the model's.
     pipeline
-        What the features go through before; `None` for a model of plain numbers.
+        The transformers of the features; `None` for a model of plain numbers.
     answers
-        The model's labels.
+        The predictor: the model's labels and answers.
     events
         Events that counted: learned, or only scored while the model was frozen.
     judged
@@ -125,19 +102,16 @@ class ModelState:
     excluded
         Events that the spec leaves out.
     frozen
-        Whether the model only predicts.
+        True while the model only predicts.
     detections, detected
         The last drifts found; how many there were.
     accepts_non_numeric, can_reject_features, multiclass
         As in the spec.
     small_vocabulary
-        Whether events of few names are to be expected, as far as the weights tell: it decides
-        how they are decoded, not what they are. False for several classes.
+        True if the weights have few names: a hint for decoders of events. False for
+        several classes.
     replaced
-        Whether other weights took the place of those that were tracked; reset by what
-        saves them.
-    on_taught
-        Called with every event after the learner was taught it; set by `observe`.
+        True if other weights took the place of those that were tracked, until a save resets it.
 
     """
 
@@ -156,7 +130,7 @@ class ModelState:
         self.served = self.served_mistakes = 0
         self.detections: list[Detection] = []
         self.replaced = False
-        self.on_taught: OnTaught | None = None
+        self._on_taught: OnTaught | None = None
         self._place = ("", 0)
         self.renew()
         by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
@@ -187,17 +161,17 @@ class ModelState:
 
     def observe(self, on_taught: OnTaught | None) -> None:
         """Call `on_taught` with every event from now on, after the learner was taught it."""
-        self.on_taught = on_taught
+        self._on_taught = on_taught
         self._link()
 
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
-        self._teach = learn if self.on_taught is None else self._teach_and_tell
+        self._teach = learn if self._on_taught is None else self._teach_and_tell
 
     def _teach_and_tell(self, x: Features, y: Label, w: float) -> hinged.Outcome:
         outcome = self.learner.predict_learn_one(x, y, w)
-        if self.on_taught is not None:
-            self.on_taught(x, y, w, outcome)
+        if self._on_taught is not None:
+            self._on_taught(x, y, w, outcome)
         return outcome
 
     def look_at_names(self) -> None:
@@ -230,8 +204,7 @@ class ModelState:
 
         Returns
         -------
-        Per event what it did; why this model cannot take it, which is counted and
-        changes nothing else; `None` for one that does not count.
+        One per event. A rejection is counted and changes nothing else.
 
         """
         exclusion = self._exclusion
@@ -351,7 +324,7 @@ class ModelState:
 
         Returns
         -------
-        Whether it could be carried out; if not, nothing changed but that it is counted.
+        False if it could not be carried out: nothing changed but that it is counted.
 
         """
         match command:

@@ -3,8 +3,8 @@
 Most of them bring SciPy along, many scikit-learn and pandas too: a second or two and 150 MB,
 which a worker whose models are all hinged's own learners does without.
 
-To build a fold, or to read its state, imports what it needs; whoever does that in an event loop
-does it in a thread, or all other models of the worker would stand still meanwhile.
+Building the state of a model, or reading a stored one, imports what it needs: in a thread, not in
+an event loop, or all other models of the worker would stand still meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import threading
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __all__ = [
     "compose",
@@ -43,13 +43,13 @@ def imported(module: str) -> ModuleType:
 
 
 class _Subpackage:
-    """Stands for a subpackage and has its attributes."""
+    """A subpackage by its name, with the attributes of the module."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, attribute: str) -> Any:
-        value = getattr(imported(self._name), attribute)
+    def __getattr__(self, attribute: str) -> object:
+        value: object = getattr(imported(self._name), attribute)
         setattr(self, attribute, value)
         return value
 

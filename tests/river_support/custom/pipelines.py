@@ -91,7 +91,7 @@ BUILDS: dict[str, tuple[Callable[[], Any], Callable[[], list[Event]], int | None
     "multiclass_pa": (multiclass_pa, topics, 10),
     "one_hot": (one_hot, lambda: [(x, "yes" if y else "no") for x, y in houses()], 2),
 }
-"""How to build, the events, and the classes of a multiclass model."""
+"""Builders, events, and the classes of a multiclass model."""
 
 
 def models() -> dict[str, CustomModel]:

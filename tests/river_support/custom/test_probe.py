@@ -1,4 +1,4 @@
-"""What an operator's code may not do is refused when a worker starts, in plain words."""
+"""Refusals of an operator's code when a worker starts, in plain words."""
 
 from __future__ import annotations
 

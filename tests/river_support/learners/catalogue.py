@@ -57,7 +57,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "OneVsOneClassifier": {"classifier": {"type": "PAClassifier"}},
     "BaggingClassifier": {"model": {"type": "GaussianNB"}, "n_models": 3, "seed": 7},
 }
-"""What a learner's spec needs, or what makes its state richer."""
+"""Parameters that a learner's spec needs, or that make its state richer."""
 
 
 def _tree() -> Any:
@@ -153,7 +153,7 @@ FEATURES: dict[str, Callable[[], list[Event]]] = {
     "TFIDF": lambda: [x for x, _ in messages()],
     "Union": lambda: [x for x, _ in without_holes()],
 }
-"""What a transformer is fed with; numbers if it is not here."""
+"""Features for a transformer; numbers if it is not here."""
 
 RIVERS: dict[str, Callable[[], Any]] = {
     "StandardScaler": pp.StandardScaler,

@@ -109,7 +109,8 @@ def test_every_transformer_in_a_fleet(server: RedisServer, proxy: Proxy, kind: s
             witness.learn_one(event["x"], event["y"])
         if kind in catalogue.NEARLY:
             weights = {str(n): v for n, v in witness[-1].weights.items()}
-            assert dict(fold.learner.weights) == pytest.approx(weights, rel=1e-9, abs=1e-12)
+            learner: Any = fold.learner
+            assert dict(learner.weights) == pytest.approx(weights, rel=1e-9, abs=1e-12)
             return
         same_learner(fold.learner, witness[-1])
 

@@ -1,4 +1,4 @@
-"""What explain says sums to the score, for every transformer and every linear learner."""
+"""Explanations sum to the score, for every transformer and every linear learner."""
 
 from __future__ import annotations
 

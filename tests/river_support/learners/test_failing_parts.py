@@ -19,7 +19,7 @@ Create = Callable[..., str]
 
 
 class RustPanic(BaseException):
-    """What the Rust parts of River raise, which is no `Exception`."""
+    """A panic of the Rust parts of River, which is no `Exception`."""
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError("no such part"), RustPanic("no such part")])

@@ -182,7 +182,7 @@ def test_what_a_model_of_numbers_cannot_take_its_neighbour_learns(
 
 
 def test_numbers_are_floats_in_the_names_of_categories(clients: Clients, create: Create) -> None:
-    """What the encoder's spec says: JSON's 1 and 1.0 are one category; true and text are others."""
+    """The encoder takes JSON's 1 and 1.0 for one category; true and text are others."""
     path = create(pipeline=CATEGORIES)
     for client, value in zip(clients * 2, (1, 1.0, True, "1"), strict=True):
         event = {"x": {"size": value, "one": 1}, "y": True}

@@ -310,7 +310,7 @@ def test_any_change_of_a_stored_state_is_refused_or_harmless(
 
 
 def test_a_river_state_that_decodes_but_cannot_answer_is_refused() -> None:
-    """What the table of rows allows by type may still not go together; nothing has changed then."""
+    """Rows of allowed types may still not go together; nothing has changed then."""
     made = ModelState(
         spec(learner={"type": "OneVsOneClassifier", "classifier": {"type": "PAClassifier"}})
     )

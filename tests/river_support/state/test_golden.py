@@ -1,4 +1,4 @@
-"""What an earlier version stored is read for ever, and goes on as it did then.
+"""Objects that an earlier version stored are read for ever, and go on as they did then.
 
 A file is never changed. `python -m tests.river_support.state.test_golden` writes
 those of new cases.

@@ -1,4 +1,4 @@
-"""Whatever is handed to `decode`: an object or `DamagedState`, and nothing is run."""
+"""Hostile input of `decode`: an object or `DamagedState`, and nothing is run."""
 
 import contextlib
 import copy

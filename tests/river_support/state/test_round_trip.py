@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from river import feature_extraction, linear_model, preprocessing, stats, tree
 
-from hinged_service.river_support.state import SCHEMA, Unencodable, decode, digest, encode
+from hinged_service.river_support import state
+from hinged_service.river_support.state import SCHEMA, Unencodable, digest, encode
 from hinged_service.river_support.state.catalogue import classes
 from hinged_service.river_support.state.naming import stored_name
 from tests.river_support.state.cases import CASES
@@ -16,6 +17,11 @@ from tests.river_support.state.cases import CASES
 
 def stored(value: Any) -> Any:
     return json.loads(json.dumps(encode(value), allow_nan=False))
+
+
+def decode(data: object) -> Any:
+    """Return the restored object, of a type that the test knows."""
+    return state.decode(data)
 
 
 @pytest.mark.parametrize("events", [0, 1, 150])

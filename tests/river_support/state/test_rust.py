@@ -68,7 +68,7 @@ def test_a_changed_state_is_damaged_or_can_go_on(
     value = helper(name, events)
     state = changed(rust_state(value), source)
     try:
-        restored = rust_from(RUST[type(value)], state)
+        restored: Any = rust_from(RUST[type(value)], state)
     except DamagedState:
         return
     for number in range(20):
@@ -109,7 +109,7 @@ def test_a_detector_goes_on_after_a_drift() -> None:
     detector, source = ADWIN(), random.Random(1)
     while not detector.drift_detected:
         detector.update(source.random() + 4 * (detector.width > 300))
-    restored = decode(encode(detector))
+    restored: Any = decode(encode(detector))
     for _ in range(200):
         value = source.random()
         detector.update(value)

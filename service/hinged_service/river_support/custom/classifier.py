@@ -66,7 +66,7 @@ class CustomClassifier(RiverClassifier):
         super().__init__(served.fresh, takes_weights(served.fresh))
         self._served = served
         self._kinds: dict[str, int] = {}
-        """By name, the kinds of values other than numbers that have been learned."""
+        """Kinds of values other than numbers that have been learned, by name."""
 
     def checked(self, x: Features) -> Checked:
         """Return all features: which ones the operator's code takes is not known."""

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from hinged_service.errors import StartupError
 from hinged_service.river_support.custom.model import CustomModel
@@ -58,7 +57,7 @@ def load(given: Sequence[str]) -> dict[str, CustomModel]:
     return found
 
 
-def _declared(source: str) -> Any:
+def _declared(source: str) -> object:
     path, function = (Path(source), _FUNCTION) if source.endswith(".py") else (None, "")
     try:
         if path is not None:
@@ -76,9 +75,10 @@ def _declared(source: str) -> Any:
             f"{source} has no function {function!r} that returns the models by name."
         )
     try:
-        return call()
+        found: object = call()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
         raise StartupError(f"{source}: {function}() fails: {explained(error)}") from None
+    return found
 
 
 def _run(path: Path) -> ModuleType:

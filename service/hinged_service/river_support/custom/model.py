@@ -1,11 +1,13 @@
-"""What the operator's code declares, and what of it is served once it has been checked."""
+"""Custom models: as the operator's code declares them, and as they are served once checked."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from river import base
 
 from hinged_service.river_support.lazy import compose
 
@@ -80,13 +82,14 @@ class Served(NamedTuple):
     multiclass: bool
 
 
-def last_step(classifier: Any) -> Any:
+def last_step(classifier: object) -> object:
     """Return the classifier at the end of a pipeline."""
     while isinstance(classifier, compose.Pipeline):
         classifier = list(classifier.steps.values())[-1]
     return classifier
 
 
-def takes_weights(classifier: Any) -> bool:
+def takes_weights(classifier: object) -> bool:
     """Return whether a classifier, or the one at the end of a pipeline, learns sample weights."""
-    return "w" in inspect.signature(last_step(classifier).learn_one).parameters
+    last = cast("base.Classifier", last_step(classifier))
+    return "w" in inspect.signature(last.learn_one).parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ Parts = list[Part]
 """A classifier and all in it, each before what stands in it."""
 
 
-def parts_of(classifier: Any) -> Parts:
+def parts_of(classifier: object) -> Parts:
     """Return the parts of a classifier.
 
     Raises
@@ -52,8 +52,8 @@ def parts_of(classifier: Any) -> Parts:
     ]
 
 
-def _walk(value: Any, depth: int, seen: set[int]) -> Iterator[tuple[int, Any]]:
-    inside: Any = ()
+def _walk(value: object, depth: int, seen: set[int]) -> Iterator[tuple[int, object]]:
+    inside: Iterable[object] = ()
     if isinstance(value, base.Estimator):
         if id(value) in seen:
             return

@@ -7,7 +7,7 @@ import copy
 import math
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from river import base
 
@@ -59,7 +59,7 @@ class RiverClassifier:
         self.model = copy.deepcopy(fresh)
         self.weighted = weighted
         self.constant = constant
-        self._nonnegative = nonnegative
+        self.nonnegative = nonnegative
         self._max_leaves = max_leaves
 
     def checked(self, x: Features) -> Checked:
@@ -68,7 +68,7 @@ class RiverClassifier:
         for name, value in clean.items():
             if not -MAX_VALUE <= value <= MAX_VALUE:
                 raise hinged.InvalidEvent(f"x[{name!r}]", "must be between -1e100 and 1e100")
-        if self._nonnegative:
+        if self.nonnegative:
             for name, value in clean.items():
                 if value < 0.0:
                     raise hinged.InvalidEvent(f"x[{name!r}]", "must be at least 0: it is a count")
@@ -119,7 +119,7 @@ class RiverClassifier:
 
         """
         try:
-            model = state.decode(scalars["model"])
+            model = cast("base.Classifier", state.decode(scalars["model"]))
             same = type(model) is type(self.fresh) and (
                 state.digest(model.clone()) == state.digest(self.fresh.clone())
             )
@@ -166,7 +166,7 @@ class OneVsOne(RiverClassifier):
         return pairs
 
 
-def linear_weights(model: base.Classifier) -> dict[str, Any] | None:
+def linear_weights(model: object) -> dict[str, Any] | None:
     """Return copies of the weights and the intercept of a River classifier, `None` of others."""
     if isinstance(model, linear_model.ALMAClassifier):
         return {"weights": dict(model.w), "intercept": 0.0}

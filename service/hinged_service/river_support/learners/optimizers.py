@@ -12,7 +12,7 @@ from hinged_service.river_support.learners.parameters import RiverSpec, argument
 __all__ = ["SGD", "Optimizer"]
 
 Rate = Annotated[float, Field(gt=0, le=1_000, description="The learning rate.")]
-Decay = Annotated[float, Field(ge=0, le=0.9999, description="How slowly the average forgets.")]
+Decay = Annotated[float, Field(ge=0, le=0.9999, description="Share of the average that stays.")]
 
 
 class _Optimizer(RiverSpec):

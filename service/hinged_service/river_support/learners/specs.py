@@ -1,4 +1,4 @@
-"""River's own classifiers in a spec: their parameters and how to build them.
+"""River's own classifiers in a spec, with their parameters.
 
 The parameters are bounded so that no event within the bounds of `hinged_service.wire.events`
 can make a weight or a statistic overflow, and so that memory is bounded.
@@ -53,7 +53,7 @@ class _River(RiverSpec):
 
     @property
     def takes_weights(self) -> bool:
-        """Whether it learns sample weights other than 0 and 1."""
+        """True if it learns sample weights other than 0 and 1."""
         return self.weighted
 
     @property
@@ -101,7 +101,7 @@ class _Multiclass(_River):
 
 
 class _Penalised(StrictModel):
-    optimizer: Optimizer = Field(SGD(type="SGD"), description="How the weights move.")
+    optimizer: Optimizer = Field(SGD(type="SGD"), description="The optimizer of the weights.")
     l2: Penalty = 0.0
 
     @model_validator(mode="after")
@@ -162,8 +162,8 @@ class ALMAClassifierSpec(_Binary):
         0.9,
         gt=0,
         le=1,
-        description="How far the margin may stay below the largest one. At 1 nothing is ever "
-        "learned: a score of 0 is no fault then.",
+        description="Share by which the margin may stay below the largest one. At 1 nothing is "
+        "ever learned: a score of 0 is no fault then.",
     )
     B: float = Field(
         1 / 0.9,
@@ -251,7 +251,7 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
     max_depth: int = Field(10, ge=1, le=30, description="The depth of a leaf that never splits.")
     max_leaves: int = Field(500, ge=1, le=10_000, description="The leaves at which growth ends.")
     split_criterion: Literal["info_gain", "gini"] = Field(
-        "info_gain", description="What a split is judged by."
+        "info_gain", description="The measure of a split."
     )
     delta: float = Field(1e-7, gt=0, lt=1, description="The risk of a wrong split.")
     tau: float = Field(0.05, ge=0, le=1, description="Split anyway when the bound is below this.")
@@ -266,7 +266,7 @@ class _OfBinary(_Multiclass):
 
     @property
     def takes_weights(self) -> bool:
-        """Whether it learns sample weights other than 0 and 1."""
+        """True if it learns sample weights other than 0 and 1."""
         return self.classifier.takes_weights
 
 

@@ -1,4 +1,4 @@
-"""How a River classifier learns an event: as River does, but alike on every processor.
+"""Learning rules of River classifiers: River's own, but alike on every processor.
 
 River takes norms with `numpy.linalg.norm`, whose sum comes from a BLAS that
 picks its code by the processor: workers with and without AVX-512 would differ in
@@ -105,4 +105,4 @@ _RULES: dict[tuple[str, str], Callable[..., None]] = {
     ("river.multiclass.ovo", "OneVsOneClassifier"): _one_vs_one,
     ("river.ensemble.bagging", "BaggingClassifier"): _bagging,
 }
-"""By the names of the classes, none of which is imported to be compared with."""
+"""Rules by the names of classes, none of which is imported to be compared with."""

@@ -10,7 +10,7 @@ the modules in which that closed list stands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hinged_service.river_support.lazy import imported
 
@@ -30,8 +30,9 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import what is asked for, and NumPy with it; a worker without River's parts never asks."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(imported(f"{__name__}.{_MODULES[name]}"), name)
+    found: object = getattr(imported(f"{__name__}.{_MODULES[name]}"), name)
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 from hinged_service.river_support.lazy import naive_bayes, stats, utils
 from hinged_service.river_support.state.naming import stored_name
 
-__all__ = ["function_of", "is_method", "method_name", "product"]
+__all__ = ["OWNER", "function_of", "is_method", "method_name", "product"]
 
 _PYTHON: dict[str, Callable[..., Any]] = {
     "bool": bool,
@@ -40,6 +40,8 @@ _STATISTICS = frozenset(
         "Var",
     )
 )
+OWNER = "__self__"
+_GAUSSIAN = "_make_gaussian"
 _METHODS = {"_random_weights": "feature_extraction.kernel_approx.RBFSampler"}
 """The bound methods that may be a default factory, with the class of their object."""
 
@@ -54,20 +56,20 @@ def function_of(name: str) -> Callable[..., Any] | None:
         function = getattr(stats, name)
     elif name == "Rolling":
         function = utils.Rolling
-    elif name == "GaussianNB._make_gaussian":
-        function = naive_bayes.GaussianNB._make_gaussian
+    elif name == f"GaussianNB.{_GAUSSIAN}":
+        function = getattr(naive_bayes.GaussianNB, _GAUSSIAN)
     return function
 
 
-def is_method(owner: Any, name: str) -> bool:
+def is_method(owner: object, name: str) -> bool:
     """Return whether an object's method of that name may be a default factory."""
     return name in _METHODS and stored_name(type(owner)) == _METHODS[name]
 
 
-def method_name(function: Any) -> str | None:
+def method_name(function: object) -> str | None:
     """Return the stored name of a bound method, `None` if it has none."""
     name = getattr(function, "__name__", "")
-    return name if is_method(getattr(function, "__self__", None), name) else None
+    return name if is_method(getattr(function, OWNER, None), name) else None
 
 
 def product(factory: Callable[[], Any]) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ import functools
 import random
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,16 @@ _LENGTHS = {
     **dict.fromkeys(_RUST, 1),
     **dict.fromkeys(_LEARNERS, 3),
 }
-"""How many values follow the name of a row; one, if it is that of a class of River."""
+"""Numbers of values after the name of a row; one, if it is that of a class of River."""
 
 _WORDS = re.compile(r"[0-9a-f]{4992}")
 """624 words of 32 bits."""
 
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What River and hinged may raise when they are handed what does not go together."""
+"""Errors that River and hinged may raise on parts that do not go together."""
 
 
-def decode(data: object) -> Any:
+def decode(data: object) -> object:
     """Return the object that `encode` wrote, ready to go on exactly where it stood.
 
     Parameters
@@ -80,7 +81,7 @@ def decode(data: object) -> Any:
                 raise DamagedState(f"a stored object of schema {schema!r}, not {SCHEMA}")
         case _:
             raise DamagedState("a stored object needs a schema, a root and rows")
-    return _Decoder(rows).object(root)
+    return _Decoder(rows).restored(root)
 
 
 class _Decoder:
@@ -88,7 +89,7 @@ class _Decoder:
         self._rows = [_checked_row(row) for row in rows]
         self._objects: list[Any] = [None] * len(rows)
 
-    def object(self, root: Any) -> Any:
+    def restored(self, root: object) -> object:
         """Return the object that `root` stands for, with all that belongs to it."""
         ranks: list[list[int]] = [[], [], []]
         for number, (name, *given) in enumerate(self._rows):
@@ -105,34 +106,34 @@ class _Decoder:
             _check(value)
         return self.value(root)
 
-    def value(self, given: Any, depth: int = 0) -> Any:
+    def value(self, given: object, depth: int = 0) -> object:
         """Return the value that stands in a row."""
-        if type(given) is list:
+        if isinstance(given, list):
             return self._referred(given)
-        if type(given) is not dict:
+        if not isinstance(given, dict):
             if plain(given):
                 return given
             raise damaged_number(given)
         if len(given) != 1 or depth >= MAX_DEPTH:
             raise DamagedState("a stored value is damaged")
         ((tag, inner),) = given.items()
-        if tag == "tuple" and type(inner) is list:
+        if tag == "tuple" and isinstance(inner, list):
             return tuple([self.value(part, depth + 1) for part in inner])
         if tag in ("partial", "method", "call"):
             return self._callable(tag, inner, depth)
         return _key(given, depth)
 
-    def _values(self, given: Any) -> list[Any]:
-        if type(given) is not list:
+    def _values(self, given: object) -> list[Any]:
+        if not isinstance(given, list):
             raise DamagedState("a stored container is damaged")
         return list(given) if same_plain(given) else [self.value(one) for one in given]
 
-    def _referred(self, given: list[Any]) -> Any:
+    def _referred(self, given: list[Any]) -> object:
         if len(given) != 1 or type(given[0]) is not int or not 0 <= given[0] < len(self._rows):
             raise DamagedState("a stored reference leads nowhere")
         return self._objects[given[0]]
 
-    def _callable(self, tag: str, given: Any, depth: int) -> Any:
+    def _callable(self, tag: str, given: object, depth: int) -> object:
         match tag, given:
             case "call", str(name):
                 found = callables.function_of(name)
@@ -152,7 +153,7 @@ class _Decoder:
                     )
         raise DamagedState("a stored function is none of those that may be stored")
 
-    def _items(self, names: Any, values: Any) -> dict[Any, Any]:
+    def _items(self, names: object, values: object) -> dict[Any, Any]:
         keys, given = _keys(names), self._values(values)
         if len(keys) != len(given):
             raise DamagedState("a stored mapping has not as many values as keys")
@@ -161,7 +162,7 @@ class _Decoder:
             raise DamagedState("a stored mapping has a key twice")
         return items
 
-    def _vector(self, factory: Any, names: Any, values: Any) -> Any:
+    def _vector(self, factory: object, names: object, values: object) -> object:
         data = self._items(names, values)
         if not fits(data, dict[Any, float]):
             raise DamagedState("a stored vector holds what is no number")
@@ -187,59 +188,63 @@ class _Decoder:
             if len(value) != len(members):
                 raise DamagedState("a stored set has a member twice")
 
-    def _fill_dict(self, value: Any, *given: Any) -> None:
+    def _fill_dict(self, value: dict[Any, Any], *given: object) -> None:
         items = self._items(*given[-2:])
         if type(value) is Counter:
             dict.update(value, items)  # its own adds up, and only numbers
             return
         value.update(items)
-        if type(value) is defaultdict:
+        if isinstance(value, defaultdict):
             value.default_factory = self._factory(given[0])
 
-    def _factory(self, given: Any) -> Any:
+    def _factory(self, given: object) -> Callable[[], Any] | None:
         factory = self.value(given)
         if factory is not None and not callable(factory):
             raise DamagedState("a stored default is no function")
         return factory
 
-    def _set_attributes(self, value: Any, entry: Entry, given: Any) -> None:
-        if type(given) is not dict or not (
+    def _set_attributes(self, value: object, entry: Entry, given: object) -> None:
+        if not isinstance(given, dict) or not (
             entry.kinds.keys() <= given.keys() <= entry.kinds.keys() | entry.optional.keys()
         ):
             found = sorted(map(str, given)) if isinstance(given, dict) else type(given).__name__
             raise DamagedState(f"a stored {type(value).__name__} has the attributes {found}")
-        value.__dict__.update({name: self.value(one) for name, one in given.items()})
+        vars(value).update({name: self.value(one) for name, one in given.items()})
 
-    def _restore(self, learner: Any, arguments: Any, rest: Any, vectors: Any) -> None:
-        if not all(type(part) is dict for part in (arguments, rest, vectors)):
-            raise DamagedState("a stored learner is damaged")
+    def _restore(self, made: object, *given: object) -> None:
+        learner: Any = made
+        match given:
+            case [dict() as arguments, dict() as rest, dict() as vectors]:
+                pass
+            case _:
+                raise DamagedState("a stored learner is damaged")
         state: dict[str, Any] = {
             name: {key: self.value(one) for key, one in part.items()}
-            if type(part) is dict
+            if isinstance(part, dict)
             else self._values(part)
-            if type(part) is list
+            if isinstance(part, list)
             else self.value(part)
             for name, part in rest.items()
         }
         state["vectors"] = {
             name: self._items(*pair)
             for name, pair in vectors.items()
-            if type(pair) is list and len(pair) == 2
+            if isinstance(pair, list) and len(pair) == 2
         }
         if len(state["vectors"]) != len(vectors):
             raise DamagedState("a stored learner is damaged")
-        given = {name: self.value(one) for name, one in arguments.items()}
-        if given.keys() != learners.names(type(learner)):
+        named = {name: self.value(one) for name, one in arguments.items()}
+        if named.keys() != learners.names(type(learner)):
             raise DamagedState("a stored learner has other parameters than its class")
         try:
-            learner.__init__(**given)
+            learner.__init__(**named)
             learner.set_state(state)
         except _REFUSALS as error:
             raise DamagedState(f"a stored learner is damaged: {error}") from error
 
 
-def _checked_row(row: Any) -> list[Any]:
-    if type(row) is not list or not row or type(row[0]) is not str:
+def _checked_row(row: object) -> list[Any]:
+    if not isinstance(row, list) or not row or not isinstance(row[0], str):
         raise DamagedState("a stored row is of no type that may be stored")
     length = 1 if class_of(row[0]) else _LENGTHS.get(row[0])
     if length is None:
@@ -255,7 +260,7 @@ def _rank(name: str) -> int:
     return 0 if kind is None else 2 if kind in learners.COMPOSITE else 1
 
 
-def _empty(name: str, given: list[Any]) -> Any:
+def _empty(name: str, given: list[Any]) -> object:
     """Return the object of a row without what it holds; whole, if it holds no others."""
     kind: Any = class_of(name) or _LEARNERS.get(name)
     if kind is not None:
@@ -278,16 +283,16 @@ def _empty(name: str, given: list[Any]) -> Any:
     return rust.rust_from(name, given[0])
 
 
-def _key(given: Any, depth: int = 0) -> Any:
+def _key(given: object, depth: int = 0) -> object:
     """Return the value that stands for itself or in a dictionary's key: no object."""
     match given:
-        case {"float": str(text)} if text in NONFINITE and len(given) == 1:
+        case {"float": str(text), **more} if text in NONFINITE and not more:
             return NONFINITE[text]
-        case {"numpy": inner} if len(given) == 1:
+        case {"numpy": inner, **more} if not more:
             return scalar_from_numpy(inner)
-        case {"tuple": list(parts)} if len(given) == 1 and depth < MAX_DEPTH:
+        case {"tuple": list(parts), **more} if not more and depth < MAX_DEPTH:
             return tuple([_key(part, depth + 1) for part in parts])
-        case {"frozenset": list(parts)} if len(given) == 1 and depth < MAX_DEPTH:
+        case {"frozenset": list(parts), **more} if not more and depth < MAX_DEPTH:
             members = frozenset(_key(part, depth + 1) for part in parts)
             if len(members) == len(parts):
                 return members
@@ -298,22 +303,21 @@ def _key(given: Any, depth: int = 0) -> Any:
     raise DamagedState("a stored value is damaged")
 
 
-def _keys(given: Any) -> list[Any]:
-    if type(given) is not list:
+def _keys(given: object) -> list[Any]:
+    if not isinstance(given, list):
         raise DamagedState("a stored container is damaged")
     return list(given) if same_plain(given) else [_key(one) for one in given]
 
 
-def _random(version: Any, packed: Any, place: Any, spare: Any) -> random.Random:
-    sound = (
+def _random(version: object, packed: object, place: object, spare: object) -> random.Random:
+    if not (
         version == 3
-        and type(packed) is str
+        and isinstance(packed, str)
         and _WORDS.fullmatch(packed)
         and type(place) is int
         and 0 < place <= 624
         and (spare is None or (type(spare) is float and plain(spare)))
-    )
-    if not sound:
+    ):
         raise DamagedState("stored random numbers are damaged")
     words = np.frombuffer(bytes.fromhex(packed), dtype=">u4").tolist()
     made = random.Random(0)  # noqa: S311
@@ -321,10 +325,10 @@ def _random(version: Any, packed: Any, place: Any, spare: Any) -> random.Random:
     return made
 
 
-def _array(name: Any, shape: Any, items: Any) -> np.ndarray[Any, Any]:
-    if not (isinstance(name, str) and name in DTYPES and type(items) is list):
+def _array(name: object, shape: object, items: object) -> np.ndarray[Any, Any]:
+    if not (isinstance(name, str) and name in DTYPES and isinstance(items, list)):
         raise DamagedState("a stored array is damaged")
-    if not (type(shape) is list and all(type(n) is int and 0 <= n < 2**31 for n in shape)):
+    if not (isinstance(shape, list) and all(type(n) is int and 0 <= n < 2**31 for n in shape)):
         raise DamagedState("the shape of a stored array is damaged")
     made = np.array([scalar_from_numpy([name, one]) for one in items], dtype=DTYPES[name])
     try:
@@ -333,7 +337,7 @@ def _array(name: Any, shape: Any, items: Any) -> np.ndarray[Any, Any]:
         raise DamagedState("the shape of a stored array is damaged") from error
 
 
-def _check(value: Any) -> None:
+def _check(value: object) -> None:
     """Check an object against its kinds and finish it, all of it being there.
 
     Raises
@@ -357,7 +361,7 @@ def _check(value: Any) -> None:
         raise DamagedState(f"the {wrong} of a stored {type(value).__name__} is damaged")
 
 
-def _misfit(value: Any, entry: Entry) -> str | None:
+def _misfit(value: object, entry: Entry) -> str | None:
     """Return an attribute that is not of its kind."""
     found = vars(value)
     for name, kind in {**entry.kinds, **entry.optional}.items():

@@ -6,12 +6,13 @@ import functools
 import hashlib
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from river._river_rust.vectordict import VectorDict
 
+import hinged
 from hinged_service.river_support.state import callables, learners, rust
 from hinged_service.river_support.state.catalogue import Entry, entry_of
 from hinged_service.river_support.state.naming import full_name, stored_name
@@ -30,7 +31,7 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["digest", "encode"]
 
 
-def encode(value: object) -> Any:
+def encode(value: object) -> dict[str, Any]:
     """Return an object as JSON-like data that `decode` gives back.
 
     Parameters
@@ -81,10 +82,10 @@ class _Encoder:
         """Return the rows of all objects that were named, and of those that these name."""
         rows: list[Any] = []
         while len(rows) < len(self._objects):
-            rows.append(self._row(self._objects[len(rows)]))
+            rows.append(self._row(len(rows)))
         return rows
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: object, depth: int = 0) -> object:
         """Return what stands for a value in a row."""
         if plain(value):
             return value
@@ -95,9 +96,9 @@ class _Encoder:
             raise Unencodable("an integer so large cannot be stored")
         if depth >= MAX_DEPTH:
             raise Unencodable(f"a {full_name(kind)} so deeply nested cannot be stored")
-        if kind is tuple:
+        if isinstance(value, tuple) and kind is tuple:
             return {"tuple": [self.value(part, depth + 1) for part in value]}
-        if kind is frozenset:
+        if isinstance(value, frozenset) and kind is frozenset:
             return {"frozenset": self._sorted(value, depth + 1)}
         if isinstance(value, np.generic):
             return {"numpy": _numpy_scalar(value)}
@@ -112,7 +113,7 @@ class _Encoder:
     def _sorted(self, values: Iterable[Any], depth: int) -> list[Any]:
         return sorted((self._key(one, depth) for one in values), key=canonical)
 
-    def _key(self, value: Any, depth: int = 0) -> Any:
+    def _key(self, value: object, depth: int = 0) -> object:
         """Return what stands for a dictionary's key or a set's member: no object."""
         if type(value) is tuple and depth < MAX_DEPTH:
             return {"tuple": [self._key(part, depth + 1) for part in value]}
@@ -120,20 +121,21 @@ class _Encoder:
             return self.value(value, depth)
         raise Unencodable(f"{full_name(type(value))} cannot be stored as a key")
 
-    def _number(self, value: Any) -> int:
+    def _number(self, value: object) -> int:
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)
         return number
 
-    def _items(self, value: Any) -> list[Any]:
+    def _items(self, value: Mapping[Any, Any]) -> list[Any]:
         keys = list(value)
         return [
             keys if same_plain(keys) else [self._key(key) for key in keys],
             self._values(value.values()),
         ]
 
-    def _row(self, value: Any) -> list[Any]:
+    def _row(self, number: int) -> list[Any]:
+        value = self._objects[number]
         kind = type(value)
         entry = entry_of(kind)
         if entry is not None:
@@ -155,7 +157,7 @@ class _Encoder:
                 raise Unencodable(f"this {full_name(kind)} cannot be stored: {error}") from error
         raise Unencodable(f"{full_name(kind)} cannot be stored")
 
-    def _contents(self, value: Any) -> list[Any]:
+    def _contents(self, value: list[Any] | set[Any] | deque[Any] | dict[Any, Any]) -> list[Any]:
         if isinstance(value, list):
             return [self._values(value)]
         if isinstance(value, set):
@@ -166,7 +168,7 @@ class _Encoder:
             return [self.value(value.default_factory), *self._items(value)]
         return self._items(value)
 
-    def _attributes(self, value: Any, entry: Entry) -> dict[str, Any]:
+    def _attributes(self, value: object, entry: Entry) -> dict[str, Any]:
         found = vars(value)
         if (
             not entry.kinds.keys()
@@ -189,7 +191,7 @@ class _Encoder:
             raise Unencodable("a masked VectorDict cannot be stored")
         return [self.value(factory), *self._items(data)]
 
-    def _learner(self, value: Any) -> list[Any]:
+    def _learner(self, value: hinged.LinearClassifier) -> list[Any]:
         state = value.get_state()
         vectors = {name: self._items(vector.view()) for name, vector in state["vectors"].items()}
         rest = {
@@ -204,23 +206,23 @@ class _Encoder:
         given = {name: self.value(one) for name, one in learners.parameters(value).items()}
         return [f"hinged.{type(value).__name__}", given, rest, vectors]
 
-    def _callable(self, value: Any, depth: int) -> dict[str, Any]:
+    def _callable(self, value: object, depth: int) -> dict[str, Any]:
         if type(value) is functools.partial:
             arguments = [self.value(one, depth + 1) for one in value.args]
             named = {name: self.value(one, depth + 1) for name, one in value.keywords.items()}
             return {"partial": [self._callable(value.func, depth + 1), arguments, named]}
         name = callables.method_name(value)
         if name is not None:
-            return {"method": [self._number(value.__self__), name]}
+            return {"method": [self._number(getattr(value, callables.OWNER)), name]}
         name = getattr(value, "__qualname__", None)
         if isinstance(name, str) and callables.function_of(name) is value:
             return {"call": name}
         raise Unencodable(f"the function {name or full_name(type(value))} cannot be stored")
 
 
-def _is_unseeded(value: Any, entry: Entry) -> bool:
-    """Whether a distribution's random numbers are of no consequence: they have no seed."""
-    return "_rng" in entry.optional and value.seed is None
+def _is_unseeded(value: object, entry: Entry) -> bool:
+    """Return whether random numbers are of no consequence: those of a distribution without seed."""
+    return "_rng" in entry.optional and vars(value)["seed"] is None
 
 
 def _numpy_scalar(value: np.generic) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Whether a value is of a kind: type annotations, looked at when a state is read.
+"""Kinds of values: type annotations that a stored state is checked against.
 
 `float` takes an `int` too, both take numpy's numbers, and a container must be
 of its very class: `defaultdict[Any, float]` takes no `dict`.
@@ -18,7 +18,7 @@ from hinged_service.river_support.state.callables import product
 __all__ = ["fits"]
 
 
-def fits(value: Any, kind: Any) -> bool:
+def fits(value: object, kind: object) -> bool:
     """Return whether a value is of a kind, the contents of containers included.
 
     Parameters
@@ -34,24 +34,24 @@ def fits(value: Any, kind: Any) -> bool:
         return True
     if kind is None or kind is types.NoneType:
         return value is None
-    origin = get_origin(kind)
+    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(fits(value, one) for one in get_args(kind))
-    if origin is None:
+        return any(fits(value, one) for one in args)
+    if isinstance(kind, type) and origin is None:
         return _is(value, kind)
     if type(value) is not origin:
         return False
-    args = get_args(kind)
-    if origin is defaultdict and not _makes(value, args[1]):
+    held: Any = value
+    if isinstance(held, defaultdict) and not _makes(held, args[1]):
         return False
-    if issubclass(origin, dict):
-        return _all(value, args[0]) and _all(value.values(), args[-1])
-    if origin is tuple and args[-1] is not Ellipsis:
-        return len(value) == len(args) and all(map(fits, value, args))
-    return _all(value, args[0])
+    if isinstance(held, dict):
+        return _all(held, args[0]) and _all(held.values(), args[-1])
+    if isinstance(held, tuple) and args[-1] is not Ellipsis:
+        return len(held) == len(args) and all(map(fits, held, args))
+    return _all(held, args[0])
 
 
-def _is(value: Any, kind: type) -> bool:
+def _is(value: object, kind: type) -> bool:
     found = type(value)
     if kind is float:
         return found in (float, int) or issubclass(found, (np.floating, np.integer))
@@ -62,7 +62,7 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _all(values: Iterable[Any], kind: Any) -> bool:
+def _all(values: Iterable[Any], kind: object) -> bool:
     if kind is Any:
         return True
     if kind is float and set(map(type, values)) <= {float, int}:
@@ -70,7 +70,7 @@ def _all(values: Iterable[Any], kind: Any) -> bool:
     return all(fits(value, kind) for value in values)
 
 
-def _makes(value: defaultdict[Any, Any], kind: Any) -> bool:
+def _makes(value: defaultdict[Any, Any], kind: object) -> bool:
     return value.default_factory is not None and all(
         fits(made, kind) for made in product(value.default_factory)
     )

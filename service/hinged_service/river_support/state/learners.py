@@ -28,7 +28,7 @@ LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
 """The learners that are stored, by name."""
 
 
-def names(kind: Any) -> Set[str]:
+def names(kind: type) -> Set[str]:
     """Return the names of the parameters of a class of learners."""
     return dict.fromkeys(inspect.signature(kind).parameters).keys()
 

@@ -1,4 +1,4 @@
-"""What classes are called."""
+"""Names of classes, in messages and in stored objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["full_name", "stored_name"]
 
 
 def full_name(kind: type) -> str:
-    """Return how a class is called in messages."""
+    """Return the name of a class for messages."""
     return (
         kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     )

@@ -15,7 +15,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from river._river_rust.drift import AdaptiveWindowing
 from river._river_rust.stats import (
@@ -40,6 +40,14 @@ _QUANTILE = "21dB?"
 _QUANTILE_FIELDS = range(6, 23)
 
 
+class RustObject(Protocol):
+    """An object of one of these types."""
+
+    def __getstate__(self) -> bytes: ...
+
+    def __setstate__(self, state: bytes) -> None: ...
+
+
 class _Fixed(NamedTuple):
     """A type whose state has one length.
 
@@ -60,7 +68,7 @@ class _Fixed(NamedTuple):
 
     """
 
-    make: Callable[..., Any]
+    make: Callable[..., RustObject]
     kinds: tuple[type, ...]
     layout: str
     arguments: tuple[int, ...]
@@ -101,7 +109,7 @@ _FIXED: dict[str, _Fixed] = {
     ),
 }
 
-_ROLLING: dict[str, tuple[Callable[..., Any], int]] = {
+_ROLLING: dict[str, tuple[Callable[..., RustObject], int]] = {
     "RsRollingQuantile": (RsRollingQuantile, 1),
     "RsRollingIQR": (RsRollingIQR, 2),
 }
@@ -120,7 +128,7 @@ RUST: dict[type, str] = {
 """The types, with the names under which they are stored."""
 
 
-def rust_state(value: Any) -> list[Any]:
+def rust_state(value: RustObject) -> list[Any]:
     """Return the arguments and the fields of an object of one of these types.
 
     Raises
@@ -134,10 +142,10 @@ def rust_state(value: Any) -> list[Any]:
     try:
         if name in _FIXED:
             given = _fixed_fields(_FIXED[name], state)
-        elif name in _ROLLING:
-            given = _rolling_fields(_ROLLING[name][1], state)
-        else:
+        elif isinstance(value, AdaptiveWindowing):
             given = _adwin_fields(value.__getnewargs__(), state)
+        else:
+            given = _rolling_fields(_ROLLING[name][1], state)
     except struct.error as error:
         raise DamagedState(f"the layout of {name} is not known") from error
     if bytes(rust_from(name, given).__getstate__()) != state:
@@ -145,7 +153,7 @@ def rust_state(value: Any) -> list[Any]:
     return given
 
 
-def rust_from(name: str, given: Any) -> Any:
+def rust_from(name: str, given: object) -> RustObject:
     """Return the object that `rust_state` described.
 
     Raises
@@ -169,12 +177,12 @@ def rust_from(name: str, given: Any) -> Any:
     return value
 
 
-def has_data(value: Any) -> bool:
+def has_data(value: RustObject) -> bool:
     """Return whether an object of one of these types has been updated."""
     return bytes(value.__getstate__()) != bytes(_fresh(value).__getstate__())
 
 
-def _fresh(value: Any) -> Any:
+def _fresh(value: RustObject) -> RustObject:
     arguments = rust_state(value)[0]
     name = RUST[type(value)]
     return (_FIXED[name].make if name in _FIXED else _ROLLING[name][0])(*arguments)
@@ -185,7 +193,9 @@ def _fixed_fields(kind: _Fixed, state: bytes) -> list[Any]:
     return [[numbers[i] for i in kind.arguments], [numbers[i] for i in kind.fields]]
 
 
-def _fixed(kind: _Fixed, name: str, arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
+def _fixed(
+    kind: _Fixed, name: str, arguments: list[Any], fields: list[Any]
+) -> tuple[RustObject, bytes]:
     _check(name, arguments, kind.kinds)
     if kind.make in (RsQuantile, RsIQR):
         _check_orders(name, arguments)
@@ -207,7 +217,7 @@ def _rolling_fields(quantiles: int, state: bytes) -> list[Any]:
     return [arguments, [ordered, window]]
 
 
-def _rolling(name: str, arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
+def _rolling(name: str, arguments: list[Any], fields: list[Any]) -> tuple[RustObject, bytes]:
     make, quantiles = _ROLLING[name]
     _check(name, arguments, (float,) * quantiles + (int,))
     _check_orders(name, arguments[:-1])
@@ -241,7 +251,7 @@ def _adwin_fields(arguments: Sequence[Any], state: bytes) -> list[Any]:
     return [list(arguments), [list(head[5:9]), list(head[9:13]), buckets]]
 
 
-def _adwin(arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
+def _adwin(arguments: list[Any], fields: list[Any]) -> tuple[RustObject, bytes]:
     name = "AdaptiveWindowing"
     _check(name, arguments, (float, int, int, int, int))
     delta, clock, most, least, grace = arguments
@@ -281,7 +291,7 @@ def _adwin(arguments: list[Any], fields: list[Any]) -> tuple[Any, bytes]:
     return value, head + packed + state[-28:]
 
 
-def _made(make: Callable[..., Any], name: str, arguments: list[Any]) -> Any:
+def _made(make: Callable[..., RustObject], name: str, arguments: list[Any]) -> RustObject:
     try:
         return make(*arguments)
     except (ValueError, TypeError, OverflowError) as error:

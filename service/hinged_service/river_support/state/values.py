@@ -1,6 +1,6 @@
-"""What stands in a row: plain values, and how those that JSON lacks are written.
+"""Values in a row: plain ones, and forms for those that JSON lacks.
 
-What stands for what:
+Forms:
 
     null, true, 3, 0.5, "a"           themselves
     [7]                               the object in row 7
@@ -41,7 +41,7 @@ SCHEMA = 1
 """Raised whenever `decode` would read what an older `encode` wrote as something else."""
 
 MAX_DEPTH = 200
-"""How deeply tuples may stand in one another."""
+"""Levels of tuples within tuples."""
 
 MAX_INT = 2**1000
 """The bound of integers: below every one of them there is a float."""
@@ -51,19 +51,11 @@ PLAIN = frozenset((str, int, float, bool, type(None)))
 
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-DTYPES: dict[str, Any] = {
-    "bool": np.dtype(np.bool_),
-    "int8": np.dtype(np.int8),
-    "int16": np.dtype(np.int16),
-    "int32": np.dtype(np.int32),
-    "int64": np.dtype(np.int64),
-    "uint8": np.dtype(np.uint8),
-    "uint16": np.dtype(np.uint16),
-    "uint32": np.dtype(np.uint32),
-    "uint64": np.dtype(np.uint64),
-    "float16": np.dtype(np.float16),
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
+DTYPES: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype("bool"),
+    **{f"int{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
 }
 """The kinds of numpy's numbers that are stored, by name."""
 
@@ -91,13 +83,13 @@ def same_plain(values: list[Any]) -> bool:
     return not kinds & {float, int} or all(map(plain, values))
 
 
-def damaged_number(value: Any) -> DamagedState:
+def damaged_number(value: object) -> DamagedState:
     """Return the error for a number that stands where none like it is written."""
     what = "too large an integer" if type(value) is int else "a float that is not finite"
     return DamagedState(f"the stored object holds {what}")
 
 
-def scalar_from_numpy(given: Any) -> Any:
+def scalar_from_numpy(given: object) -> object:
     """Return the numpy scalar that `["float32", 0.5]` describes.
 
     Raises
@@ -126,6 +118,6 @@ def scalar_from_numpy(given: Any) -> Any:
     raise DamagedState("a stored numpy number is damaged")
 
 
-def canonical(data: Any) -> str:
+def canonical(data: object) -> str:
     """Return JSON-like data as the one text that equal data gives."""
     return json.dumps(data, allow_nan=False, sort_keys=True, separators=(",", ":"))

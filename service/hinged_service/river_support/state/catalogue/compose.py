@@ -13,12 +13,10 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["CLASSES"]
 
 
-def _finish_pipeline(made: Any) -> None:
+def _finish_pipeline(made: compose.Pipeline) -> None:
     if not made.steps:
         raise DamagedState("a stored pipeline has no steps")
-    made._plan = None
-    made._inference_transformers = ()
-    made._last_step_cached = None
+    vars(made).update(_plan=None, _inference_transformers=(), _last_step_cached=None)
 
 
 CLASSES: dict[type, Entry] = {

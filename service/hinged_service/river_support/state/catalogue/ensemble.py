@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from river import base, compose, ensemble
 
@@ -13,7 +12,7 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["CLASSES"]
 
 
-def _finish_ensemble(made: Any) -> None:
+def _finish_ensemble(made: ensemble.BaggingClassifier) -> None:
     if made.n_models != len(made.data):
         raise DamagedState("the members of a stored ensemble are damaged")
 
@@ -23,10 +22,8 @@ CLASSES: dict[type, Entry] = {
         {
             "data": list[base.Classifier | compose.Pipeline],
             "model": base.Classifier | compose.Pipeline,
-            "n_models": int,
-            "seed": int | None,
-            "_rng": random.Random,
-        },
+        }
+        | {"n_models": int, "seed": int | None, "_rng": random.Random},
         finish=_finish_ensemble,
     ),
 }

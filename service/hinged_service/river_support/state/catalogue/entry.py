@@ -1,4 +1,4 @@
-"""How the objects of one class are stored."""
+"""Rules for storing the objects of one class."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Entry"]
+__all__ = ["Entry", "all_of"]
 
 Kinds = dict[str, Any]
 
 
+def all_of(kind: object, names: str) -> Kinds:
+    """Return the kinds of attributes of one kind, named in a text of words."""
+    return dict.fromkeys(names.split(), kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How the objects of one class are stored.
+    """Rules for storing the objects of one class.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _TEXT: dict[str, Any] = {
 _NOT_TEXT = frozenset(("processing_steps",))
 
 
-def _finish_text(made: Any) -> None:
+def _finish_text(made: feature_extraction.BagOfWords) -> None:
     try:
         re.compile(made.tokenizer_pattern)
     except (re.error, RecursionError, OverflowError) as error:

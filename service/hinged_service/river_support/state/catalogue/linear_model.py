@@ -7,7 +7,7 @@ from typing import Any
 
 from river import linear_model, optim, utils
 
-from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -17,10 +17,7 @@ _FLOATS = defaultdict[Any, float]
 _LINEAR: dict[str, Any] = {
     "optimizer": optim.base.Optimizer,
     "loss": optim.base.Loss,
-    "l2": float,
-    "l1": float,
-    "intercept_init": float,
-    "intercept": float,
+    **all_of(float, "l2 l1 intercept_init intercept"),
     "intercept_lr": optim.base.Scheduler,
     "clip_gradient": float,
     "initializer": optim.base.Initializer,
@@ -30,25 +27,18 @@ _LINEAR: dict[str, Any] = {
 _PENALTY = {"max_cum_l1": float, "cum_l1": _VECTOR_DICT}
 
 
-def _finish_pa(made: Any) -> None:
-    steps = {0: made._calc_tau_0, 1: made._calc_tau_1, 2: made._calc_tau_2}
-    if made.mode not in steps:
+def _finish_pa(made: linear_model.PAClassifier) -> None:
+    if made.mode not in (0, 1, 2):
         raise DamagedState("the mode of a stored passive-aggressive learner is damaged")
-    made.calc_tau = steps[made.mode]
+    made.calc_tau = getattr(made, f"_calc_tau_{int(made.mode)}")
 
 
 CLASSES: dict[type, Entry] = {
     linear_model.LogisticRegression: Entry(_LINEAR, _PENALTY),
     linear_model.Perceptron: Entry(_LINEAR, _PENALTY),
     linear_model.PAClassifier: Entry(
-        {
-            "C": float,
-            "mode": int,
-            "learn_intercept": bool,
-            "weights": _FLOATS,
-            "intercept": float,
-            "loss": optim.losses.Hinge,
-        },
+        {"C": float, "mode": int, "learn_intercept": bool}
+        | {"weights": _FLOATS, "intercept": float, "loss": optim.losses.Hinge},
         derived=frozenset(("calc_tau",)),
         finish=_finish_pa,
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from river import naive_bayes, proba
 
-from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 
 __all__ = ["CLASSES"]
 
@@ -15,10 +15,7 @@ _COUNTS = Counter[Any]
 _BAYES: dict[str, Any] = {"alpha": float, "class_counts": _COUNTS}
 CLASSES: dict[type, Entry] = {
     naive_bayes.GaussianNB: Entry(
-        {
-            "class_counts": _COUNTS,
-            "gaussians": defaultdict[Any, defaultdict[Any, proba.Gaussian]],
-        }
+        {"class_counts": _COUNTS, "gaussians": defaultdict[Any, defaultdict[Any, proba.Gaussian]]}
     ),
     naive_bayes.BernoulliNB: Entry(
         {**_BAYES, "true_threshold": float, "feature_counts": defaultdict[Any, _COUNTS]}
@@ -27,11 +24,8 @@ CLASSES: dict[type, Entry] = {
         {**_BAYES, "feature_counts": defaultdict[Any, _COUNTS], "class_totals": _COUNTS}
     ),
     naive_bayes.ComplementNB: Entry(
-        {
-            **_BAYES,
-            "feature_counts": defaultdict[Any, _COUNTS],
-            "feature_totals": _COUNTS,
-            "class_totals": _COUNTS,
-        }
+        _BAYES
+        | {"feature_counts": defaultdict[Any, _COUNTS]}
+        | all_of(_COUNTS, "feature_totals class_totals")
     ),
 }

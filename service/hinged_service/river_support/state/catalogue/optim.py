@@ -7,7 +7,7 @@ from typing import Any
 
 from river import optim, utils
 
-from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -19,7 +19,7 @@ _STEPS: dict[str, Any] = {"lr": optim.base.Scheduler, "n_iterations": int}
 _MOMENTS: dict[str, Any] = {**_STEPS, "beta_1": float, "beta_2": float, "eps": float}
 
 
-def _finish_optimal(made: Any) -> None:
+def _finish_optimal(made: optim.schedulers.Optimal) -> None:
     if made.t0 <= 0 or made.alpha <= 0:
         raise DamagedState("the parameters of a stored schedule are damaged")
 
@@ -38,15 +38,7 @@ CLASSES: dict[type, Entry] = {
         {**_MOMENTS, "correct_bias": bool, "m": _FLOATS, "v": _FLOATS, "v_hat": _FLOATS}
     ),
     optim.FTRLProximal: Entry(
-        {
-            "alpha": float,
-            "beta": float,
-            "l1": float,
-            "l2": float,
-            "z": _FLOATS,
-            "n": _FLOATS,
-            "n_iterations": int,
-        }
+        all_of(float, "alpha beta l1 l2") | {"z": _FLOATS, "n": _FLOATS, "n_iterations": int}
     ),
     optim.Averager: Entry(
         {"optimizer": optim.base.Optimizer, "start": int, "avg_w": _FLOATS, "n_iterations": int}

@@ -8,7 +8,7 @@ from typing import Any
 from river import preprocessing, stats, utils
 from river.preprocessing.impute import Constant
 
-from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 
 __all__ = ["CLASSES"]
 
@@ -17,13 +17,8 @@ _FLOATS = defaultdict[Any, float]
 _COUNTS = Counter[Any]
 CLASSES: dict[type, Entry] = {
     preprocessing.StandardScaler: Entry(
-        {
-            "with_std": bool,
-            "window_size": int | None,
-            "counts": _COUNTS,
-            "means": _FLOATS | defaultdict[Any, _ROLLING],
-            "vars": _FLOATS | defaultdict[Any, _ROLLING],
-        }
+        {"with_std": bool, "window_size": int | None, "counts": _COUNTS}
+        | all_of(_FLOATS | defaultdict[Any, _ROLLING], "means vars")
     ),
     preprocessing.AdaptiveStandardScaler: Entry(
         {
@@ -46,21 +41,15 @@ CLASSES: dict[type, Entry] = {
         }
     ),
     preprocessing.RobustScaler: Entry(
-        {
-            "with_centering": bool,
-            "with_scaling": bool,
-            "q_inf": float,
-            "q_sup": float,
-            "median": defaultdict[Any, stats.Quantile],
-            "iqr": defaultdict[Any, stats.IQR],
-        }
+        all_of(bool, "with_centering with_scaling")
+        | all_of(float, "q_inf q_sup")
+        | {"median": defaultdict[Any, stats.Quantile], "iqr": defaultdict[Any, stats.IQR]}
     ),
     preprocessing.Normalizer: Entry({"order": float}),
     preprocessing.Binarizer: Entry({"threshold": float, "dtype": type}),
     preprocessing.OneHotEncoder: Entry(
         {
-            "drop_zeros": bool,
-            "drop_first": bool,
+            **all_of(bool, "drop_zeros drop_first"),
             "categories": dict[Any, set[Any]] | None,
             "_zero_dict": dict[Any, int],
             "values": defaultdict[Any, set[Any]] | dict[Any, set[Any]],

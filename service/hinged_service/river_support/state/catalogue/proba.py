@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from river import proba, stats
 
@@ -13,9 +12,9 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["CLASSES"]
 
 
-def _finish_gaussian(made: Any) -> None:
+def _finish_gaussian(made: proba.Gaussian) -> None:
     if made.seed is None:  # draws only what nothing asks for, and could not be repeated
-        made._rng = random.Random(0)  # noqa: S311
+        vars(made)["_rng"] = random.Random(0)  # noqa: S311
     elif not isinstance(getattr(made, "_rng", None), random.Random):
         raise DamagedState("a stored distribution has a seed but no random numbers")
 

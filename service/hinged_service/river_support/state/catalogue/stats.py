@@ -19,9 +19,9 @@ __all__ = ["CLASSES"]
 _SPREAD: dict[str, Any] = {"ddof": int, "mean": stats.Mean, "_S": float}
 
 
-def _updated(attribute: str) -> Callable[[Any], None]:
-    def finish(made: Any) -> None:
-        if made._is_updated is not has_data(getattr(made, attribute)):
+def _updated(attribute: str) -> Callable[[object], None]:
+    def finish(made: object) -> None:
+        if vars(made)["_is_updated"] is not has_data(vars(made)[attribute]):
             raise DamagedState(f"a stored {type(made).__name__} is damaged")
 
     return finish
@@ -54,22 +54,13 @@ CLASSES: dict[type, Entry] = {
         finish=_updated("_iqr"),
     ),
     stats.RollingQuantile: Entry(
-        {
-            "_rolling_quantile": rust_stats.RsRollingQuantile,
-            "q": float,
-            "window_size_value": int,
-            "_is_updated": bool,
-        },
+        {"_rolling_quantile": rust_stats.RsRollingQuantile, "q": float}
+        | {"window_size_value": int, "_is_updated": bool},
         finish=_updated("_rolling_quantile"),
     ),
     stats.RollingIQR: Entry(
-        {
-            "q_inf": float,
-            "q_sup": float,
-            "_rolling_iqr": rust_stats.RsRollingIQR,
-            "window_size_value": int,
-            "_is_updated": bool,
-        },
+        {"q_inf": float, "q_sup": float, "_rolling_iqr": rust_stats.RsRollingIQR}
+        | {"window_size_value": int, "_is_updated": bool},
         finish=_updated("_rolling_iqr"),
     ),
     stats.RollingMin: Entry({"window": SortedWindow}),

@@ -9,7 +9,7 @@ from river import proba, tree
 from river.tree.nodes import branch, htc_nodes
 from river.tree.splitter.nominal_splitter_classif import NominalSplitterClassif
 
-from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -23,49 +23,34 @@ _LEAF: dict[str, Any] = {
     "_disabled_attrs": set[Any],
     "_last_split_attempt_at": float,
 }
-_ADAPTIVE_LEAF = {**_LEAF, "_mc_correct_weight": float, "_nb_correct_weight": float}
 _BRANCH: dict[str, Any] = {
     "children": list[tree.base.Branch | tree.base.Leaf],
     "stats": _NUMBERS,
     "feature": Any,
     "depth": int,
 }
-_TREE: dict[str, Any] = {
-    "_split_criterion": str,
-    "_leaf_prediction": str,
-    "max_depth": float,
-    "binary_split": bool,
-    "_max_size": float,
-    "_max_byte_size": float,
-    "memory_estimate_period": float,
-    "stop_mem_management": bool,
-    "remove_poor_attrs": bool,
-    "merit_preprune": bool,
-    "_root": tree.base.Branch | tree.base.Leaf | None,
-    "_n_active_leaves": int,
-    "_n_inactive_leaves": int,
-    "_inactive_leaf_size_estimate": float,
-    "_active_leaf_size_estimate": float,
-    "_size_estimate_overhead_fraction": float,
-    "_growth_allowed": bool,
-    "_train_weight_seen_by_model": float,
-    "grace_period": int,
-    "delta": float,
-    "tau": float,
-    "nb_threshold": int,
-    "nominal_attributes": list[Any] | None,
-    "splitter": tree.splitter.Splitter,
-    "min_branch_fraction": float,
-    "max_share_to_split": float,
-    "classes": set[Any],
-}
+_TREE = (
+    all_of(str, "_split_criterion _leaf_prediction")
+    | {"max_depth": float, "binary_split": bool}
+    | all_of(float, "_max_size _max_byte_size memory_estimate_period")
+    | all_of(bool, "stop_mem_management remove_poor_attrs merit_preprune")
+    | {"_root": tree.base.Branch | tree.base.Leaf | None}
+    | all_of(int, "_n_active_leaves _n_inactive_leaves")
+    | all_of(float, "_inactive_leaf_size_estimate _active_leaf_size_estimate")
+    | {"_size_estimate_overhead_fraction": float, "_growth_allowed": bool}
+    | {"_train_weight_seen_by_model": float, "grace_period": int, "delta": float, "tau": float}
+    | {"nb_threshold": int, "nominal_attributes": list[Any] | None}
+    | {"splitter": tree.splitter.Splitter}
+    | all_of(float, "min_branch_fraction max_share_to_split")
+    | {"classes": set[Any]}
+)
 
 
-def _finish_children(made: Any) -> None:
+def _finish_children(made: tree.base.Branch) -> None:
     mapping = getattr(made, "_mapping", None)
     if len(made.children) != (2 if mapping is None else len(mapping)):
         raise DamagedState("a stored tree lacks a branch")
-    if mapping is not None and {i: v for v, i in mapping.items()} != made._r_mapping:
+    if mapping is not None and {i: v for v, i in mapping.items()} != vars(made)["_r_mapping"]:
         raise DamagedState("a stored tree's branches are damaged")
 
 
@@ -73,27 +58,21 @@ CLASSES: dict[type, Entry] = {
     tree.HoeffdingTreeClassifier: Entry(_TREE),
     htc_nodes.LeafMajorityClass: Entry(_LEAF),
     htc_nodes.LeafNaiveBayes: Entry(_LEAF),
-    htc_nodes.LeafNaiveBayesAdaptive: Entry(_ADAPTIVE_LEAF),
-    branch.NumericBinaryBranch: Entry({**_BRANCH, "threshold": float}, finish=_finish_children),
-    branch.NominalBinaryBranch: Entry({**_BRANCH, "value": Any}, finish=_finish_children),
+    htc_nodes.LeafNaiveBayesAdaptive: Entry(
+        _LEAF | all_of(float, "_mc_correct_weight _nb_correct_weight")
+    ),
+    branch.NumericBinaryBranch: Entry(_BRANCH | {"threshold": float}, finish=_finish_children),
+    branch.NominalBinaryBranch: Entry(_BRANCH | {"value": Any}, finish=_finish_children),
     branch.NominalMultiwayBranch: Entry(
-        {**_BRANCH, "_mapping": dict[Any, int], "_r_mapping": dict[int, Any]},
+        _BRANCH | {"_mapping": dict[Any, int], "_r_mapping": dict[int, Any]},
         finish=_finish_children,
     ),
     tree.splitter.GaussianSplitter: Entry(
-        {
-            "_min_per_class": _NUMBERS,
-            "_max_per_class": _NUMBERS,
-            "_att_dist_per_class": dict[Any, proba.Gaussian],
-            "n_splits": int,
-        }
+        all_of(_NUMBERS, "_min_per_class _max_per_class")
+        | {"_att_dist_per_class": dict[Any, proba.Gaussian], "n_splits": int}
     ),
     NominalSplitterClassif: Entry(
-        {
-            "_total_weight_observed": float,
-            "_missing_weight_observed": float,
-            "_att_dist_per_class": defaultdict[Any, _NUMBERS],
-            "_att_values": set[Any],
-        }
+        all_of(float, "_total_weight_observed _missing_weight_observed")
+        | {"_att_dist_per_class": defaultdict[Any, _NUMBERS], "_att_values": set[Any]}
     ),
 }

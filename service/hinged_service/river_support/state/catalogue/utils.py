@@ -15,13 +15,14 @@ from hinged_service.wire.codec import DamagedState
 __all__ = ["CLASSES"]
 
 
-def _finish_sorted_window(made: Any) -> None:
+def _finish_sorted_window(made: SortedWindow[float]) -> None:
     if made.unsorted_window.maxlen is None or len(made.data) != len(made.unsorted_window):
         raise DamagedState("a stored window is damaged")
 
 
-def _finish_rolling(made: Any) -> None:
-    if made.window.maxlen != made._window_size or not made._window_size > 0:
+def _finish_rolling(made: utils.Rolling[Any]) -> None:
+    size = vars(made)["_window_size"]
+    if vars(made)["window"].maxlen != size or not size > 0:
         raise DamagedState("a stored window is damaged")
 
 
