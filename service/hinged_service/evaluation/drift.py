@@ -118,7 +118,7 @@ Detector = Annotated[
 
 
 class PromoteTo(StrictModel):
-    """Which alias goes to the best challenger."""
+    """The alias that goes to the best challenger."""
 
     alias: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$", description="An alias of the stream."
@@ -132,7 +132,7 @@ class Promote(StrictModel):
 
 
 class DriftSpec(StrictModel):
-    """Watch a model's mistakes for a change, and what to do at one."""
+    """A watch for a change in a model's mistakes, and the action at one."""
 
     detector: Detector = Field(description="River's detector and its parameters.")
     action: Literal["mark", "reset"] | Promote = Field(

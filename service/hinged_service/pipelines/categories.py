@@ -72,7 +72,7 @@ class OneHotEncoderSpec(StepSpec):
 
 
 class OneHotEncoder(Stage):
-    """Keeps the names it gave, in the order they were learned."""
+    """The names that it gave, in the order they were learned."""
 
     _spec: OneHotEncoderSpec
 

@@ -31,7 +31,7 @@ Constant = (
 
 
 class Imputer(StrictModel):
-    """What stands in for one feature: a running statistic of it, or a constant."""
+    """A stand-in for one feature: a running statistic of it, or a constant."""
 
     feature: Name = Field(description="The feature that may be missing.")
     statistic: Literal["Mean", "Median", "Min", "Max", "Mode"] | None = Field(
@@ -206,7 +206,7 @@ _STATISTICS: dict[str, Callable[[], Statistic]] = {
 
 
 class StatImputer(Stage):
-    """Keeps a statistic per imputed feature."""
+    """A statistic per imputed feature."""
 
     learns = True
     gives_numbers = False

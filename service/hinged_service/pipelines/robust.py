@@ -26,7 +26,7 @@ class Robust(NamedTuple):
 
 
 class RobustScaler(ByName[Robust]):
-    """Keeps River's running quantiles per name."""
+    """River's running quantiles per name."""
 
     _spec: RobustScalerSpec
 

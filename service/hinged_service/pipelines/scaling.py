@@ -22,7 +22,7 @@ _UNKNOWN: Moments = (0, 0.0, 0.0)
 
 
 class StandardScaler(ByName[Moments]):
-    """Keeps count, mean and variance per name (Welford's method, as River writes it)."""
+    """Count, mean and variance per name (Welford's method, as River writes it)."""
 
     _spec: StandardScalerSpec
 
@@ -94,7 +94,7 @@ class StandardScaler(ByName[Moments]):
 
 
 class MinMaxScaler(ByName[list[float]]):
-    """Keeps `[least, largest]` per name."""
+    """`[least, largest]` per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
         known = self._known
@@ -137,7 +137,7 @@ class MinMaxScaler(ByName[list[float]]):
 
 
 class MaxAbsScaler(ByName[float]):
-    """Keeps the largest absolute value per name."""
+    """The largest absolute value per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
         known = self._known

@@ -88,7 +88,7 @@ class BagOfWords(Stage):
 
 
 class TFIDF(BagOfWords):
-    """Keeps the number of texts, and of those with each term."""
+    """The number of texts, and of those with each term."""
 
     learns = True
     _spec: TFIDFSpec

@@ -26,23 +26,14 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 
 
 def model_message(name: str, live_model: LiveModel) -> bytes:
-    """Return which model a watched name means."""
+    """Return the model that a watched name means."""
     position = str(live_model.replica.position)
     data = {"name": name, "model": live_model.name, "uid": live_model.entry.uid}
     return message("model", {**data, "position": position}, position)
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
-    """Return how a model stands.
-
-    Parameters
-    ----------
-    live_model
-        The model.
-    events_per_s
-        How many events per second it got lately, if that is known.
-
-    """
+    """Return the account of a model and the rate of its latest events, if that is known."""
     replica = live_model.replica
     fold, position = replica.fold, str(replica.position)
     account = fold.learner.accounting
@@ -76,7 +67,7 @@ def weights_message(shown: dict[str, Any], position: str) -> bytes:
 
 
 def outcome_data(fold: ModelState, event: Event, outcome: Any) -> dict[str, Any]:
-    """Return what an event did to a model, without its place in the log."""
+    """Return the outcome of an event, without its place in the log."""
     y_pred, score, mistake, updated, hinge_loss = outcome
     data = {
         "id": event.id,
