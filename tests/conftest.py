@@ -233,10 +233,23 @@ def own_server(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def proxy(own_server: RedisServer) -> Iterator[Proxy]:
+def own_db(own_server: RedisServer) -> Iterator[redis.Redis]:
+    """A plain client of the test's own server, for tests that let it run."""
+    with own_server.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def own_proxy(own_server: RedisServer) -> Iterator[Proxy]:
     """A proxy before the test's own server."""
     with running(Proxy(own_server.port)) as one:
         yield one
+
+
+@pytest.fixture
+def proxy(own_proxy: Proxy) -> Proxy:
+    """The same; tests of the engine have theirs before the shared server."""
+    return own_proxy
 
 
 @pytest.fixture(scope="session")

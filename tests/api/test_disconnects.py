@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
+import redis
 
 import hinged
 from tests.support.plain_fold import fold_log
@@ -123,7 +124,7 @@ def test_calls_sent_ahead_on_one_connection_are_answered_in_order(slow: Service)
 
 
 def test_hanging_up_does_not_disturb_the_answers_of_others(
-    slow: Service, own_server: RedisServer
+    slow: Service, own_db: redis.Redis
 ) -> None:
     stop = threading.Event()
 
@@ -147,7 +148,6 @@ def test_hanging_up_does_not_disturb_the_answers_of_others(
     finally:
         stop.set()
         thread.join()
-    with own_server.client() as store:
-        ids = fold_log(store, "m", hinged.Perceptron()).counted_ids
+    ids = fold_log(own_db, "m", hinged.Perceptron()).counted_ids
     assert {f"stays{n}" for n in range(50)} <= set(ids)
     assert len(ids) == len(set(ids))

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from tests.cli.conftest import run_hinged
+from tests.support.checks import check_problem
 from tests.support.machine_clock import Clock
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
@@ -21,8 +23,7 @@ SPEC = {"learner": {"type": "perceptron"}}
 def not_ready(client: httpx.Client, part: str, reason: str) -> None:
     """It says which part is not ready and why; the worker is alive all the same."""
     answer = client.get("/readyz")
-    assert answer.status_code == 503, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
+    check_problem(answer, 503)
     assert int(answer.headers["retry-after"]) >= 1
     found = {e["field"]: e["reason"] for e in answer.json()["errors"]}
     assert found.keys() == {part}
@@ -124,15 +125,16 @@ def test_a_redis_of_the_wrong_kind_that_came_later(tmp_path: Path) -> None:
             server.kill()
 
 
-def test_no_answer_shows_the_address_or_its_password(own_server: RedisServer) -> None:
-    with own_server.client() as store:
-        store.config_set("requirepass", "the-secret")
-        url = own_server.url.replace("//", "//:wrong-guess@")
-        with serving(url) as client:
-            text = client.get("/readyz").text
-            assert "refuses the user or the password" in text
-            for hidden in ("the-secret", "wrong-guess", str(own_server.port), "127.0.0.1"):
-                assert hidden not in text
+def test_no_answer_shows_the_address_or_its_password(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
+    own_db.config_set("requirepass", "the-secret")
+    url = own_server.url.replace("//", "//:wrong-guess@")
+    with serving(url) as client:
+        text = client.get("/readyz").text
+        assert "refuses the user or the password" in text
+        for hidden in ("the-secret", "wrong-guess", str(own_server.port), "127.0.0.1"):
+            assert hidden not in text
 
 
 def test_a_worker_told_to_stop_is_not_ready(own_server: RedisServer) -> None:

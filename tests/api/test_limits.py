@@ -11,23 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.checks import check_problem
 from tests.support.redis_server import RedisServer
 from tests.support.running import serving
-from tests.support.service import RawAnswer, Service, post_bytes, read_answer, send_raw
+from tests.support.service import Service, post_bytes, read_answer, send_raw
 from tests.support.shared_service import NewModel
 
 JSON = {"content-type": "application/json"}
 PERCEPTRON = {"learner": {"type": "perceptron"}}
-
-
-def check_problem(answer: httpx.Response | RawAnswer, status: int) -> dict[str, Any]:
-    code = answer.status if isinstance(answer, RawAnswer) else answer.status_code
-    assert code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem: dict[str, Any] = answer.json()
-    assert problem["status"] == status
-    assert problem["detail"]
-    return problem
 
 
 @pytest.fixture(scope="module")

@@ -6,21 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.checks import check_problem
 from tests.support.service import Service, post_bytes, send_raw
 from tests.support.shared_service import NewModel
 
 JSON = {"content-type": "application/json"}
 PERCEPTRON = {"type": "perceptron"}
-
-
-def check_problem(answer: httpx.Response, status: int) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text[:500]
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem: dict[str, Any] = answer.json()
-    assert problem["status"] == status
-    assert problem["title"]
-    assert problem["detail"]
-    return problem
 
 
 def test_a_model_is_made_once_confirmed_and_not_replaced(client: httpx.Client) -> None:
@@ -140,13 +131,11 @@ def test_a_name_that_a_key_could_not_hold_is_refused(service: Service, name: str
     body = b'{"learner":{"type":"perceptron"}}'
     request = post_bytes(f"/v1/models/{name}", body, "Content-Type: application/json")
     answer = send_raw(service.port, request.replace(b"POST", b"PUT", 1))
-    assert answer.status == 422, answer.body
-    assert answer.headers["content-type"] == "application/problem+json"
+    check_problem(answer, 422)
     assert [e["field"] for e in answer.json()["errors"]] == ["path.model"]
     for call in ("learn", "predict"):
         asked = send_raw(service.port, post_bytes(f"/v1/models/{name}/{call}", b'{"x":{}}'))
-        assert asked.status == 404, asked.body
-        assert asked.headers["content-type"] == "application/problem+json"
+        check_problem(asked, 404)
 
 
 @pytest.mark.parametrize("name", ["a%2Fb", "a/b", "..%2Fa", "%2E%2E/a", "", "/", "a/b/c/d"])

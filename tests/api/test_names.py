@@ -6,6 +6,7 @@ import httpx
 import pytest
 import redis
 
+from tests.support.checks import check_problem
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -98,8 +99,7 @@ def test_weights_come_in_order_of_magnitude_and_the_top_of_them_on_request(
         assert list(found.items()) == in_order
     for wrong in ("0", "-1", "x", "1.5", ""):
         answer = client.get(f"{model}/weights", params={"top": wrong})
-        assert answer.status_code == 422
-        assert answer.headers["content-type"] == "application/problem+json"
+        check_problem(answer, 422)
         assert [e["field"] for e in answer.json()["errors"]] == ["query.top"]
 
 

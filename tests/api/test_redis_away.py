@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 import hinged
+from tests.support.checks import check_problem, timed
 from tests.support.machine_clock import Clock
 from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
@@ -20,14 +21,7 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.running import serving
 
-Test = Callable[..., None]
 Unavailable = Callable[[Callable[[], httpx.Response]], None]
-
-
-def timed(test: Test) -> Test:
-    """Mark what judges how long something takes and the service waits; it runs alone."""
-    marked: Test = pytest.mark.alone(pytest.mark.usefixtures("impatient")(test))
-    return marked
 
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
@@ -78,10 +72,8 @@ def unavailable(clock: Clock) -> Unavailable:
         began_s = clock()
         answer = call()
         assert clock() - began_s < 1.0
-        assert answer.status_code == 503, answer.text
-        assert answer.headers["content-type"] == "application/problem+json"
+        check_problem(answer, 503)
         assert int(answer.headers["retry-after"]) >= 1
-        assert answer.json()["status"] == 503
 
     return check
 

@@ -7,21 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.checks import check_problem
 from tests.support.service import Service, post_bytes, send_raw
 from tests.support.shared_service import NewModel
 
 JSON = {"content-type": "application/json"}
 GOOD = b'{"id":"n1","x":{"a":2},"y":true}'
-
-
-def check_problem(answer: httpx.Response, status: int) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text[:500]
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem: dict[str, Any] = answer.json()
-    assert problem["status"] == status
-    assert problem["title"]
-    assert problem["detail"]
-    return problem
 
 
 def check_refused(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import Settings
@@ -38,17 +39,19 @@ def bare_server(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
-def test_a_redis_that_evicts_any_key_is_refused(own_server: RedisServer, policy: str) -> None:
-    with own_server.client() as store:
-        store.config_set("maxmemory-policy", policy)
+def test_a_redis_that_evicts_any_key_is_refused(
+    own_server: RedisServer, own_db: redis.Redis, policy: str
+) -> None:
+    own_db.config_set("maxmemory-policy", policy)
     with pytest.raises(StartupError, match=f"{policy}.*event log.*set it to noeviction"):
         check(own_server.url)
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru", "volatile-ttl"])
-def test_a_redis_that_evicts_nothing_of_ours_is_taken(own_server: RedisServer, policy: str) -> None:
-    with own_server.client() as store:
-        store.config_set("maxmemory-policy", policy)
+def test_a_redis_that_evicts_nothing_of_ours_is_taken(
+    own_server: RedisServer, own_db: redis.Redis, policy: str
+) -> None:
+    own_db.config_set("maxmemory-policy", policy)
     check(own_server.url)
 
 

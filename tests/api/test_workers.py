@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 import hinged
+from tests.support.checks import check_problem, order_of
 from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log
 from tests.support.redis_server import RedisServer
@@ -102,7 +103,7 @@ def test_2000_events_through_four_workers_at_once_make_one_model(
     ]
     answers = asyncio.run(send_all(workers, "many", events, 8))
     assert not any(a["duplicate"] for a in answers)
-    last = max((a["position"] for a in answers), key=lambda p: _order(p))
+    last = max((a["position"] for a in answers), key=lambda p: order_of(p))
     with server.client() as store:
         folded = fold_log(store, "many", hinged.Perceptron(learning_rate=1e-3))
     assert sorted(folded.counted_ids) == sorted(str(e["id"]) for e in events)
@@ -143,8 +144,7 @@ def test_a_model_deleted_through_one_worker_is_gone_on_all(
             httpx.post(f"{url}/learn", json=event, verify=False),
             httpx.get(url, verify=False),
         ):
-            assert answer.status_code == 404
-            assert answer.headers["content-type"] == "application/problem+json"
+            check_problem(answer, 404)
     create(workers, "gone", learning_rate=0.5)
     for n, worker in enumerate(workers):
         learned = httpx.post(
@@ -155,11 +155,6 @@ def test_a_model_deleted_through_one_worker_is_gone_on_all(
         assert weights["weights"] == {"a": 0.5}
     with server.client() as store:
         assert store.xlen("hinged:{gone}:log") == 1 + WORKERS
-
-
-def _order(position: str) -> tuple[int, int]:
-    ms, _, seq = position.split(".")[0].partition("-")
-    return int(ms), int(seq)
 
 
 def test_one_of_many_creators_makes_the_model_and_the_others_find_it(

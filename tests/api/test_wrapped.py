@@ -11,6 +11,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 import hinged
+from tests.support.checks import check_problem
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -72,9 +73,7 @@ def test_every_call_works_as_it_does_alone(
             (client.post(f"{model}/forget"), 404),
             (client.put(model, json={}), 422),
         ):
-            assert answer.status_code == status
-            assert answer.headers["content-type"] == "application/problem+json"
-            assert answer.json()["status"] == status
+            check_problem(answer, status)
         allowed = client.delete(f"{model}/learn").headers["allow"]
         assert allowed == "POST"
         assert client.get(f"{at}/readyz").status_code == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tests.conftest import Alone
 from tests.support.engine import Worker, stored_state, worker
@@ -33,7 +34,7 @@ async def _grow(one: Worker) -> None:
 
 @pytest.mark.slow
 def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
-    own_server: RedisServer, tmp_path: Path, alone: Alone
+    own_server: RedisServer, own_db: redis.Redis, tmp_path: Path, alone: Alone
 ) -> None:
     """What the server itself took for its longest command counts, and another client's waiting.
 
@@ -46,32 +47,31 @@ def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
         async with worker(
             own_server.url, snapshot_every_names=10**9, snapshot_every_events=10**9
         ) as one:
-            with own_server.client() as client:
-                client.config_set("auto-aof-rewrite-percentage", 0)
-                client.config_set("slowlog-log-slower-than", 1_000)
-                await _grow(one)
-                state = await one.state("m")
-                async with worker(own_server.url, append_timeout_ms=5_000) as cold:
-                    for what in ("save", "load", "save again", "delete"):
-                        client.slowlog_reset()
-                        pings = Pings(own_server, tmp_path / "pings")
-                        if what == "load":
-                            assert await cold.state("m") == state
-                        elif what == "delete":
-                            await cold.lifecycle.delete("m")
-                        else:
-                            if what == "save again":  # all changed, in place of as many
-                                await one.learn("m", {"x": {"z": 1.0}, "y": True})
-                                vector = (await one.open("m")).replica.fold.vectors()["weights"]
-                                vector.put_back_changed(list(vector.view()))
-                            await one.save("m")
-                            assert (await one.open("m")).replica.is_saved()
-                        waited_ms = pings.stop()
-                        slow: Any = client.slowlog_get(1_000)
-                        longest_ms = max([entry["duration"] / 1000 for entry in slow], default=0.0)
-                        found.append((what, longest_ms, waited_ms))
-                        if what == "save":
-                            assert stored_state(client) == state
+            own_db.config_set("auto-aof-rewrite-percentage", 0)
+            own_db.config_set("slowlog-log-slower-than", 1_000)
+            await _grow(one)
+            state = await one.state("m")
+            async with worker(own_server.url, append_timeout_ms=5_000) as cold:
+                for what in ("save", "load", "save again", "delete"):
+                    own_db.slowlog_reset()
+                    pings = Pings(own_server, tmp_path / "pings")
+                    if what == "load":
+                        assert await cold.state("m") == state
+                    elif what == "delete":
+                        await cold.lifecycle.delete("m")
+                    else:
+                        if what == "save again":  # all changed, in place of as many
+                            await one.learn("m", {"x": {"z": 1.0}, "y": True})
+                            vector = (await one.open("m")).replica.fold.vectors()["weights"]
+                            vector.put_back_changed(list(vector.view()))
+                        await one.save("m")
+                        assert (await one.open("m")).replica.is_saved()
+                    waited_ms = pings.stop()
+                    slow: Any = own_db.slowlog_get(1_000)
+                    longest_ms = max([entry["duration"] / 1000 for entry in slow], default=0.0)
+                    found.append((what, longest_ms, waited_ms))
+                    if what == "save":
+                        assert stored_state(own_db) == state
         return found
 
     least: dict[str, tuple[float, float]] = {}
@@ -90,6 +90,5 @@ def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
         ]
         if not slow:
             return
-        with own_server.client() as client:
-            client.flushall()
+        own_db.flushall()
     pytest.fail(f"{slow} made others wait: {least}")

@@ -10,6 +10,7 @@ import hinged
 from hinged import Outcome
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.store.scripts import Script as LuaScript
+from tests.support.checks import learns
 from tests.support.engine import (
     Worker,
     event,
@@ -124,14 +125,9 @@ async def test_a_queue_that_was_refused_by_redis_is_empty_again(
             answers = await asyncio.gather(*calls, return_exceptions=True)
             assert all(isinstance(a, Unavailable) for a in answers)
             proxy.refuse = False
-            await until(lambda: _learned(one, event(100)))
+            await until(lambda: learns(one, event(100)))
         await one.learn("m", *(event(n) for n in range(10)))
         assert (await one.state("m"))["events"] == 11
-
-
-async def _learned(one: Worker, *events: Any) -> bool:
-    await one.learn("m", *events)
-    return True
 
 
 async def test_learns_and_reads_at_once_apply_each_entry_once(

@@ -33,31 +33,28 @@ async def _grow(one: Worker, names: int) -> None:
     await one.save("m")
 
 
-def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
+async def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
     redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
     """Reading takes far longer than from one snapshot to the next."""
     proxy.delay_s = 0.005
 
-    async def run() -> None:
-        async with (
-            worker(redis_url) as busy,
-            worker(proxy.url, snapshot_chunk=10, hold_ms=3_000) as cold,
-        ):
-            await _grow(busy, 1_000)
-            opening = asyncio.ensure_future(cold.open("m"))
-            number, positions = 0, set()
-            while not opening.done():
-                number += 1
-                await busy.learn("m", event(number))
-                await busy.save("m")
-                positions.add(stored_position(db))
-                await asyncio.sleep(0.002)
-            await opening
-            assert len(positions) > 5, "the model was being saved"
-            assert await cold.state("m") == await busy.state("m") == fold_of(db)
-
-    asyncio.run(run())
+    async with (
+        worker(redis_url) as busy,
+        worker(proxy.url, snapshot_chunk=10, hold_ms=3_000) as cold,
+    ):
+        await _grow(busy, 1_000)
+        opening = asyncio.ensure_future(cold.open("m"))
+        number, positions = 0, set()
+        while not opening.done():
+            number += 1
+            await busy.learn("m", event(number))
+            await busy.save("m")
+            positions.add(stored_position(db))
+            await asyncio.sleep(0.002)
+        await opening
+        assert len(positions) > 5, "the model was being saved"
+        assert await cold.state("m") == await busy.state("m") == fold_of(db)
 
 
 async def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(

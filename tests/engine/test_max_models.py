@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.support.checks import check_problem
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
@@ -25,8 +26,7 @@ def two(own_server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
 
 
 def refused(answer: httpx.Response) -> None:
-    assert answer.status_code == 409, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
+    check_problem(answer, 409)
     detail = answer.json()["detail"]
     assert str(MOST) in detail
     assert "Delete" in detail

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.replica import Replica
@@ -126,7 +127,7 @@ def test_of_many_models_touched_few_are_kept(few: tuple[Service, Caller]) -> Non
 
 
 def test_models_that_come_and_go_leave_nothing_behind(
-    few: tuple[Service, Caller], own_server: RedisServer
+    few: tuple[Service, Caller], own_server: RedisServer, own_db: redis.Redis
 ) -> None:
     _, call = few
     before = large()
@@ -143,10 +144,9 @@ def test_models_that_come_and_go_leave_nothing_behind(
         delete.close()
         call("GET", "/metrics")
         wait_until(lambda: grown(before) == set(), 30)
-    with own_server.client() as store:
-        assert {key for key in store.scan_iter(count=1000) if "{first}" not in key} == {
-            "hinged:models"
-        }
+    assert {key for key in own_db.scan_iter(count=1000) if "{first}" not in key} == {
+        "hinged:models"
+    }
 
 
 def test_names_that_come_once_end_at_the_cap(client: httpx.Client, new_model: NewModel) -> None:

@@ -135,24 +135,20 @@ async def _is_duplicate(one: Worker, *events: Event) -> bool:
     return set((await one.learn("m", *events)).outcomes) == {None}
 
 
-def test_a_caller_who_is_told_503_may_send_the_same_again_anywhere(
+async def test_a_caller_who_is_told_503_may_send_the_same_again_anywhere(
     redis_url: str, proxy: Proxy
 ) -> None:
-
-    async def run() -> None:
-        async with worker(proxy.url, append_timeout_ms=500) as one, worker(redis_url) as two:
-            await two.create("m")
-            await two.learn("m", event(0))
-            await one.read("m")
-            proxy.drop_replies = 10**6
-            with pytest.raises(ServiceError):
-                await one.learn("m", event(1))
-            proxy.drop_replies = 0
-            assert (await two.learn("m", event(1))).outcomes == [None]
-            await until(functools.partial(_is_duplicate, one, event(1)))
-            assert (await two.state("m"))["events"] == 2
-
-    asyncio.run(run())
+    async with worker(proxy.url, append_timeout_ms=500) as one, worker(redis_url) as two:
+        await two.create("m")
+        await two.learn("m", event(0))
+        await one.read("m")
+        proxy.drop_replies = 10**6
+        with pytest.raises(ServiceError):
+            await one.learn("m", event(1))
+        proxy.drop_replies = 0
+        assert (await two.learn("m", event(1))).outcomes == [None]
+        await until(functools.partial(_is_duplicate, one, event(1)))
+        assert (await two.state("m"))["events"] == 2
 
 
 async def test_one_callers_conflict_reaches_that_caller_alone(one: Worker) -> None:

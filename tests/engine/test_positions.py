@@ -122,31 +122,28 @@ async def test_entries_after_a_rollback_that_land_on_the_same_ids(
             assert stored_state(client) == fold_of(client)
 
 
-def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
-    own_server: RedisServer, proxy: Proxy, tmp_path: Path
+async def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
+    own_server: RedisServer, own_proxy: Proxy, tmp_path: Path
 ) -> None:
     """Its answer was lost with the server, which comes back without it but with another entry."""
-
-    async def run() -> None:
-        async with worker(proxy.url, append_timeout_ms=5_000) as one, worker(own_server.url) as two:
-            with own_server.client() as client:
-                stream_from_tomorrow(client)
-            await one.create("m")
-            await one.learn("m", event(1))
-            own_server.copy_data(tmp_path / "copy")
-            await one.learn("m", event(2, id=None))
-            proxy.drop_replies = 1
-            learning = asyncio.ensure_future(one.learn("m", event(3, id=None), event(4)))
-            await until(lambda: proxy.dropped == 1)
-            own_server.set_back(tmp_path / "copy")
-            await two.learn("m", event(5))
-            learned = await learning
-            assert None not in learned.outcomes
-            with own_server.client() as client:
-                assert fold_of(client)["events"] == 4
-                assert await one.state("m") == await two.state("m") == fold_of(client)
-
-    asyncio.run(run())
+    patient = worker(own_proxy.url, append_timeout_ms=5_000)
+    async with patient as one, worker(own_server.url) as two:
+        with own_server.client() as client:
+            stream_from_tomorrow(client)
+        await one.create("m")
+        await one.learn("m", event(1))
+        own_server.copy_data(tmp_path / "copy")
+        await one.learn("m", event(2, id=None))
+        own_proxy.drop_replies = 1
+        learning = asyncio.ensure_future(one.learn("m", event(3, id=None), event(4)))
+        await until(lambda: own_proxy.dropped == 1)
+        own_server.set_back(tmp_path / "copy")
+        await two.learn("m", event(5))
+        learned = await learning
+        assert None not in learned.outcomes
+        with own_server.client() as client:
+            assert fold_of(client)["events"] == 4
+            assert await one.state("m") == await two.state("m") == fold_of(client)
 
 
 def test_a_stream_made_anew_is_another_stream(redis_url: str, db: redis.Redis) -> None:

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 import redis
 
 from hinged_service.errors import NotFound, Unavailable
+from tests.support.checks import learns, timed
 from tests.support.engine import (
-    Event,
     Worker,
     event,
     everything,
@@ -26,24 +25,10 @@ from tests.support.machine_clock import Clock
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
-Test = Callable[..., Coroutine[Any, Any, None] | None]
 
-
-def timed(test: Test) -> Test:
-    """Mark what judges how long something takes, or goes by what the service waits in production.
-
-    Nothing else runs beside it.
-    """
-    marked: Test = pytest.mark.alone(pytest.mark.usefixtures("impatient")(test))
-    return marked
-
-
-async def _learned(one: Worker, *events: Event) -> bool:
-    await one.learn("m", *events)
-    return True
-
-
-async def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
+async def test_scripts_that_redis_forgot_are_sent_again(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
     """SCRIPT FLUSH before, between and while learning; each event counts once."""
     async with worker(own_server.url) as one:
         await one.create("m")
@@ -51,11 +36,10 @@ async def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer)
 
         async def flush() -> int:
             flushed = 0
-            with own_server.client() as client:
-                while not done:
-                    client.script_flush()
-                    flushed += 1
-                    await asyncio.sleep(0.001)
+            while not done:
+                own_db.script_flush()
+                flushed += 1
+                await asyncio.sleep(0.001)
             return flushed
 
         flushing = asyncio.ensure_future(flush())
@@ -66,9 +50,8 @@ async def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer)
                 await one.save("m")
         done = True
         assert await flushing > 10
-        with own_server.client() as client:
-            assert fold_of(client)["events"] == 200
-            assert await one.state("m") == fold_of(client)
+        assert fold_of(own_db)["events"] == 200
+        assert await one.state("m") == fold_of(own_db)
 
 
 @timed
@@ -130,62 +113,61 @@ async def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
             assert stored_state(client) == plain
 
 
-async def test_a_full_redis_takes_nothing_by_halves_and_recovers(own_server: RedisServer) -> None:
+async def test_a_full_redis_takes_nothing_by_halves_and_recovers(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
     async with worker(own_server.url, append_timeout_ms=2_000) as one:
         await one.create("m")
         await one.learn("m", event(0))
-        with own_server.client() as client:
-            before = everything(client)
-            client.config_set("maxmemory", 1)
-            with pytest.raises(Unavailable) as caught:
-                await one.learn("m", event(1))
-            assert caught.value.retry_after_s is not None
-            with pytest.raises(Unavailable):
-                await one.create("another")
-            with pytest.raises(Unavailable):
-                await one.connection.check_writable()
-            await one.save("m")
-            assert everything(client) == before
-            assert (await one.state("m"))["events"] == 1, "reading goes on"
-            client.config_set("maxmemory", 0)
+        before = everything(own_db)
+        own_db.config_set("maxmemory", 1)
+        with pytest.raises(Unavailable) as caught:
+            await one.learn("m", event(1))
+        assert caught.value.retry_after_s is not None
+        with pytest.raises(Unavailable):
+            await one.create("another")
+        with pytest.raises(Unavailable):
             await one.connection.check_writable()
-            assert (await one.learn("m", event(1))).outcomes[0] is not None
-            await one.save("m")
-            assert stored_state(client) == fold_of(client) == await one.state("m")
+        await one.save("m")
+        assert everything(own_db) == before
+        assert (await one.state("m"))["events"] == 1, "reading goes on"
+        own_db.config_set("maxmemory", 0)
+        await one.connection.check_writable()
+        assert (await one.learn("m", event(1))).outcomes[0] is not None
+        await one.save("m")
+        assert stored_state(own_db) == fold_of(own_db) == await one.state("m")
 
 
 @timed
 async def test_a_redis_that_fills_up_during_learns_keeps_model_and_log_one(
-    own_server: RedisServer,
+    own_server: RedisServer, own_db: redis.Redis
 ) -> None:
     """Memory runs out somewhere in a row of learns, snapshots and chunks of full snapshots."""
     async with worker(
         own_server.url, snapshot_every_events=3, snapshot_chunk=10, append_timeout_ms=100
     ) as one:
         await one.create("m")
-        await until(lambda: _learned(one, event(0)))
-        with own_server.client() as client:
-            for step in range(12):
-                used = int(client.info("memory")["used_memory"])
-                client.config_set("maxmemory", used + 2_000 * step)
-                for n in range(12):
-                    x = {f"n{i}": 1.0 for i in range(40)}
-                    try:
-                        await one.learn("m", {"x": x, "y": n % 2 == 0, "id": f"{step}-{n}"})
-                    except Unavailable:
-                        break
-                client.config_set("maxmemory", 0)
-                assert await one.state("m") == fold_of(client)
-                await one.save("m")
-                assert stored_state(client) == fold_of(client)
+        await until(lambda: learns(one, event(0)))
+        for step in range(12):
+            used = int(own_db.info("memory")["used_memory"])
+            own_db.config_set("maxmemory", used + 2_000 * step)
+            for n in range(12):
+                x = {f"n{i}": 1.0 for i in range(40)}
+                try:
+                    await one.learn("m", {"x": x, "y": n % 2 == 0, "id": f"{step}-{n}"})
+                except Unavailable:
+                    break
+            own_db.config_set("maxmemory", 0)
+            assert await one.state("m") == fold_of(own_db)
+            await one.save("m")
+            assert stored_state(own_db) == fold_of(own_db)
 
 
 def test_a_read_only_replica_serves_predictions_and_takes_no_event(
-    own_server: RedisServer, tmp_path: Any
+    own_server: RedisServer, own_db: redis.Redis, tmp_path: Any
 ) -> None:
     replica = RedisServer(tmp_path / "replica")
-    with own_server.client() as client:
-        client.config_set("repl-diskless-sync-delay", 0)
+    own_db.config_set("repl-diskless-sync-delay", 0)
     replica.start("--replicaof", "127.0.0.1", str(own_server.port))
 
     async def run() -> None:
@@ -233,104 +215,92 @@ async def test_thirty_learns_at_once_share_two_connections(redis_url: str, db: r
 
 
 @timed
-def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
+async def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
     proxy: Proxy, redis_url: str, clock: Clock
 ) -> None:
-
-    async def run() -> None:
-        async with worker(proxy.url, redis_connections=2) as one:
-            names = [f"m{i}" for i in range(30)]
-            for name in names:
-                await one.create(name)
-                await one.open(name)
-            await one.create("before")
-            await one.learn("before", event(0))  # the server has the script from now on
-            proxy.delay_s = 0.15
-            stood_still_s = 1.0
-            while stood_still_s > 0.3:  # then nobody could answer in time: that tells nothing
-                began_s, machine_s = clock(), time.monotonic()
-                answers = await asyncio.gather(
-                    *(one.learn(name, event(0)) for name in names), return_exceptions=True
-                )
-                took_s = clock() - began_s
-                assert took_s < 1.2
-                stood_still_s = time.monotonic() - machine_s - took_s
-            refused = [a for a in answers if isinstance(a, BaseException)]
-            assert all(isinstance(a, Unavailable) for a in refused)
-            assert 0 < len(refused) < 30
-            proxy.delay_s = 0.0
-            for name in names:
-                await one.learn(name, event(0))
-                assert (await one.state(name))["events"] == 1
-
-    asyncio.run(run())
+    async with worker(proxy.url, redis_connections=2) as one:
+        names = [f"m{i}" for i in range(30)]
+        for name in names:
+            await one.create(name)
+            await one.open(name)
+        await one.create("before")
+        await one.learn("before", event(0))  # the server has the script from now on
+        proxy.delay_s = 0.15
+        stood_still_s = 1.0
+        while stood_still_s > 0.3:  # then nobody could answer in time: that tells nothing
+            began_s, machine_s = clock(), time.monotonic()
+            answers = await asyncio.gather(
+                *(one.learn(name, event(0)) for name in names), return_exceptions=True
+            )
+            took_s = clock() - began_s
+            assert took_s < 1.2
+            stood_still_s = time.monotonic() - machine_s - took_s
+        refused = [a for a in answers if isinstance(a, BaseException)]
+        assert all(isinstance(a, Unavailable) for a in refused)
+        assert 0 < len(refused) < 30
+        proxy.delay_s = 0.0
+        for name in names:
+            await one.learn(name, event(0))
+            assert (await one.state(name))["events"] == 1
 
 
-def test_cancelled_requests_never_get_each_others_answers(
+async def test_cancelled_requests_never_get_each_others_answers(
     proxy: Proxy, db: redis.Redis, redis_url: str
 ) -> None:
     """Answers come late, callers hang up early, two models alternate on two connections."""
+    async with worker(
+        proxy.url, redis_connections=2, max_replicas=1, append_timeout_ms=2_000
+    ) as one:
+        for name in ("a", "b"):
+            await one.create(name)
+            await one.learn(name, {"x": {f"only-{name}": 1.0}, "y": True})
+            await one.save(name)
 
-    async def run() -> None:
-        async with worker(
-            proxy.url, redis_connections=2, max_replicas=1, append_timeout_ms=2_000
-        ) as one:
-            for name in ("a", "b"):
-                await one.create(name)
-                await one.learn(name, {"x": {f"only-{name}": 1.0}, "y": True})
-                await one.save(name)
+        async def weights(name: str) -> set[Any]:
+            live_model = await one.open(name)
+            learner: Any = live_model.replica.fold.learner
+            return set(learner.weights)
 
-            async def weights(name: str) -> set[Any]:
-                live_model = await one.open(name)
-                learner: Any = live_model.replica.fold.learner
-                return set(learner.weights)
-
-            proxy.delay_s = 0.02
-            for n in range(60):
-                name = "ab"[n % 2]
-                calls = [
-                    asyncio.ensure_future(weights(name)),
-                    asyncio.ensure_future(one.learn(name, {"x": {f"only-{name}": n}, "y": True})),
-                    asyncio.ensure_future(one.connection.hget("hinged:models", name)),
-                ]
-                await asyncio.sleep(0.002 * (n % 8))
-                for call in calls:
-                    call.cancel()
-                await asyncio.gather(*calls, return_exceptions=True)
-                if n % 10 == 0:
-                    for name in ("a", "b"):
-                        assert await weights(name) == {f"only-{name}"}
-            proxy.delay_s = 0.0
-            for name in ("a", "b"):
-                await until(lambda: one.registry.live("a") is None or one.registry.live("a").idle)  # type: ignore[union-attr]
-                assert await one.state(name) == fold_of(db, name)
-                assert db.info("clients")["connected_clients"] <= 4
-
-    asyncio.run(run())
+        proxy.delay_s = 0.02
+        for n in range(60):
+            name = "ab"[n % 2]
+            calls = [
+                asyncio.ensure_future(weights(name)),
+                asyncio.ensure_future(one.learn(name, {"x": {f"only-{name}": n}, "y": True})),
+                asyncio.ensure_future(one.connection.hget("hinged:models", name)),
+            ]
+            await asyncio.sleep(0.002 * (n % 8))
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            if n % 10 == 0:
+                for name in ("a", "b"):
+                    assert await weights(name) == {f"only-{name}"}
+        proxy.delay_s = 0.0
+        for name in ("a", "b"):
+            await until(lambda: one.registry.live("a") is None or one.registry.live("a").idle)  # type: ignore[union-attr]
+            assert await one.state(name) == fold_of(db, name)
+            assert db.info("clients")["connected_clients"] <= 4
 
 
-def test_a_caller_that_hangs_up_never_cancels_the_commit(
+async def test_a_caller_that_hangs_up_never_cancels_the_commit(
     redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-
-    async def run() -> None:
-        async with worker(proxy.url) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            proxy.delay_s = 0.05
-            calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 6)]
-            await asyncio.sleep(0.02)
-            for call in calls[::2]:
-                call.cancel()
-            answers = await asyncio.gather(*calls, return_exceptions=True)
-            assert [isinstance(a, asyncio.CancelledError) for a in answers] == [
-                *(True, False, True, False, True)
-            ]
-            proxy.delay_s = 0.0
-            assert (await one.state("m"))["events"] == 6
-            assert await one.state("m") == fold_of(db)
-
-    asyncio.run(run())
+    async with worker(proxy.url) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        proxy.delay_s = 0.05
+        calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 6)]
+        await asyncio.sleep(0.02)
+        for call in calls[::2]:
+            call.cancel()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [isinstance(a, asyncio.CancelledError) for a in answers] == [
+            *(True, False, True, False, True)
+        ]
+        proxy.delay_s = 0.0
+        assert (await one.state("m"))["events"] == 6
+        assert await one.state("m") == fold_of(db)
 
 
 @timed
@@ -402,7 +372,7 @@ async def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
                     await one.learn("m", event(10 * turn + n), event(1000 + n, id=None))
             own_server.signal(signal.SIGCONT)
             for n in range(1, 4):
-                await until(lambda n=n, turn=turn: _learned(one, event(10 * turn + n)))
+                await until(lambda n=n, turn=turn: learns(one, event(10 * turn + n)))
         with own_server.client() as client:
             plain = fold_of(client)
             assert await two.state("m") == plain
@@ -413,20 +383,19 @@ async def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
 
 @timed
 async def test_a_redis_that_comes_back_empty_does_not_get_the_old_model(
-    own_server: RedisServer,
+    own_server: RedisServer, own_db: redis.Redis
 ) -> None:
     async with worker(own_server.url) as one:
         await one.create("m")
         await one.learn("m", event(0))
-        with own_server.client() as client:
-            client.flushall()
-            for _ in range(2):
-                with pytest.raises(Exception, match="no model") as caught:
-                    await one.learn("m", event(1))
-                assert getattr(caught.value, "status", None) == 404
-            await one.create("m")
-            await one.learn("m", event(1))
-            assert await one.state("m") == fold_of(client)
+        own_db.flushall()
+        for _ in range(2):
+            with pytest.raises(Exception, match="no model") as caught:
+                await one.learn("m", event(1))
+            assert getattr(caught.value, "status", None) == 404
+        await one.create("m")
+        await one.learn("m", event(1))
+        assert await one.state("m") == fold_of(own_db)
 
 
 @timed

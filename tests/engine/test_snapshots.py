@@ -14,6 +14,7 @@ from hinged_service.store.scripts import Script as LuaScript
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import Position
+from tests.support.checks import learns
 from tests.support.engine import (
     Worker,
     event,
@@ -46,24 +47,20 @@ async def test_workers_that_save_in_turn_write_the_fold(redis_url: str, db: redi
             assert stored_state(db) == fold_of(db, upto=stored.position)
 
 
-def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
+async def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
     redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-
-    async def run() -> None:
-        async with worker(proxy.url) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            proxy.delay_s = 0.02
-            for n in range(1, 10):
-                saving = asyncio.ensure_future(one.save("m"))
-                await asyncio.sleep(0.005)
-                await one.learn("m", event(n))
-                await saving
-            await one.save("m")
-            assert stored_state(db) == fold_of(db)
-
-    asyncio.run(run())
+    async with worker(proxy.url) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        proxy.delay_s = 0.02
+        for n in range(1, 10):
+            saving = asyncio.ensure_future(one.save("m"))
+            await asyncio.sleep(0.005)
+            await one.learn("m", event(n))
+            await saving
+        await one.save("m")
+        assert stored_state(db) == fold_of(db)
 
 
 @pytest.mark.parametrize("confirmed_by", ["own save", "another worker's save"])
@@ -89,16 +86,11 @@ async def test_after_a_rollback_of_the_snapshot_alone_it_is_written_in_full(
         own_server.set_back(tmp_path / "copy")
         with own_server.client() as client:
             assert read_snapshot(client, "m", model_uid(client, "m")) is None
-            await until(lambda: _learned(one, event(10)))
+            await until(lambda: learns(one, event(10)))
             assert (await one.open("m")).replica is replica, "the log holds its position"
             assert 0 < replica.changed_names() < 5
             await one.save("m")
             assert stored_state(client) == fold_of(client)
-
-
-async def _learned(one: Worker, *events: Any) -> bool:
-    await one.learn("m", *events)
-    return True
 
 
 async def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServer) -> None:
@@ -175,25 +167,21 @@ async def test_a_full_snapshot_that_lost_a_chunk_is_refused(
             assert client.ttl(vector) == -1, "what is stored does not expire"
 
 
-def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
+async def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
     redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-
-    async def run() -> None:
-        async with worker(proxy.url) as one:
-            await one.create("m")
-            for n in range(20):
-                await one.learn("m", event(n))
-                proxy.drop_replies = n % 2
-                await one.save("m")
-                proxy.drop_replies = 0
-                assert replica_state(await one.read("m")) == fold_of(db)
-            await one.learn("m", event(20))
+    async with worker(proxy.url) as one:
+        await one.create("m")
+        for n in range(20):
+            await one.learn("m", event(n))
+            proxy.drop_replies = n % 2
             await one.save("m")
-            assert stored_state(db) == fold_of(db)
-            assert proxy.dropped == 10
-
-    asyncio.run(run())
+            proxy.drop_replies = 0
+            assert replica_state(await one.read("m")) == fold_of(db)
+        await one.learn("m", event(20))
+        await one.save("m")
+        assert stored_state(db) == fold_of(db)
+        assert proxy.dropped == 10
 
 
 async def test_a_large_set_of_changes_goes_in_chunks(

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.insights.live_feed.reading import Watcher
+from tests.support.checks import check_problem
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import RawAnswer, Service, post_bytes, read_answer, send_raw
@@ -134,8 +135,7 @@ def test_a_body_that_does_not_come_is_408_and_takes_nothing(
     with serving(own_server, body_timeout_ms=1_000) as (service, client):
         with unfinished(service, first, len(EVENT)) as slow:
             answer = read_answer(slow)
-            assert answer.status == 408
-            assert answer.headers["content-type"] == "application/problem+json"
+            check_problem(answer, 408)
         wait_until(lambda: requests_of(service) == bytes_of(service) == 0)
         assert client.get("/v1/models/m").json()["events"] == 0
 

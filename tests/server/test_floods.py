@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import redis
 
 import hinged
 from tests.support.plain_fold import fold_log
@@ -77,7 +78,7 @@ async def flood(port: int, proxy: Proxy, most: int) -> dict[int, int]:
     ids=["queues", "bytes", "requests"],
 )
 def test_what_is_taken_is_learned_what_is_refused_is_not_and_memory_is_bounded(
-    own_server: RedisServer, limits: dict[str, int], most: int
+    own_server: RedisServer, own_db: redis.Redis, limits: dict[str, int], most: int
 ) -> None:
     proxy = Proxy(own_server.port)
     proxy.start()
@@ -105,12 +106,11 @@ def test_what_is_taken_is_learned_what_is_refused_is_not_and_memory_is_bounded(
     assert len(taken) + len(refused) == len(became)
     assert len(refused) > 2 * CLIENTS
     assert len(taken) >= 10
-    with own_server.client() as store:
-        logged = [
-            name
-            for n in range(4)
-            for name in fold_log(store, f"m{n}", hinged.Perceptron()).counted_ids
-        ]
+    logged = [
+        name
+        for n in range(4)
+        for name in fold_log(own_db, f"m{n}", hinged.Perceptron()).counted_ids
+    ]
     assert sorted(logged) == sorted([*taken, *["first"] * 4])
     # Taken all at once, the events of 400 clients would take as many MiB.
     assert grew < (2 * most + 100) * MIB, f"{grew / MIB:.0f} MiB"

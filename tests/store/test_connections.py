@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 
 import pytest
+import redis
 from redis import ResponseError
 
 from hinged_service.settings import Settings
@@ -31,15 +32,14 @@ async def test_the_first_script_after_a_restart_of_redis_runs(
 
 @pytest.mark.parametrize("connections", [1, 2, 3])
 async def test_scripts_leave_connections_to_other_commands(
-    own_server: RedisServer, connections: int
+    own_server: RedisServer, own_db: redis.Redis, connections: int
 ) -> None:
     connection = Connection(own_server.url, settings_for(own_server, connections))
     for _ in range(2):
         await asyncio.gather(*(connection.check_writable() for _ in range(8)))
         await asyncio.gather(*(connection.hget("no hash", "f") for _ in range(8)))
     await connection.aclose()
-    with own_server.client() as client:
-        assert len(client.client_list()) == 1
+    assert len(own_db.client_list()) == 1
 
 
 async def test_an_error_of_a_script_leaves_the_connection_usable(own_server: RedisServer) -> None:

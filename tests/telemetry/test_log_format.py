@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from hinged_service.store.keys import StreamKeys
 from hinged_service.telemetry.log_format import JsonLines, Rarely
@@ -104,13 +105,14 @@ def test_redis_killed_under_load_is_two_lines(server: RedisServer, lines: Lines)
     assert "payload" not in lines.text
 
 
-def test_a_model_set_aside_is_one_line(own_server: RedisServer, lines: Lines) -> None:
+def test_a_model_set_aside_is_one_line(
+    own_server: RedisServer, own_db: redis.Redis, lines: Lines
+) -> None:
     with Service(own_server.url) as service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
         client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True})
-    with own_server.client() as redis:
-        redis.hset(StreamKeys("m").meta, "chain", "0" * 40)  # the log has another past
-        redis.delete(StreamKeys("m").log)
+    own_db.hset(StreamKeys("m").meta, "chain", "0" * 40)  # the log has another past
+    own_db.delete(StreamKeys("m").log)
     assert lines.messages() == []
     with Service(own_server.url) as service, service.client() as client:
         answers = [client.post("/v1/models/m/predict", json={"x": {"a": 1}}) for _ in range(20)]

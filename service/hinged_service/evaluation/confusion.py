@@ -21,7 +21,7 @@ from hinged_service.river_support.lazy import metrics
 __all__ = ["Confusion"]
 
 _river: Any = metrics  # not all of River is typed
-_BINARY = {
+_NAMES = {
     "accuracy": "Accuracy",
     "balanced_accuracy": "BalancedAccuracy",
     "f1": "F1",
@@ -30,14 +30,7 @@ _BINARY = {
     "mcc": "MCC",
     "cohen_kappa": "CohenKappa",
 }
-_MULTICLASS = {
-    "accuracy": "Accuracy",
-    "balanced_accuracy": "BalancedAccuracy",
-    "f1": "MacroF1",
-    "precision": "MacroPrecision",
-    "recall": "MacroRecall",
-    "cohen_kappa": "CohenKappa",
-}
+_MEANS_OVER_CLASSES = ("f1", "precision", "recall")
 
 
 @functools.cache
@@ -63,7 +56,7 @@ def _ordered_matrix() -> Any:
 
 
 class Confusion:
-    """How often each class was taken for each."""
+    """The number of events by true and predicted class."""
 
     def __init__(self, window: int | None, multiclass: bool, names: Sequence[Label] | None) -> None:
         self._multiclass = multiclass
@@ -90,7 +83,8 @@ class Confusion:
             return self._matrix(cells)
         if not cells:
             return None
-        kind = getattr(_river, (_MULTICLASS if self._multiclass else _BINARY)[metric])
+        macro = "Macro" if self._multiclass and metric in _MEANS_OVER_CLASSES else ""
+        kind = getattr(_river, macro + _NAMES[metric])
         return float(kind(cm=self._matrix_of(list(self._classes), cells)).get())
 
     def _matrix(self, cells: Mapping[tuple[int, int], int]) -> dict[str, dict[str, int]]:
@@ -111,15 +105,11 @@ class Confusion:
 
     def set_state(self, saved: Any) -> None:
         """Take over counts."""
-        classes = {
-            checked_label(label, self._multiclass): n for n, label in enumerate(saved["classes"])
-        }
-        cells = {
-            (checked_index(i, classes), checked_index(j, classes)): checked_count(n)
-            for i, j, n in saved["cells"]
-        }
-        for i, j in saved["window"]:
+        labels = [checked_label(label, self._multiclass) for label in saved["classes"]]
+        classes = {label: n for n, label in enumerate(labels)}
+        for i, j, *_ in (*saved["cells"], *saved["window"]):
             checked_index(i, classes), checked_index(j, classes)
+        cells = {(i, j): checked_count(n) for i, j, n in saved["cells"]}
         refuse_mixed(saved["classes"])
         if len(classes) < len(saved["classes"]):
             raise ValueError("a class is there twice")

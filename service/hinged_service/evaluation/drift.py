@@ -1,8 +1,7 @@
-"""Detectors of drift on a model's mistakes: what a spec may say of them, and River's at work."""
+"""River's detectors of drift on a model's mistakes, and their specs."""
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -24,9 +23,11 @@ Instances = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class _Detector(StrictModel):
-    @abc.abstractmethod
     def build(self) -> Any:
-        """Return the fresh River detector."""
+        """Return the fresh River detector of this name, with these parameters."""
+        parameters = self.model_dump()
+        name = parameters.pop("type")
+        return getattr(_drift if hasattr(_drift, name) else _drift.binary, name)(**parameters)
 
 
 class ADWINSpec(_Detector):
@@ -39,12 +40,6 @@ class ADWINSpec(_Detector):
     min_window_length: int = Field(5, ge=1, le=10_000, description="The shortest half compared.")
     grace_period: int = Field(10, ge=1, le=1_000_000, description="Events before the first look.")
 
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.ADWIN(
-            self.delta, self.clock, self.max_buckets, self.min_window_length, self.grace_period
-        )
-
 
 class PageHinkleySpec(_Detector):
     """Page and Hinkley's test: the sum of deviations from the mean moves too far."""
@@ -55,12 +50,6 @@ class PageHinkleySpec(_Detector):
     threshold: float = Field(50.0, gt=0, le=1e9, description="The sum that is a change.")
     alpha: float = Field(0.9999, gt=0, le=1, description="How slowly the sum forgets.")
     mode: Literal["up", "down", "both"] = Field("both", description="Which changes count.")
-
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.PageHinkley(
-            self.min_instances, self.delta, self.threshold, self.alpha, self.mode
-        )
 
 
 class KSWINSpec(_Detector):
@@ -78,10 +67,6 @@ class KSWINSpec(_Detector):
             raise ValueError("window_size must be at least twice stat_size")
         return self
 
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.KSWIN(self.alpha, self.window_size, self.stat_size, self.seed)
-
 
 class DDMSpec(_Detector):
     """DDM: the rate of mistakes rises above its best."""
@@ -90,10 +75,6 @@ class DDMSpec(_Detector):
     warm_start: Instances = Field(30, description="Events before the first alarm.")
     warning_threshold: float = Field(2.0, gt=0, le=1e3, description="Deviations that warn.")
     drift_threshold: float = Field(3.0, gt=0, le=1e3, description="Deviations that are a change.")
-
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.binary.DDM(self.warm_start, self.warning_threshold, self.drift_threshold)
 
 
 class EDDMSpec(_Detector):
@@ -110,10 +91,6 @@ class EDDMSpec(_Detector):
             raise ValueError("beta must be at most alpha")
         return self
 
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.binary.EDDM(self.warm_start, self.alpha, self.beta)
-
 
 class _HDDM(_Detector):
     drift_confidence: Confidence = Field(0.001, description="The risk of a false alarm.")
@@ -126,24 +103,12 @@ class HDDMASpec(_HDDM):
 
     type: Literal["HDDMA"]
 
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.binary.HDDMA(
-            self.drift_confidence, self.warning_confidence, self.two_sided_test
-        )
-
 
 class HDDMWSpec(_HDDM):
     """HDDM by McDiarmid's bound on weighted averages."""
 
     type: Literal["HDDMW"]
     lambda_val: float = Field(0.05, gt=0, le=1, description="The weight of the newest event.")
-
-    def build(self) -> Any:
-        """Return the fresh River detector."""
-        return _drift.binary.HDDMW(
-            self.drift_confidence, self.warning_confidence, self.lambda_val, self.two_sided_test
-        )
 
 
 Detector = Annotated[
@@ -153,7 +118,7 @@ Detector = Annotated[
 
 
 class PromoteTo(StrictModel):
-    """Which alias goes to the best challenger."""
+    """The alias that goes to the best challenger."""
 
     alias: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$", description="An alias of the stream."
@@ -167,7 +132,7 @@ class Promote(StrictModel):
 
 
 class DriftSpec(StrictModel):
-    """Watch a model's mistakes for a change, and what to do at one."""
+    """A watch for a change in a model's mistakes, and the action at one."""
 
     detector: Detector = Field(description="River's detector and its parameters.")
     action: Literal["mark", "reset"] | Promote = Field(

@@ -1,8 +1,8 @@
 """Progressive metrics of a model: chosen in the spec, counted event by event, River's formulas.
 
-What is kept are counts of whole events, in plain lists; River's metrics are
-computed from them when they are asked for, over the classes in the order in
-which they were seen (River itself goes through a set).
+Counts of whole events are kept, in plain lists; River's metrics are computed from
+them on demand, over the classes in the order in which they were seen (River itself
+goes through a set).
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _reason(error: Exception) -> str:
 
 
 def _key(spec: MetricSpec | RollingSpec) -> str:
-    """Return which counts a metric is computed from."""
+    """Return the key of the counts that a metric is computed from."""
     kind = spec.metric if spec.metric in ("roc_auc", "log_loss") else "confusion"
     return kind if spec.window is None else f"{kind}/{spec.window}"
 

@@ -37,17 +37,17 @@ class MetricSpec(StrictModel):
 
     @property
     def metric(self) -> str:
-        """Which metric it is."""
+        """The metric itself."""
         return self.type
 
     @property
     def window(self) -> None:
-        """No window: all events count."""
+        """None: all events count."""
         return
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """Its name in a report."""
         return self.type
 
 
@@ -60,7 +60,7 @@ class RollingSpec(StrictModel):
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """Its name in a report."""
         return f"rolling_{self.metric}_{self.window}"
 
 

@@ -9,14 +9,7 @@ __all__ = ["Window"]
 
 
 class Window:
-    """The newest items, if there is a window; else nothing is kept.
-
-    Parameters
-    ----------
-    size
-        How many items, or `None`.
-
-    """
+    """The newest `size` items; nothing is kept if that is `None`."""
 
     def __init__(self, size: int | None) -> None:
         self._size = size

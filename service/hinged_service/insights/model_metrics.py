@@ -1,8 +1,8 @@
-"""What the worker's models look like at the moment, for whoever gathers metrics.
+"""Per-model samples for the Prometheus scrape.
 
-A scrape reaches one worker at random and is answered for all of them: each lays out a page of
-its models every second, where `HINGED_METRICS_DIR` says. No model is loaded for a scrape, and
-Redis is asked only for the labels of streams whose predictions wait for some.
+A scrape reaches one worker at random and is answered for all of them: each writes a report of
+its models to `HINGED_METRICS_DIR` every second. No model is loaded for a scrape, and Redis is
+asked only for the labels of streams whose predictions wait for some.
 """
 
 from __future__ import annotations
@@ -36,16 +36,7 @@ _PATIENCE_S = 0.5
 
 
 class Scraping:
-    """Lays out what this worker holds, and answers scrapes.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    feeds
-        Returns how many live feeds are open.
-
-    """
+    """The reports of this worker, and the answers to scrapes; `feeds` counts open live feeds."""
 
     def __init__(self, registry: ModelRegistry, feeds: Callable[[], int]) -> None:
         self._registry = registry
@@ -58,24 +49,17 @@ class Scraping:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start to lay out pages."""
+        """Start to write reports."""
         self._task = asyncio.create_task(self._publish())
 
     async def aclose(self) -> None:
-        """Lay out the last page."""
+        """Write the last report."""
         await cancel(self._task)
         with contextlib.suppress(OSError):  # the directory is gone, and with it who would read it
             await asyncio.to_thread(self._observer.close, self._page())
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
-        """Return the metrics of all workers as text, and its media type.
-
-        Parameters
-        ----------
-        accept
-            The media types that the scraper takes.
-
-        """
+        """Return the metrics of all workers as text of a type in `accept`, and that type."""
         await self._ask_for_labels()
         page = self._page()
         gathered = await asyncio.to_thread(self._observer.gather, page)

@@ -1,4 +1,4 @@
-"""All models at a glance: what each is and how it stands, worked out once for all who look."""
+"""Summaries of all models, computed once for all readers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KEEP_S = 1.0
 class ModelSummary(NamedTuple):
     """A model at a glance; without numbers where it cannot be served here and now.
 
-    Parameters
+    Attributes
     ----------
     name, stream, learner
-        What it is.
+        Its names, and the type of its learner.
     at_ms
         The time of the last entry of the log that it has learned, in ms since 1970.
     events, judged, mistakes, updates, metrics, drifts, frozen
@@ -29,9 +29,9 @@ class ModelSummary(NamedTuple):
     drifts_at_ms
         When the last drifts were found.
     stale_s
-        How old the worker's knowledge of the log is.
+        The age of the worker's knowledge of the log.
     problem
-        Why there are no numbers.
+        The reason why there are no numbers.
 
     """
 
@@ -52,14 +52,7 @@ class ModelSummary(NamedTuple):
 
 
 class Overview:
-    """The models of a worker at a glance.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-
-    """
+    """The models of a worker at a glance."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""The newest events of a model's stream, and what the model says of them now."""
+"""The newest events of a model's stream, and the model's answers to them now."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _EVENTS_AT_A_TIME = 50
 class Recent(NamedTuple):
     """A labelled event, and the model's answer at this moment.
 
-    Parameters
+    Attributes
     ----------
     position, number, at_ms
         Its entry in the log, its place in it, and when it arrived, in ms since 1970.
     id, x, y, w
         The event.
     y_pred, score
-        What the model answers now that it has learned from it.
+        The model's answer now that it has learned from it.
 
     """
 
@@ -47,18 +47,9 @@ class Recent(NamedTuple):
 
 
 async def recent(connection: Connection, live_model: LiveModel, most: int) -> list[Recent]:
-    """Return the newest events of the stream that the model can take, the newest first.
+    """Return at most `most` events of the stream that the model can take, the newest first.
 
-    What the log no longer holds is not told, nor what lies behind a MB of newer events.
-
-    Parameters
-    ----------
-    connection
-        The worker's connection.
-    appender
-        The model, up to date.
-    most
-        How many events.
+    Events that were trimmed, or that lie behind a MB of newer ones, are left out.
 
     Raises
     ------

@@ -6,9 +6,8 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 import hinged
-from hinged_service.pipelines.stage import Origins, Stage, same_names
+from hinged_service.pipelines.stage import Stage, StepSpec
 from hinged_service.pipelines.stored import items, text
-from hinged_service.pipelines.values import Features
 
 __all__ = ["ByName"]
 
@@ -21,19 +20,12 @@ class ByName(Stage, Generic[Record]):
     A name is known from the first event learned with it. One that is not known,
     because no event had it or because there are `max_features` others, is given
     as 0; the latter is counted.
-
-    Parameters
-    ----------
-    max_features
-        The most names it keeps.
-
     """
 
     learns = True
 
-    def __init__(self, max_features: int) -> None:
-        super().__init__()
-        self._max_features = max_features
+    def __init__(self, spec: StepSpec, max_features: int) -> None:
+        super().__init__(spec, max_features)
         self._known: dict[str, Record] = {}
 
     @abstractmethod
@@ -55,10 +47,6 @@ class ByName(Stage, Generic[Record]):
             return None
         record = self._known[name] = self._fresh()
         return record
-
-    def origins(self, x: Features) -> Origins:
-        """Return each feature as its own origin."""
-        return same_names(x)
 
     def get_state(self) -> list[Any]:
         """Return `[name, ...record]` for each name, in the order they were learned."""

@@ -16,8 +16,8 @@ from hinged_service.pipelines.kernel import RBFSamplerSpec
 from hinged_service.pipelines.normalizing import NormalizerSpec
 from hinged_service.pipelines.robust import RobustScalerSpec
 from hinged_service.pipelines.scaling import MaxAbsScalerSpec, MinMaxScalerSpec, StandardScalerSpec
+from hinged_service.pipelines.stage import StepSpec
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Step", "Steps", "UnionSpec"]
 
@@ -25,7 +25,7 @@ MAX_STAGES = 64
 MAX_DEPTH = 4
 
 
-class UnionSpec(StrictModel):
+class UnionSpec(StepSpec):
     """Give the same event to several branches, and put together what they make of it.
 
     River's `+`, `river.compose.TransformerUnion`: of a feature that several

@@ -9,10 +9,9 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 
 import hinged
 from hinged_service.pipelines.choosing import Name, Separator
-from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.stored import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["OneHotEncoderSpec"]
 
@@ -26,7 +25,7 @@ Category = (
 )
 
 
-class OneHotEncoderSpec(StrictModel):
+class OneHotEncoderSpec(StepSpec):
     """Turn each feature `name` with the value `v` into the feature `name_v` with the value 1.
 
     As `river.preprocessing.OneHotEncoder`, but it keeps at most 10,000 zeros (later
@@ -68,26 +67,25 @@ class OneHotEncoderSpec(StrictModel):
     def build(self, max_features: int) -> Stage:
         """Return the fresh stage."""
         if self.categories is not None:
-            return ListedCategories(self, self.categories)
+            return ListedCategories(self, max_features)
         return OneHotEncoder(self, max_features)
 
 
 class OneHotEncoder(Stage):
-    """Keeps the names it gave, in the order they were learned."""
+    """The names that it gave, in the order they were learned."""
+
+    _spec: OneHotEncoderSpec
 
     def __init__(self, spec: OneHotEncoderSpec, max_features: int) -> None:
-        super().__init__()
+        super().__init__(spec, min(max_features, MAX_WIDTH))
         self.learns = not spec.drop_zeros
-        self._drop_first = spec.drop_first
-        self._separator = spec.separator
-        self._max = min(max_features, MAX_WIDTH)
         self._fields: dict[str, str] = {}
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return 1 for the categories of `x`, 0 for the others known."""
         made = dict.fromkeys(self._fields, 0.0)
         made.update((given, 1.0) for given, _ in self._categories(x))
-        return _without_first(made) if self._drop_first else made
+        return _without_first(made) if self._spec.drop_first else made
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Note the categories of `x`, then encode."""
@@ -99,7 +97,7 @@ class OneHotEncoder(Stage):
         return made
 
     def _admit(self, given: str, name: str) -> None:
-        if len(self._fields) >= self._max:
+        if len(self._fields) >= self._max_features:
             self._ignored += 1
         else:
             self._fields[given] = name
@@ -113,7 +111,7 @@ class OneHotEncoder(Stage):
 
     def _categories(self, x: Features) -> Iterator[tuple[str, str]]:
         refuse_missing(x, "OneHotEncoder")
-        separator = self._separator
+        separator = self._spec.separator
         for name, value in x.items():
             if isinstance(value, str) and len(value) > MAX_TEXT:
                 raise hinged.InvalidEvent(
@@ -128,14 +126,13 @@ class OneHotEncoder(Stage):
         return [list(pair) for pair in self._fields.items()]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
         for entry in items(data, "the categories"):
             given, name = items(entry, "a category with its feature", 2)
-            start = text(name, "a feature") + self._separator
+            start = text(name, "a feature") + self._spec.separator
             if not text(given, "a category").startswith(start):
                 raise hinged.InvalidState("a category is not named for its feature")
             self._fields[given] = name
-        if len(self._fields) != len(data) or len(data) > (self._max if self.learns else 0):
+        if len(self._fields) != len(data) or len(data) > (self._max_features if self.learns else 0):
             raise hinged.InvalidState(f"there are {len(data)} categories: too many, or some twice")
 
 
@@ -143,26 +140,26 @@ class ListedCategories(Stage):
     """Has no state: the spec lists the categories."""
 
     numbers_suffice = False
+    _spec: OneHotEncoderSpec
 
-    def __init__(self, spec: OneHotEncoderSpec, categories: dict[str, tuple[Any, ...]]) -> None:
-        super().__init__()
+    def __init__(self, spec: OneHotEncoderSpec, max_features: int) -> None:
+        super().__init__(spec, max_features)
         self._given = {
             name: {_kind(value): f"{name}{spec.separator}{value}" for value in values}
-            for name, values in categories.items()
+            for name, values in (spec.categories or {}).items()
         }
         self._fields: dict[str, tuple[str, ...]] = {}
         for name, listed in self._given.items():
             for given in dict.fromkeys(listed.values()):
                 self._fields[given] = (*self._fields.get(given, ()), name)
         self._blank = {} if spec.drop_zeros else dict.fromkeys(self._fields, 0.0)
-        self._drop_first = spec.drop_first
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return 1 for the categories of `x`, 0 for the others listed."""
         made = self._blank.copy()
         for given in self._found(x):
             made[given] = 1.0
-        return _without_first(made) if self._drop_first else made
+        return _without_first(made) if self._spec.drop_first else made
 
     def origins(self, x: Features) -> Origins:
         """Return the features whose categories each name stands for; usually one."""
@@ -181,7 +178,7 @@ class ListedCategories(Stage):
 
 
 def _kind(value: Value) -> tuple[bool, Value]:
-    """Return what tells values apart: true is not 1, though Python finds them equal."""
+    """Return a key that tells values apart: true is not 1, though Python finds them equal."""
     return isinstance(value, bool), value
 
 

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import hinged
 from hinged_service.pipelines.stage import Origins, Stage
-from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, Numbers, Value
 
 __all__ = ["Chain", "Union"]
 
 
 class Chain(Stage):
-    """Stages one after the other, as River's pipelines have them: each learns what it is given.
-
-    Parameters
-    ----------
-    stages
-        Fresh stages.
-
-    """
+    """Stages one after the other, as River's pipelines have them: each learns what it is given."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        super().__init__()
         self.stages = tuple(stages)
         self.learns = any(stage.learns for stage in stages)
         self.gives_numbers = bool(stages) and stages[-1].gives_numbers
@@ -34,7 +25,7 @@ class Chain(Stage):
         self._learners = [stage.learn_transform for stage in stages]
 
     def _refuses_first(self) -> bool:
-        """Tell whether no stage can refuse what comes after another one has learned."""
+        """Return whether no stage can refuse an event after another one has learned from it."""
         for position, stage in enumerate(self.stages):
             if stage.learns:
                 rest = self.stages[position + 1 :]
@@ -44,7 +35,7 @@ class Chain(Stage):
 
     @property
     def ignored(self) -> int:
-        """Features that stages did not learn."""
+        """The number of features that stages did not learn."""
         return sum(stage.ignored for stage in self.stages)
 
     def transform(self, x: Features) -> Mapping[str, Value]:
@@ -60,7 +51,7 @@ class Chain(Stage):
         return x
 
     def progress(self, x: Numbers) -> tuple[Any, Any]:
-        """Ask each stage, in one pass as long as what it is asked and taught is the same."""
+        """Ask each stage, in one pass while what it is asked and taught is the same."""
         asked: Any = x
         taught: Any = x
         for stage in self.stages:
@@ -83,31 +74,19 @@ class Chain(Stage):
 
     def get_state(self) -> list[Any]:
         """Return `[class, ignored, state]` of each stage."""
-        return [[type(s).__name__, s.ignored, s.get_state()] for s in self.stages]
+        return [stage.dump() for stage in self.stages]
 
     def set_state(self, data: Any) -> None:
         """Take over what `get_state` gave."""
-        for stage, entry in zip(
-            self.stages, items(data, "the stages", len(self.stages)), strict=True
-        ):
-            kind, ignored, state = items(entry, "a stage", 3)
-            if kind != type(stage).__name__:
-                raise hinged.InvalidState(f"a stage is no {type(stage).__name__}")
-            stage.restore(count(ignored, "the features ignored"), state)
+        entries = items(data, "the stages", len(self.stages))
+        for stage, entry in zip(self.stages, entries, strict=True):
+            stage.load(entry)
 
 
 class Union(Stage):
-    """Chains side by side: what they give of the same event, together.
-
-    Parameters
-    ----------
-    branches
-        Fresh chains. Of a feature that several give, the first one's value counts.
-
-    """
+    """Chains side by side; of a feature that several give, the first one's value counts."""
 
     def __init__(self, branches: Sequence[Chain]) -> None:
-        super().__init__()
         self.branches = tuple(branches)
         self.learns = any(branch.learns for branch in branches)
         self.gives_numbers = all(branch.gives_numbers for branch in branches)
@@ -116,7 +95,7 @@ class Union(Stage):
 
     @property
     def ignored(self) -> int:
-        """Features that branches did not learn."""
+        """The number of features that branches did not learn."""
         return sum(branch.ignored for branch in self.branches)
 
     def transform(self, x: Features) -> dict[str, Value]:

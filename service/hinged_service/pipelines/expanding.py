@@ -5,55 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 import hinged
 from hinged_service.pipelines.choosing import Name, Separator
-from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["PolynomialExtenderSpec"]
-
-
-class PolynomialExtenderSpec(StrictModel):
-    """Add the products of features, named like `a*b`.
-
-    As `river.feature_extraction.PolynomialExtender`; an event that would give more than
-    10,000 features is refused. A feature whose own name is that of a product, `a*b`, is
-    replaced by the product: a `separator` of characters that are in no feature name keeps
-    both.
-    """
-
-    type: Literal["PolynomialExtender"]
-    degree: int = Field(2, ge=1, le=3, description="The most factors of a product.")
-    interaction_only: bool = Field(False, description="No feature twice in a product.")
-    include_bias: bool = Field(False, description="Add a feature that is always 1.")
-    bias_name: Name = Field(
-        "bias", description="The name of that feature; another one of this name is replaced."
-    )
-    separator: Separator = Field(
-        "*", description="Stands between the factors in a name; as River has it by default."
-    )
-
-    def build(self, max_features: int) -> PolynomialExtender:
-        """Return the stage."""
-        return PolynomialExtender(self)
 
 
 class PolynomialExtender(Stage):
     """Has no state."""
 
     numbers_suffice = False
-
-    def __init__(self, spec: PolynomialExtenderSpec) -> None:
-        super().__init__()
-        self._spec = spec
+    _spec: PolynomialExtenderSpec
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return the features and their products."""
         numbers = floats(x, "PolynomialExtender")
         self._check_width(len(numbers))
         made = {
@@ -65,11 +35,8 @@ class PolynomialExtender(Stage):
         return clipped(made)
 
     def _check_width(self, n: int) -> None:
-        degrees = range(1, self._spec.degree + 1)
-        if self._spec.interaction_only:
-            width = sum(math.comb(n, k) for k in degrees)
-        else:
-            width = sum(math.comb(n + k - 1, k) for k in degrees)
+        again = not self._spec.interaction_only
+        width = sum(math.comb(n + again * (k - 1), k) for k in range(1, self._spec.degree + 1))
         if width > MAX_WIDTH:
             raise hinged.InvalidEvent(
                 "x",
@@ -93,3 +60,25 @@ class PolynomialExtender(Stage):
         if self._spec.include_bias:
             found[self._spec.bias_name] = ()
         return found
+
+
+class PolynomialExtenderSpec(StepSpec):
+    """Add the products of features, named like `a*b`.
+
+    As `river.feature_extraction.PolynomialExtender`; an event that would give more than
+    10,000 features is refused. A feature whose own name is that of a product, `a*b`, is
+    replaced by the product: a `separator` of characters that are in no feature name keeps
+    both.
+    """
+
+    stage: ClassVar = PolynomialExtender
+    type: Literal["PolynomialExtender"]
+    degree: int = Field(2, ge=1, le=3, description="The most factors of a product.")
+    interaction_only: bool = Field(False, description="No feature twice in a product.")
+    include_bias: bool = Field(False, description="Add a feature that is always 1.")
+    bias_name: Name = Field(
+        "bias", description="The name of that feature; another one of this name is replaced."
+    )
+    separator: Separator = Field(
+        "*", description="Stands between the factors in a name; as River has it by default."
+    )

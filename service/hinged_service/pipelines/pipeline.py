@@ -62,7 +62,7 @@ class Pipeline:
 
     @property
     def ignored(self) -> int:
-        """How many features were not learned because there was no room, over all events."""
+        """The number of features not learned, over all events, because a transformer is full."""
         return self._chain.ignored
 
     def transform_one(self, x: Features) -> Numbers:

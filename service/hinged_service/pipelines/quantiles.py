@@ -29,14 +29,7 @@ def dump_quantile(quantile: stats.Quantile) -> list[Any]:
 
 
 def load_quantile(q: float, data: Any) -> stats.Quantile:
-    """Return the quantile of `q` that `dump_quantile` described.
-
-    Raises
-    ------
-    hinged.InvalidState
-        If it is damaged.
-
-    """
+    """Return the quantile of `q` that `dump_quantile` described, checked."""
     quantile = stats.Quantile(q)
     form, learned = _load(quantile._quantile.__getstate__(), data)
     quantile._quantile.__setstate__(form)
@@ -51,14 +44,7 @@ def dump_iqr(iqr: stats.IQR) -> list[Any]:
 
 
 def load_iqr(q_inf: float, q_sup: float, data: Any) -> stats.IQR:
-    """Return the interquartile range that `dump_iqr` described.
-
-    Raises
-    ------
-    hinged.InvalidState
-        If it is damaged.
-
-    """
+    """Return the interquartile range that `dump_iqr` described, checked."""
     lower, upper = items(data, "an interquartile range", 2)
     iqr = stats.IQR(q_inf, q_sup)
     fresh = iqr._iqr.__getstate__()

@@ -2,64 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
+from hinged_service.pipelines.stage import StepSpec
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_support.lazy import stats
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["RobustScalerSpec"]
 
 Quantile = Annotated[float, Field(gt=0, lt=1)]
 
 
-class RobustScalerSpec(StrictModel):
-    """Subtract each feature's median so far and divide by its interquartile range.
-
-    Both are River's running estimates, rough for the first values of a feature: the median
-    of 1 and 5 is 5. As `river.preprocessing.RobustScaler`, but a feature not seen before is 0, and
-    stays unknown.
-    """
-
-    type: Literal["RobustScaler"]
-    with_centering: bool = Field(True, description="Subtract the median.")
-    with_scaling: bool = Field(True, description="Divide by the interquartile range.")
-    q_inf: Quantile = Field(0.25, description="The range's lower quantile.")
-    q_sup: Quantile = Field(0.75, description="The range's upper quantile.")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> RobustScalerSpec:
-        if not self.q_inf < self.q_sup:
-            raise ValueError("q_inf must be below q_sup")
-        return self
-
-    def build(self, max_features: int) -> RobustScaler:
-        """Return the fresh stage."""
-        return RobustScaler(self, max_features)
-
-
 class Robust(NamedTuple):
-    """What is known of a feature."""
+    """The running quantiles of a feature."""
 
     median: stats.Quantile
     iqr: stats.IQR
 
 
 class RobustScaler(ByName[Robust]):
-    """Keeps River's running quantiles per name."""
+    """River's running quantiles per name."""
+
+    _spec: RobustScalerSpec
 
     def __init__(self, spec: RobustScalerSpec, max_features: int) -> None:
-        super().__init__(max_features)
-        self._spec = spec
+        super().__init__(spec, max_features)
         self._quantile, self._iqr = stats.Quantile, stats.IQR  # imported now, not at an event
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return the scaled features."""
         known = self._known
         made = {}
         for name, value in floats(x, "RobustScaler").items():
@@ -68,7 +43,6 @@ class RobustScaler(ByName[Robust]):
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn and scale in one pass."""
         known, centred, scaled = self._known, self._spec.with_centering, self._spec.with_scaling
         made: dict[str, float] = {}
         for name, value in floats(x, "RobustScaler").items():
@@ -99,3 +73,25 @@ class RobustScaler(ByName[Robust]):
     def _load(self, data: list[Any]) -> Robust:
         median, iqr = items(data, "a record of RobustScaler", 2)
         return Robust(load_quantile(0.5, median), load_iqr(self._spec.q_inf, self._spec.q_sup, iqr))
+
+
+class RobustScalerSpec(StepSpec):
+    """Subtract each feature's median so far and divide by its interquartile range.
+
+    Both are River's running estimates, rough for the first values of a feature: the median
+    of 1 and 5 is 5. As `river.preprocessing.RobustScaler`, but a feature not seen before is 0, and
+    stays unknown.
+    """
+
+    stage: ClassVar = RobustScaler
+    type: Literal["RobustScaler"]
+    with_centering: bool = Field(True, description="Subtract the median.")
+    with_scaling: bool = Field(True, description="Divide by the interquartile range.")
+    q_inf: Quantile = Field(0.25, description="The range's lower quantile.")
+    q_sup: Quantile = Field(0.75, description="The range's upper quantile.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RobustScalerSpec:
+        if not self.q_inf < self.q_sup:
+            raise ValueError("q_inf must be below q_sup")
+        return self

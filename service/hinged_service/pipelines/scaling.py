@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 import hinged
 from hinged_service.pipelines.by_name import ByName
+from hinged_service.pipelines.stage import StepSpec
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 
@@ -21,63 +21,13 @@ Moments = tuple[int, float, float]
 _UNKNOWN: Moments = (0, 0.0, 0.0)
 
 
-class StandardScalerSpec(StrictModel):
-    """Scale each feature to mean 0 and variance 1, by its mean and variance so far.
-
-    As `river.preprocessing.StandardScaler`, but a feature not seen before is 0
-    also without `with_std`.
-    """
-
-    type: Literal["StandardScaler"]
-    with_std: bool = Field(True, description="Divide by the standard deviation too.")
-
-    def build(self, max_features: int) -> StandardScaler:
-        """Return the fresh stage."""
-        return StandardScaler(self.with_std, max_features)
-
-
-class MinMaxScalerSpec(StrictModel):
-    """Scale each feature to 0..1 by its least and largest value so far.
-
-    A prediction of a value beyond them lies beyond 0..1, and a feature that has had one
-    value only is 0.
-
-    As `river.preprocessing.MinMaxScaler`, but a feature not seen before is 0, and
-    stays unknown.
-    """
-
-    type: Literal["MinMaxScaler"]
-
-    def build(self, max_features: int) -> MinMaxScaler:
-        """Return the fresh stage."""
-        return MinMaxScaler(max_features)
-
-
-class MaxAbsScalerSpec(StrictModel):
-    """Scale each feature to -1..1 by its largest absolute value so far.
-
-    A prediction of a value beyond it lies beyond -1..1.
-
-    As `river.preprocessing.MaxAbsScaler`, but a feature not seen before stays unknown.
-    """
-
-    type: Literal["MaxAbsScaler"]
-
-    def build(self, max_features: int) -> MaxAbsScaler:
-        """Return the fresh stage."""
-        return MaxAbsScaler(max_features)
-
-
 class StandardScaler(ByName[Moments]):
-    """Keeps count, mean and variance per name (Welford's method, as River writes it)."""
+    """Count, mean and variance per name (Welford's method, as River writes it)."""
 
-    def __init__(self, with_std: bool, max_features: int) -> None:
-        super().__init__(max_features)
-        self._with_std = with_std
+    _spec: StandardScalerSpec
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return the scaled features."""
-        if not self._with_std:
+        if not self._spec.with_std:
             return clipped(self._centred(x))
         known = self._known
         made = {}
@@ -100,11 +50,11 @@ class StandardScaler(ByName[Moments]):
             variance += ((value - old_mean) * (value - mean) - variance) / n
             known[name] = n, mean, variance
             made[name] = (value - mean) / variance**0.5 if variance else 0.0
-        return made if self._with_std else clipped(self._centred(x))
+        return made if self._spec.with_std else clipped(self._centred(x))
 
     def progress(self, x: Numbers) -> tuple[dict[str, float], dict[str, float]]:
         """Scale, learn and scale again in one pass, with the values of two."""
-        if not self._with_std:
+        if not self._spec.with_std:
             return self.transform(x), self.learn_transform(x)
         known = self._known
         before: dict[str, float] = {}
@@ -144,10 +94,9 @@ class StandardScaler(ByName[Moments]):
 
 
 class MinMaxScaler(ByName[list[float]]):
-    """Keeps `[least, largest]` per name."""
+    """`[least, largest]` per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return the scaled features."""
         known = self._known
         made = {}
         for name, value in floats(x, "MinMaxScaler").items():
@@ -188,10 +137,9 @@ class MinMaxScaler(ByName[list[float]]):
 
 
 class MaxAbsScaler(ByName[float]):
-    """Keeps the largest absolute value per name."""
+    """The largest absolute value per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return the scaled features."""
         known = self._known
         made = {}
         for name, value in floats(x, "MaxAbsScaler").items():
@@ -221,3 +169,41 @@ class MaxAbsScaler(ByName[float]):
     def _load(self, data: list[Any]) -> float:
         (largest,) = items(data, "a record of MaxAbsScaler", 1)
         return number(largest, "a maximum", 0.0, MAX_VALUE)
+
+
+class StandardScalerSpec(StepSpec):
+    """Scale each feature to mean 0 and variance 1, by its mean and variance so far.
+
+    As `river.preprocessing.StandardScaler`, but a feature not seen before is 0
+    also without `with_std`.
+    """
+
+    stage: ClassVar = StandardScaler
+    type: Literal["StandardScaler"]
+    with_std: bool = Field(True, description="Divide by the standard deviation too.")
+
+
+class MinMaxScalerSpec(StepSpec):
+    """Scale each feature to 0..1 by its least and largest value so far.
+
+    A prediction of a value beyond them lies beyond 0..1, and a feature that has had one
+    value only is 0.
+
+    As `river.preprocessing.MinMaxScaler`, but a feature not seen before is 0, and
+    stays unknown.
+    """
+
+    stage: ClassVar = MinMaxScaler
+    type: Literal["MinMaxScaler"]
+
+
+class MaxAbsScalerSpec(StepSpec):
+    """Scale each feature to -1..1 by its largest absolute value so far.
+
+    A prediction of a value beyond it lies beyond -1..1.
+
+    As `river.preprocessing.MaxAbsScaler`, but a feature not seen before stays unknown.
+    """
+
+    stage: ClassVar = MaxAbsScaler
+    type: Literal["MaxAbsScaler"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import hinged
+from hinged_service.pipelines.stored import count, items
 from hinged_service.pipelines.values import Features, Numbers, Value
+from hinged_service.wire.strict import StrictModel
 
-__all__ = ["Origins", "Stage", "same_names"]
+__all__ = ["Origins", "Stage", "StepSpec"]
 
 Origins = dict[str, tuple[str, ...]]
 """For each feature that a stage gives: the names of those it was made from."""
@@ -17,6 +19,13 @@ Origins = dict[str, tuple[str, ...]]
 
 class Stage(ABC):
     """One transformer of a pipeline.
+
+    Parameters
+    ----------
+    spec
+        Its parameters.
+    max_features
+        The most names, words or categories that it keeps.
 
     Attributes
     ----------
@@ -36,12 +45,16 @@ class Stage(ABC):
     numbers_suffice: bool = True
     all_or_nothing: bool = True
 
-    def __init__(self) -> None:
+    _spec: StepSpec
+
+    def __init__(self, spec: StepSpec, max_features: int) -> None:
+        self._spec = spec
+        self._max_features = max_features
         self._ignored = 0
 
     @property
     def ignored(self) -> int:
-        """How many features it did not learn because it has as many as it may."""
+        """The number of features not learned because it has as many as it may."""
         return self._ignored
 
     def restore(self, ignored: int, state: Any) -> None:
@@ -75,9 +88,9 @@ class Stage(ABC):
         made = self.transform(x)
         return made, self.learn_transform(x) if self.learns else made
 
-    @abstractmethod
     def origins(self, x: Features) -> Origins:
         """Return, for each feature that `transform(x)` gives, what it was made from."""
+        return {name: (name,) for name in self.transform(x)}
 
     def get_state(self) -> Any:
         """Return what was learned as JSON-like data, lists where an order counts."""
@@ -95,7 +108,24 @@ class Stage(ABC):
         if data is not None:
             raise hinged.InvalidState(f"{type(self).__name__} has no state")
 
+    def dump(self) -> list[Any]:
+        """Return `[class, ignored, state]`."""
+        return [type(self).__name__, self.ignored, self.get_state()]
 
-def same_names(x: Features) -> Origins:
-    """Return the origins of a stage that gives each feature under its own name."""
-    return {name: (name,) for name in x}
+    def load(self, data: Any) -> None:
+        """Take over what `dump` gave, as `set_state` does."""
+        kind, ignored, state = items(data, "a stage", 3)
+        if kind != type(self).__name__:
+            raise hinged.InvalidState(f"a stage is no {type(self).__name__}")
+        self._ignored = count(ignored, "the features ignored")
+        self.set_state(state)
+
+
+class StepSpec(StrictModel):
+    """Base of the specs of transformers."""
+
+    stage: ClassVar[type[Stage]]
+
+    def build(self, max_features: int) -> Stage:
+        """Return the fresh stage."""
+        return self.stage(self, max_features)

@@ -41,5 +41,5 @@ def text(data: Any, what: str) -> str:
 
 
 def _shown(data: Any) -> str:
-    """Return what stands in an error for `data`, which may be of any size and depth."""
+    """Return the text for `data` in an error; it may be of any size and depth."""
     return type(data).__name__ if isinstance(data, (list, dict)) else shown(data)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 import hinged
 from hinged_service.pipelines.choosing import Name
-from hinged_service.pipelines.stage import Origins, Stage
+from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.stored import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
 from hinged_service.river_support.lazy import feature_extraction
-from hinged_service.wire.strict import StrictModel
 
 __all__ = ["BagOfWordsSpec", "TFIDFSpec"]
 
@@ -24,7 +23,7 @@ MAX_TERM = 256
 Length = Annotated[int, Field(ge=1, le=5)]
 
 
-class _Words(StrictModel):
+class _Words(StepSpec):
     on: Name = Field(description="The feature that holds the text; the others are left out.")
     strip_accents: bool = Field(True, description="Take accents off the letters.")
     lowercase: bool = Field(True, description="Make all letters small.")
@@ -46,46 +45,14 @@ class _Words(StrictModel):
         return self
 
 
-class BagOfWordsSpec(_Words):
-    """Count the terms of a text.
-
-    As `river.feature_extraction.BagOfWords` with its own tokenizer, which knows words of two
-    letters or more, but n-grams are named with a space (`"of the"`), which no word contains;
-    terms of more than 256 characters are left out, and an event without the text has no
-    terms.
-    """
-
-    type: Literal["BagOfWords"]
-
-    def build(self, max_features: int) -> BagOfWords:
-        """Return the stage."""
-        return BagOfWords(self)
-
-
-class TFIDFSpec(_Words):
-    """Weigh the terms of a text by how rare they were in the texts so far.
-
-    The weight of a term is its share of the text's terms, times
-    ln((1 + texts) / (1 + texts with the term)) + 1. As `river.feature_extraction.TFIDF`
-    with its own tokenizer, and as `BagOfWords` here; terms beyond the model's
-    `max_features` count as never seen before.
-    """
-
-    type: Literal["TFIDF"]
-    normalize: bool = Field(True, description="Divide the weights by their Euclidean norm.")
-
-    def build(self, max_features: int) -> TFIDF:
-        """Return the fresh stage."""
-        return TFIDF(self, max_features)
-
-
 class BagOfWords(Stage):
     """Has no state."""
 
     numbers_suffice = False
+    _spec: _Words
 
-    def __init__(self, spec: BagOfWordsSpec | TFIDFSpec) -> None:
-        super().__init__()
+    def __init__(self, spec: _Words, max_features: int) -> None:
+        super().__init__(spec, max_features)
         self._on, self._prefix = spec.on, spec.prefix
         self._words: Any = feature_extraction.BagOfWords(
             strip_accents=spec.strip_accents,
@@ -121,14 +88,13 @@ class BagOfWords(Stage):
 
 
 class TFIDF(BagOfWords):
-    """Keeps the number of texts, and of those with each term."""
+    """The number of texts, and of those with each term."""
 
     learns = True
+    _spec: TFIDFSpec
 
     def __init__(self, spec: TFIDFSpec, max_features: int) -> None:
-        super().__init__(spec)
-        self._normalize = spec.normalize
-        self._max_features = max_features
+        super().__init__(spec, max_features)
         self._texts = 0
         self._with_term: dict[str, int] = {}
 
@@ -156,7 +122,7 @@ class TFIDF(BagOfWords):
             term: number / total * (math.log(texts / (1 + known.get(term, 0))) + 1)
             for term, number in counts.items()
         }
-        if not self._normalize:
+        if not self._spec.normalize:
             return weights
         norm = math.sqrt(sum(weight**2 for weight in weights.values()))
         return {term: weight / norm for term, weight in weights.items()}
@@ -166,7 +132,6 @@ class TFIDF(BagOfWords):
         return [self._texts, [list(pair) for pair in self._with_term.items()]]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
         texts, terms = items(data, "the state of TFIDF", 2)
         self._texts = count(texts, "the number of texts")
         for entry in items(terms, "the terms"):
@@ -174,3 +139,30 @@ class TFIDF(BagOfWords):
             self._with_term[text(term, "a term")] = count(number, "a number of texts", 1, texts)
         if len(self._with_term) != len(terms) or len(terms) > self._max_features:
             raise hinged.InvalidState(f"there are {len(terms)} terms: too many, or some twice")
+
+
+class BagOfWordsSpec(_Words):
+    """Count the terms of a text.
+
+    As `river.feature_extraction.BagOfWords` with its own tokenizer, which knows words of two
+    letters or more, but n-grams are named with a space (`"of the"`), which no word contains;
+    terms of more than 256 characters are left out, and an event without the text has no
+    terms.
+    """
+
+    stage: ClassVar = BagOfWords
+    type: Literal["BagOfWords"]
+
+
+class TFIDFSpec(_Words):
+    """Weigh the terms of a text by how rare they were in the texts so far.
+
+    The weight of a term is its share of the text's terms, times
+    ln((1 + texts) / (1 + texts with the term)) + 1. As `river.feature_extraction.TFIDF`
+    with its own tokenizer, and as `BagOfWords` here; terms beyond the model's
+    `max_features` count as never seen before.
+    """
+
+    stage: ClassVar = TFIDF
+    type: Literal["TFIDF"]
+    normalize: bool = Field(True, description="Divide the weights by their Euclidean norm.")

@@ -1,4 +1,4 @@
-"""Feature values between the stages of a pipeline: what each kind is, and how it is refused."""
+"""Feature values between the stages of a pipeline, and the errors that refuse them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Features = Mapping[str, Value]
 Numbers = Mapping[str, float]
 
 MAX_VALUE = 1e100
-"""Numbers between stages are at most so large; what a stage makes larger is cut to it."""
+"""The largest number between stages; a stage cuts larger ones to it."""
 
 MAX_WIDTH = 10_000
 """The most features that a stage which multiplies them may give."""
@@ -42,7 +42,7 @@ _NUMBER = {float, int}
 
 
 def field(name: str) -> str:
-    """Return how an error names a feature."""
+    """Return the name of a feature in an error."""
     return f"x[{name!r}]"
 
 
@@ -85,21 +85,7 @@ def only_numbers(x: Features) -> bool:
 
 
 def floats(x: Features, taker: str) -> Numbers:
-    """Return `x` with floats for its numbers.
-
-    Parameters
-    ----------
-    x
-        Features.
-    taker
-        The stage that needs numbers, for the error.
-
-    Raises
-    ------
-    hinged.InvalidEvent
-        Naming the first value that is no number of at most 1e100.
-
-    """
+    """Return `x` as floats; raise `InvalidEvent` for the first value that is none up to 1e100."""
     found = {*map(type, x.values())}
     plain: Any = x
     if not found <= _FLOAT:
@@ -121,7 +107,7 @@ def _as_float(number: Any) -> float:
 
 
 def clipped(made: dict[str, float]) -> dict[str, float]:
-    """Return what a stage made, with nothing beyond `MAX_VALUE`."""
+    """Return the numbers, those beyond `MAX_VALUE` cut to it."""
     if math.hypot(*made.values()) <= MAX_VALUE:
         return made
     return {name: max(-MAX_VALUE, min(MAX_VALUE, value)) for name, value in made.items()}

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from tests.engine.delayed_labels.support import Face
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.running import running
 from tests.support.service import Service
@@ -45,3 +47,14 @@ def new(clients: tuple[httpx.Client, httpx.Client]) -> NewFace:
         return face
 
     return make
+
+
+@pytest.fixture
+def db(server: RedisServer) -> Iterator[redis.Redis]:
+    with server.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def proxy(own_proxy: Proxy) -> Proxy:
+    return own_proxy

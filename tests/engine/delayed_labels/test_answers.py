@@ -3,15 +3,15 @@
 import time
 
 import pytest
+import redis
 
 from tests.engine.delayed_labels.conftest import NewFace
 from tests.engine.delayed_labels.support import agrees_with_its_log, faults, soon
-from tests.support.redis_server import RedisServer
 
 X = {"f": 1.0}
 
 
-def test_a_label_is_joined_once_by_any_worker(new: NewFace, server: RedisServer) -> None:
+def test_a_label_is_joined_once_by_any_worker(new: NewFace, db: redis.Redis) -> None:
     face = new()
     assert face.predict({"id": "a", "x": X})[1]["y"] is False
     status, first = face.learn({"id": "a", "y": True})
@@ -24,8 +24,7 @@ def test_a_label_is_joined_once_by_any_worker(new: NewFace, server: RedisServer)
     assert faults(face.predict({"id": "a", "x": X})) == (409, ["id"])
     assert face.counts("predicted", "waiting", "joined") == (1, 0, 1)
     assert face.counts("duplicates", "conflicts", "unknown", "late") == (1, 1, 0, 0)
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
 def test_the_first_features_win(new: NewFace) -> None:
@@ -126,14 +125,13 @@ def test_arrays_are_taken_whole_or_not_at_all(new: NewFace) -> None:
     assert face.counts("waiting", "joined", "duplicates") == (0, 2, 1)
 
 
-def test_as_many_ids_as_a_call_may_have(new: NewFace, server: RedisServer) -> None:
+def test_as_many_ids_as_a_call_may_have(new: NewFace, db: redis.Redis) -> None:
     face = new()
     assert face.predict(*({"id": f"p{i}", "x": {"f": i}} for i in range(10_000)))[0] == 200
     assert face.counts("predicted", "waiting") == (10_000, 10_000)
     assert face.learn(*({"id": f"p{i}", "y": i % 2 == 0} for i in range(10_000)))[0] == 200
     assert face.counts("waiting", "joined") == (0, 10_000)
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
 ODD = [
@@ -152,7 +150,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("default", [False, True], ids=["labelled", "by default"])
-def test_odd_ids_and_feature_names(new: NewFace, server: RedisServer, default: bool) -> None:
+def test_odd_ids_and_feature_names(new: NewFace, db: redis.Redis, default: bool) -> None:
     face = new(**({"wait_s": 1, "default_label": True} if default else {}))
     names = [*ODD, "".join(ODD) * 8]
     for name in names:
@@ -165,11 +163,10 @@ def test_odd_ids_and_feature_names(new: NewFace, server: RedisServer, default: b
     for name in names:
         assert face.learn({"id": name, "y": True})[1].get("duplicate") is True
     assert face.infos()[0]["rejected"] == 0
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
-def test_an_early_label_is_joined_to_its_prediction(new: NewFace, server: RedisServer) -> None:
+def test_an_early_label_is_joined_to_its_prediction(new: NewFace, db: redis.Redis) -> None:
     face = new(early=True)
     assert face.learn({"id": "a", "y": True})[1]["early"] is True
     assert face.learn({"id": "a", "y": True})[1]["duplicate"] is True
@@ -184,8 +181,7 @@ def test_an_early_label_is_joined_to_its_prediction(new: NewFace, server: RedisS
     assert face.learn({"id": "a", "y": True})[1]["duplicate"] is True
     assert face.counts("early", "predicted", "waiting", "joined") == (0, 2, 0, 2)
     assert face.counts("labelled", "served", "served_mistakes") == (2, 2, 1)
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
 def test_an_event_sent_whole_takes_the_place_of_its_early_label(new: NewFace) -> None:
@@ -209,7 +205,7 @@ def test_one_array_predicts_an_early_labels_id_with_one_set_of_features(new: New
     assert face.counts("early", "joined", "predicted") == (0, 1, 1)
 
 
-def test_early_labels_are_bounded_and_forgotten(new: NewFace, server: RedisServer) -> None:
+def test_early_labels_are_bounded_and_forgotten(new: NewFace, db: redis.Redis) -> None:
     face = new(early=True, wait_s=2, max_waiting=3)
     assert face.predict({"id": "p", "x": X})[0] == 200
     assert face.learn({"id": "a", "y": True}, {"id": "b", "y": True})[0] == 200
@@ -218,19 +214,17 @@ def test_early_labels_are_bounded_and_forgotten(new: NewFace, server: RedisServe
     assert face.counts("early", "waiting") == (2, 1)
     soon(lambda: face.counts("unclaimed", "expired") == (2, 1))
     assert faults(face.predict({"id": "a", "x": X})) == (410, ["id"])
-    with server.client() as redis:
-        soon(lambda: not redis.keys(f"hinged:{{{face.name}}}:pending:*"))
+    soon(lambda: not db.keys(f"hinged:{{{face.name}}}:pending:*"))
     assert face.counts("early", "waiting", "joined") == (0, 0, 0)
     assert face.predict({"id": "a", "x": X})[0] == 200
 
 
-def test_ids_are_known_longer_than_events_are(server: RedisServer, new: NewFace) -> None:
+def test_ids_are_known_longer_than_events_are(db: redis.Redis, new: NewFace) -> None:
     """The window of seen ids has gone by, the ring still knows."""
     face = new()
     face.predict({"id": "a", "x": X})
     face.learn({"id": "a", "y": True})
-    with server.client() as redis:
-        redis.delete(*(f"hinged:{{{face.name}}}:seen:{n}" for n in (0, 1)))
+    db.delete(*(f"hinged:{{{face.name}}}:seen:{n}" for n in (0, 1)))
     assert face.learn({"id": "a", "y": True})[1]["duplicate"] is True
     assert faults(face.learn({"id": "a", "y": False})) == (409, ["id"])
     assert faults(face.predict({"id": "a", "x": X})) == (409, ["id"])
@@ -251,7 +245,7 @@ def test_a_label_of_no_kind_of_the_model_is_no_default(new: NewFace) -> None:
     new({"labels": ["ham", "spam"]}, default_label="spam")
 
 
-def test_two_models_of_a_stream_serve_one_prediction(new: NewFace, server: RedisServer) -> None:
+def test_two_models_of_a_stream_serve_one_prediction(new: NewFace, db: redis.Redis) -> None:
     face = new(wait_s=2, default_label=False)
     other = type(face)(f"{face.name}x", *face.clients)
     other.create({"stream": face.name, "labels": ["ham", "spam"]})
@@ -270,6 +264,5 @@ def test_two_models_of_a_stream_serve_one_prediction(new: NewFace, server: Redis
     assert [info["events"] for info in face.infos()] == [2, 2]
     for model in (face, third, other):
         assert face.clients[0].delete(f"/v1/models/{model.name}").status_code == 204
-    with server.client() as redis:
-        time.sleep(0.2)
-        assert not redis.keys(f"hinged:{{{face.name}}}*")
+    time.sleep(0.2)
+    assert not db.keys(f"hinged:{{{face.name}}}*")

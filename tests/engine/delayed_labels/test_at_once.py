@@ -4,6 +4,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import redis
+
 from tests.engine.delayed_labels.conftest import NewFace
 from tests.engine.delayed_labels.support import Answer, agrees_with_its_log
 from tests.support.redis_server import RedisServer
@@ -39,7 +41,7 @@ def test_one_of_two_labels_and_one_of_two_sets_of_features_wins(new: NewFace) ->
     assert face.counts("joined", "duplicates", "conflicts") == (1, 9, 10)
 
 
-def test_labels_and_whole_events_of_the_same_ids(new: NewFace, server: RedisServer) -> None:
+def test_labels_and_whole_events_of_the_same_ids(new: NewFace, db: redis.Redis) -> None:
     face = new()
     face.predict(*({"id": f"p{i}", "x": X} for i in range(10)))
     bodies: list[dict[str, Any]] = []
@@ -51,11 +53,10 @@ def test_labels_and_whole_events_of_the_same_ids(new: NewFace, server: RedisServ
         (200, True): 10,
     }
     assert face.counts("joined", "waiting", "labelled", "served") == (10, 0, 10, 10)
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
-def test_predictions_race_their_early_labels(new: NewFace, server: RedisServer) -> None:
+def test_predictions_race_their_early_labels(new: NewFace, db: redis.Redis) -> None:
     face = new(early=True)
     with ThreadPoolExecutor(40) as pool:
         labels = [pool.submit(face.learn, {"id": f"p{i}", "y": True}) for i in range(200)]
@@ -63,8 +64,7 @@ def test_predictions_race_their_early_labels(new: NewFace, server: RedisServer) 
         assert {one.result()[0] for one in (*labels, *asked)} == {200}
     assert face.counts("predicted", "joined", "waiting", "early") == (200, 200, 0, 0)
     assert [info["events"] for info in face.infos()] == [200, 200]
-    with server.client() as redis:
-        agrees_with_its_log(redis, face)
+    agrees_with_its_log(db, face)
 
 
 def test_labels_with_delays_of_their_own(new: NewFace, server: RedisServer) -> None:

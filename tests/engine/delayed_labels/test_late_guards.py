@@ -5,14 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from hinged_service.store import log, pending_predictions
 from hinged_service.store.scripts import Script
 from tests.engine.delayed_labels import test_answers, test_at_once
 from tests.engine.delayed_labels.conftest import NewFace
-from tests.support.redis_server import RedisServer
 
-Scenario = Callable[[NewFace, RedisServer], None]
+Scenario = Callable[[NewFace, redis.Redis], None]
 
 CASES: list[tuple[Any, str, str, str, Scenario]] = [
     (
@@ -60,7 +60,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
 def test_without_it_a_test_fails(
     monkeypatch: pytest.MonkeyPatch,
     new: NewFace,
-    server: RedisServer,
+    db: redis.Redis,
     module: Any,
     name: str,
     before: str,
@@ -73,4 +73,4 @@ def test_without_it_a_test_fails(
     sha = hashlib.sha1(source.encode()).hexdigest()
     monkeypatch.setattr(module, name, Script(script.name, source, sha))
     with pytest.raises(AssertionError):
-        scenario(new, server)
+        scenario(new, db)

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import redis
 
 from tests.engine.delayed_labels.support import Face, agrees_with_its_log, soon
 from tests.support.forked_worker import ForkedWorker
@@ -48,7 +49,7 @@ def _in_parts(call: str, bodies: list[dict[str, Any]], size: int) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_every_counter_equals_what_was_sent(own_server: RedisServer) -> None:
+def test_every_counter_equals_what_was_sent(own_server: RedisServer, own_db: redis.Redis) -> None:
     """Of all predictions 10 % are never labelled, 10 % twice, 5 % too late."""
     chance = random.Random(TOTAL)
     workers = [
@@ -95,13 +96,10 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer) -> None:
         assert (len(outcomes), duplicates) == (len(timely), TOTAL // 10)
 
         assert face.counts("waiting") == (len(late) + len(never),)
-        with own_server.client() as redis:
-            soon(
-                lambda: (
-                    redis.hget("hinged:{m}:meta", "labels_expired") == str(len(late) + len(never))
-                ),
-                2 * WAIT_S,
-            )
+        soon(
+            lambda: own_db.hget("hinged:{m}:meta", "labels_expired") == str(len(late) + len(never)),
+            2 * WAIT_S,
+        )
         too_late = [("learn", [{"id": name, "y": truth[name]}]) for name in late]
         gone = asyncio.run(_posts(ports, too_late))
         assert {status for status, _ in gone} == {410}
@@ -121,15 +119,13 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer) -> None:
             assert info["events"] == len(timely)
             assert info["mistakes"] == sum(one["mistake"] for one in outcomes)
             assert info["updates"] == sum(one["updated"] for one in outcomes)
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, face)
-            state = face.infos()[0]
+        agrees_with_its_log(own_db, face)
+        state = face.infos()[0]
         workers[0].stop()
         workers[0].start()
         again = face.infos()[0]
         assert again["labels"] == state["labels"]
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, face)
+        agrees_with_its_log(own_db, face)
     finally:
         for worker in workers:
             worker.kill()

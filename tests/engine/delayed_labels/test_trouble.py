@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from tests.engine.delayed_labels.support import Face, agrees_with_its_log, faults, soon, witnessed
 from tests.support.forked_worker import ForkedWorker
@@ -33,7 +34,9 @@ def log_ids(server: RedisServer, stream: str) -> list[str]:
     return ids
 
 
-def test_lost_replies_of_predictions_and_labels(own_server: RedisServer, proxy: Proxy) -> None:
+def test_lost_replies_of_predictions_and_labels(
+    own_server: RedisServer, own_db: redis.Redis, proxy: Proxy
+) -> None:
     lossy = Service(proxy.url, **QUICK | {"housekeeping_ms": 10**9})
     with lossy, lossy.client() as client:
         face = Face("m", client)
@@ -59,11 +62,12 @@ def test_lost_replies_of_predictions_and_labels(own_server: RedisServer, proxy: 
         assert sorted(log_ids(own_server, "m")) == sorted(
             ["warm", *(f"{kind}{i}" for i in range(20) for kind in "ae")]
         )
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, face)
+        agrees_with_its_log(own_db, face)
 
 
-def test_lost_replies_of_retirement(own_server: RedisServer, proxy: Proxy) -> None:
+def test_lost_replies_of_retirement(
+    own_server: RedisServer, own_db: redis.Redis, proxy: Proxy
+) -> None:
     with serving(proxy.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 1, "default_label": True}})
@@ -72,8 +76,7 @@ def test_lost_replies_of_retirement(own_server: RedisServer, proxy: Proxy) -> No
 
         def some_more_lost() -> bool:
             proxy.drop_replies = 1
-            with own_server.client() as redis:
-                return bool(redis.hget("hinged:{m}:meta", "labels_defaulted") == "3000")
+            return bool(own_db.hget("hinged:{m}:meta", "labels_defaulted") == "3000")
 
         soon(some_more_lost, 30)
         proxy.drop_replies = 0
@@ -82,8 +85,7 @@ def test_lost_replies_of_retirement(own_server: RedisServer, proxy: Proxy) -> No
         assert sorted(log_ids(own_server, "m")) == sorted(f"p{i}" for i in range(3000))
         soon(lambda: face.infos()[0]["events"] == 3000)
         assert face.counts("defaulted", "waiting", "expired", "served") == (3000, 0, 0, 3000)
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, face)
+        agrees_with_its_log(own_db, face)
 
 
 def test_due_while_redis_was_away_and_after_a_restart_in_mid_retirement(
@@ -156,18 +158,21 @@ def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
         assert face.counts("expired", "joined", "waiting") == (1, 1, 0)
 
 
-def test_a_clock_set_back_holds_nothing_for_ever(own_server: RedisServer) -> None:
+def test_a_clock_set_back_holds_nothing_for_ever(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
     """As after a correction by a year: the ring began in what is the future now."""
     with serving(own_server.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 1}})
         face.predict({"id": "a", "x": X})
-        with own_server.client() as redis:
-            redis.hincrby("hinged:{m}:meta", "slot_start", 365 * 86_400_000)
+        own_db.hincrby("hinged:{m}:meta", "slot_start", 365 * 86_400_000)
         soon(lambda: face.counts("expired", "waiting") == (1, 0))
 
 
-def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> None:
+def test_a_worker_is_killed_and_the_account_goes_on(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
     workers = [ForkedWorker(own_server.url, snapshot_every_ms=100, **QUICK) for _ in range(2)]
     clients = [client_of(worker) for worker in workers]
     for worker in workers:
@@ -205,14 +210,12 @@ def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> 
         both = Face(
             "m", httpx.Client(base_url=workers[0].url, timeout=30, verify=False), clients[1]
         )
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, both)
+        agrees_with_its_log(own_db, both)
         both.clients[0].close()
         workers[1].stop()
         workers[1].start()
         again = Face("m", httpx.Client(base_url=workers[1].url, timeout=30, verify=False))
-        with own_server.client() as redis:
-            agrees_with_its_log(redis, again)
+        agrees_with_its_log(own_db, again)
         again.clients[0].close()
     finally:
         for worker in workers:
@@ -221,7 +224,9 @@ def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> 
             client.close()
 
 
-def test_metrics_and_drift_see_late_labels(own_server: RedisServer, tmp_path: Path) -> None:
+def test_metrics_and_drift_see_late_labels(
+    own_server: RedisServer, own_db: redis.Redis, tmp_path: Path
+) -> None:
     spec = {"metrics": ["accuracy"], "drift": {"detector": {"type": "ADWIN"}}, "late_labels": {}}
     with serving(own_server.url, **QUICK) as client:
         late, whole = Face("late", client), Face("whole", client)
@@ -237,7 +242,6 @@ def test_metrics_and_drift_see_late_labels(own_server: RedisServer, tmp_path: Pa
         assert one["drifts"] == two["drifts"] > 0
         for name in ("metrics", "events", "mistakes", "updates", "hinge_loss", "radius"):
             assert one[name] == two[name]
-        with own_server.client() as redis:
-            weights, account, _ = witnessed(redis, "late")
+        weights, account, _ = witnessed(own_db, "late")
         assert one["labels"]["served_mistakes"] == account.served_mistakes
         assert weights

@@ -15,6 +15,7 @@ from river import preprocessing
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
+from tests.support.checks import order_of
 from tests.support.engine import Event
 from tests.support.plain_fold import accounts
 
@@ -129,7 +130,7 @@ def fold_log(
         if "genesis" not in fields:
             assert fields["chain"] == chain_of(chain, last, fields)
         last, chain = entry_id, fields["chain"]
-        if _order(entry_id) > _order(after):
+        if order_of(entry_id) > order_of(after):
             if "events" in fields:
                 _learn_all(plain, entry_id, fields, leaves)
             elif "command" in fields:
@@ -160,8 +161,3 @@ def chain_of(chain: str, last: str, fields: Mapping[str, str]) -> str:
 
 def _sha1(text: str) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, seq = entry_id.partition("-")
-    return int(ms), int(seq)

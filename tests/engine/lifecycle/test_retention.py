@@ -11,6 +11,7 @@ import redis
 from hinged_service.errors import Conflict
 from hinged_service.store.keys import StreamKeys
 from tests.engine.lifecycle.plain_model import SCALED, live
+from tests.support.checks import order_of
 from tests.support.engine import Worker, event, stored_position, worker
 from tests.support.plain_fold import model_uid
 from tests.support.shared_service import NewModel
@@ -105,12 +106,8 @@ async def test_no_trim_passes_a_follower_nor_a_model_that_replays(
     ids = _log(db)[0]
     followers = [model_uid(db, n) for n in ("m", "slow", "again", "reference")]
     places = [stored_position(db, "m", uid) for uid in followers]
-    assert min(map(_order, places)) == _order(ids[0])
-    assert _order(ids[0]) > _order(base)
-
-
-def _order(entry_id: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in entry_id.split("-"))
+    assert min(map(order_of, places)) == order_of(ids[0])
+    assert order_of(ids[0]) > order_of(base)
 
 
 async def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
@@ -123,7 +120,7 @@ async def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
     await _teach(one, 20, 200)
     young = await (await one.read("m")).checkpoints.make("young")
     await one.learn("m", event(400), event(401))
-    assert _order(_log(db)[0][0]) > _order(str(made.position).partition(".")[0])
+    assert order_of(_log(db)[0][0]) > order_of(str(made.position).partition(".")[0])
     start = {"model": "m", "checkpoint": "old"}
     with pytest.raises(Conflict, match="restored"):
         await two.create("copy", start=start, **SCALED)

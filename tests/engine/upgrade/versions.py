@@ -22,6 +22,7 @@ from hinged_service.engine.live_model import AppendResult, LiveModel
 from hinged_service.engine.upgrade import Handover
 from hinged_service.model import state as fold
 from hinged_service.wire import codec
+from tests.support.checks import order_of
 from tests.support.engine import Event, State, Worker, exact, replica_state
 from tests.support.plain_fold import accounts
 
@@ -158,7 +159,7 @@ class Plain:
                 self._version = up["fold"]
                 self._learner = copy.deepcopy(self._kept[up["from"]])
                 for again_id, again in entries[: number + 1]:
-                    if _order(again_id) > _order(up["from"]):
+                    if order_of(again_id) > order_of(up["from"]):
                         self._fold(again_id, again)
 
     def _fold(self, entry_id: str, fields: dict[str, str]) -> None:
@@ -179,8 +180,3 @@ class Plain:
 def _events(fields: dict[str, str]) -> list[Event]:
     skip = set(json.loads(fields.get("skip", "[]")))
     return [e for n, e in enumerate(json.loads(fields.get("events", "[]"))) if n not in skip]
-
-
-def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, seq = entry_id.partition("-")
-    return int(ms), int(seq)

@@ -9,6 +9,7 @@ import time
 
 import httpx
 import pytest
+import redis
 
 import hinged
 from hinged_service.engine import housekeeping
@@ -67,7 +68,7 @@ async def test_its_models_stop_twice_and_without_having_started(redis_url: str) 
 
 
 def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
-    own_server: RedisServer,
+    own_server: RedisServer, own_db: redis.Redis
 ) -> None:
     worker = ForkedWorker(own_server.url)
     worker.start()
@@ -98,9 +99,8 @@ def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(
         assert worker.stop() in (0, -15)
         for sender in senders:
             sender.join()
-    with own_server.client() as store:
-        folded = fold_log(store, "m", hinged.Perceptron())
-        snapshot = read_snapshot(store, "m", model_uid(store, "m"))
+    folded = fold_log(own_db, "m", hinged.Perceptron())
+    snapshot = read_snapshot(own_db, "m", model_uid(own_db, "m"))
     assert len(acknowledged) >= 200
     assert acknowledged <= set(folded.counted_ids)
     assert len(folded.counted_ids) == len(set(folded.counted_ids))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.store.transport.address import parse
@@ -82,9 +83,10 @@ def test_an_address_is_told_without_what_lets_one_in() -> None:
     assert SECRET not in repr(address)
 
 
-def test_the_password_may_be_in_a_file(own_server: RedisServer, tmp_path: Path) -> None:
-    with own_server.client() as client:
-        client.acl_setuser("u", enabled=True, passwords=["+p w"], categories=["+@all"], keys=["*"])
+def test_the_password_may_be_in_a_file(
+    own_server: RedisServer, own_db: redis.Redis, tmp_path: Path
+) -> None:
+    own_db.acl_setuser("u", enabled=True, passwords=["+p w"], categories=["+@all"], keys=["*"])
     file = tmp_path / "password"
     file.write_text("p w\n")
     url = own_server.url.replace("://", "://u@")

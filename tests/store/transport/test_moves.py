@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 from redis.crc import key_slot
 
 import hinged
@@ -172,7 +173,7 @@ def test_a_sentinel_failover_under_learning(kind: str, tmp_path: Path, fail: Fai
 
 
 def test_a_primary_that_is_none_to_the_sentinels_is_left(
-    tmp_path: Path, own_server: RedisServer
+    tmp_path: Path, own_server: RedisServer, own_db: redis.Redis
 ) -> None:
     """It answers, and takes writes: so it is when it was not told yet, or cannot be."""
 
@@ -182,8 +183,7 @@ def test_a_primary_that_is_none_to_the_sentinels_is_left(
             for sentinel in trio.sentinels:
                 sentinel.ask("SENTINEL", "REMOVE", SERVICE)
                 sentinel.ask("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", own_server.port, 2)
-            with own_server.client() as client:
-                client.hset("hinged:models", "here", "yes")
+            own_db.hset("hinged:models", "here", "yes")
             await until(lambda: _is_there(connection))
 
     with running(SentinelTrio(tmp_path)) as trio:

@@ -1,4 +1,4 @@
-"""The live feed: what happens to a model, told to everybody who watches it on this worker.
+"""The live feed: the changes of a model, sent to all who watch it on this worker.
 
 One hub per watched name keeps the model fresh and encodes what is folded once
 for all of its subscribers. Nobody waits for a subscriber: one that is too slow is

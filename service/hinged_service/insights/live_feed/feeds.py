@@ -15,16 +15,7 @@ __all__ = ["Feeds"]
 
 
 class Feeds:
-    """The live feeds of a worker.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    settings
-        The worker's settings.
-
-    """
+    """The live feeds of a worker."""
 
     def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
         self._registry = registry
@@ -53,7 +44,7 @@ class Feeds:
         live_model
             The model as it is open here.
         name
-            What was asked for, the name or an alias of it.
+            Its name or an alias of it, as it was asked for.
         features
             Whether outcomes come with the features of their events.
         weights
@@ -82,7 +73,7 @@ class Feeds:
 
     @property
     def open_count(self) -> int:
-        """How many subscribers there are."""
+        """The number of subscribers."""
         return sum(len(hub) for hub in self._hubs.values())
 
     def _forget(self, hub: Hub) -> None:

@@ -35,19 +35,9 @@ _WEIGHING_SHARE = 0.02
 
 
 class Hub:
-    """The subscribers to one name, and the task that feeds them.
+    """The subscribers to one name of a model or an alias, and the task that feeds them.
 
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    name
-        What is watched: a model or an alias.
-    live_model
-        The model that the name means.
-    on_close
-        Called with the hub when it has ended.
-
+    `on_close` is called with the hub when it has ended.
     """
 
     def __init__(
@@ -73,7 +63,7 @@ class Hub:
         self._task = asyncio.create_task(self._run())
 
     def join(self, features: bool, weights: bool) -> Subscriber:
-        """Return a new subscriber, who is told at once how things stand."""
+        """Return a new subscriber; its first message is the present state of the model."""
         subscriber = Subscriber(features, weights, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
         told = model_message(self.name, self._live_model) + metrics_message(self._live_model, None)
@@ -98,7 +88,7 @@ class Hub:
         )
 
     def end(self, reason: str) -> None:
-        """Tell all subscribers that this was it."""
+        """Send all subscribers the last message."""
         self._close()
         for subscriber in self._subscribers:
             subscriber.end(reason)
@@ -112,7 +102,7 @@ class Hub:
         return len(self._subscribers)
 
     def _close(self) -> None:
-        self._over = True  # cancel() is lost if the awaited result comes in the same iteration
+        self._over = True  # cancel() is lost if the awaited result arrives in the same iteration
         self._unwatch()
         self._on_close(self)
 
@@ -152,7 +142,7 @@ class Hub:
             self.end("failed")
 
     async def _freshen(self, look_up: bool) -> str | None:
-        """Keep the model fresh; return why there is nothing to watch any more, if so."""
+        """Keep the model fresh; return the reason if there is nothing to watch any more."""
         try:
             if look_up or self._live_model.status.ended:
                 await self._follow()

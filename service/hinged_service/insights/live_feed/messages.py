@@ -28,23 +28,14 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 
 
 def model_message(name: str, live_model: LiveModel) -> bytes:
-    """Return which model a watched name means."""
+    """Return the model that a watched name means."""
     position = str(live_model.replica.position)
     data = live.LiveModel(name, live_model.name, live_model.entry.uid, position)
     return message("model", data, position)
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
-    """Return how a model stands.
-
-    Parameters
-    ----------
-    live_model
-        The model.
-    events_per_s
-        How many events per second it got lately, if that is known.
-
-    """
+    """Return the account of a model and the rate of its latest events, if that is known."""
     replica = live_model.replica
     fold, position = replica.fold, str(replica.position)
     account = fold.learner.accounting
@@ -80,18 +71,7 @@ def weights_message(shown: dict[str, Any], position: str) -> bytes:
 def outcome_of(
     fold: ModelState, event: Event, outcome: Any, position: Position, number: int
 ) -> live.LiveOutcome:
-    """Return the outcome of an event, without its features.
-
-    Parameters
-    ----------
-    fold
-        The model.
-    event, outcome
-        The event and what it did to the model.
-    position, number
-        Its entry in the log, and its number within that.
-
-    """
+    """Return the outcome of an event, without its features; `number` counts in its log entry."""
     y_pred, score, mistake, updated, hinge_loss = outcome
     margin = None
     if isinstance(fold.learner, hinged.BinaryLinearClassifier):

@@ -1,4 +1,4 @@
-"""A sample of what is folded in one tick, encoded for all subscribers."""
+"""A sample of the entries applied in one tick, encoded for all subscribers."""
 
 from __future__ import annotations
 
