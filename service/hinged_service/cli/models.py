@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, Settings
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
 from hinged_service.cli.output import print_facts, print_line, print_table
 from hinged_service.client import LinearWeights, ModelInfo, Weights
 
-__all__ = ["add", "learner_spec"]
-
-_PANEL: Final = "Models"
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    for name, function in (
-        ("models", models),
-        ("create", create),
-        ("show", show),
-        ("weights", weights),
-        ("configure", configure),
-        ("freeze", freeze),
-        ("unfreeze", unfreeze),
-        ("reset", reset),
-        ("delete", delete),
-    ):
-        verb(cli, name, _PANEL)(function)
+__all__ = [
+    "configure",
+    "create",
+    "delete",
+    "freeze",
+    "learner_spec",
+    "models",
+    "reset",
+    "show",
+    "unfreeze",
+    "weights",
+]
 
 
 def models(session: Session) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from hinged_service.cli.arguments import NameOrAll
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.command import Session
 from hinged_service.cli.output import print_table
 from hinged_service.client import HingedError, Upgraded
 
-__all__ = ["add"]
-
-_PANEL: Final = "Models"
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    verb(cli, "upgrade", _PANEL)(upgrade)
+__all__ = ["upgrade"]
 
 
 def upgrade(

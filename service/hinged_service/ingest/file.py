@@ -15,7 +15,7 @@ from hinged_service.ingest.files.options import LabelValue
 from hinged_service.ingest.files.record import BadRecord, Block
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Lot, Raw
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, meanwhile
 from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event

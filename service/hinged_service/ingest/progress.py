@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hinged_service.ingest.losses import Allowance
+from hinged_service.ingest.target import Allowance
 from hinged_service.ingest.writer import Tally
 
 __all__ = ["Reporter"]

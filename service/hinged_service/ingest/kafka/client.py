@@ -16,11 +16,10 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient
 
 from hinged_service.ingest.kafka.options import KafkaOptions, redacted
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 
 __all__ = ["Away", "Found", "KafkaLog", "Part", "Record"]
 
-_BAD_USAGE = 2
 _TIMEOUT_S = 5.0
 _CONSUME_S = 0.05
 _TAKE = 1_500
@@ -139,7 +138,7 @@ class KafkaLog:
             self._admin = AdminClient(shared)
         except (ck.KafkaException, TypeError, ValueError) as error:
             text = error.args[0].str() if isinstance(error, ck.KafkaException) else str(error)
-            raise Failed(f"Kafka's client: {redacted(text, options.client)}", _BAD_USAGE) from None
+            raise Failed(f"Kafka's client: {redacted(text, options.client)}", BAD_USAGE) from None
 
     def cluster(self) -> str:
         """Return the cluster's id.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 
 __all__ = ["Begin", "KafkaOptions", "begin_of", "client_config", "redacted"]
 
@@ -19,7 +19,6 @@ ENV_FILE = "HINGED_KAFKA_CONFIG_FILE"
 Begin = Literal["beginning", "end"] | int
 """Where a partition begins of which nothing was ever taken; a number is a time in ms."""
 
-_BAD_USAGE = 2
 _OURS = {
     "bootstrap.servers": "give --bootstrap",
     "metadata.broker.list": "give --bootstrap",
@@ -106,7 +105,7 @@ def client_config(
     try:
         lines = file.read_text("utf-8").splitlines() if file is not None else []
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(f"The options in {file} cannot be read: {error}.", _BAD_USAGE) from None
+        raise Failed(f"The options in {file} cannot be read: {error}.", BAD_USAGE) from None
     lines = [line.strip() for line in lines]
     found = dict(_pair(line) for line in lines if line and not line.startswith("#"))
     for name, value in environment.items():
@@ -115,7 +114,7 @@ def client_config(
     found |= dict(map(_pair, given))
     for key in found:
         if key in _OURS:
-            raise Failed(f"The option {key} of Kafka cannot be set: {_OURS[key]}.", _BAD_USAGE)
+            raise Failed(f"The option {key} of Kafka cannot be set: {_OURS[key]}.", BAD_USAGE)
     return found
 
 
@@ -130,5 +129,5 @@ def redacted(text: str, client: Mapping[str, str]) -> str:
 def _pair(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
-        raise Failed(f"Options of Kafka are key=value; {key[:20]!r} has no '='.", _BAD_USAGE)
+        raise Failed(f"Options of Kafka are key=value; {key[:20]!r} has no '='.", BAD_USAGE)
     return key.strip(), value.strip()

@@ -17,7 +17,7 @@ from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
 from hinged_service.ingest.progress import Reporter
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 from hinged_service.ingest.writer import Feeder
 
 __all__ = ["bring_kafka"]
@@ -29,7 +29,6 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _COMMIT_EVERY_S = 1.0
 _LOOK_EVERY_S = 5.0
-_BAD_USAGE = 2
 _SHOWN = 8
 
 T = TypeVar("T")
@@ -124,7 +123,7 @@ class _Reader:
         self._ids = await self._patiently(self._log.topic_ids)
         missing = sorted(set(self._options.topics) - set(self._ids))
         if missing:
-            raise Failed(f"Kafka has no topic {', '.join(missing)}.", _BAD_USAGE)
+            raise Failed(f"Kafka has no topic {', '.join(missing)}.", BAD_USAGE)
         await self._feeder.ready()
         await asyncio.to_thread(self._log.join)
 

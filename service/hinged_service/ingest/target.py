@@ -1,12 +1,16 @@
-"""Losses that the user allows: how many records of a run may be bad."""
+"""The model that an ingest feeds, how many bad records it allows, and its exit codes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
-__all__ = ["Allowance"]
+__all__ = ["BAD_USAGE", "FAILED", "Allowance", "Failed", "Target"]
+
+FAILED = 1
+BAD_USAGE = 2
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 _PER_CENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,18})?%")
@@ -51,3 +55,41 @@ class Allowance:
     def covers(self, bad: int, records: int) -> bool:
         """Tell whether so many bad ones among all records are allowed."""
         return bad <= (self.share * records if self.count is None else self.count)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The model that the events go to, as the command line names it.
+
+    Parameters
+    ----------
+    model
+        Name or alias of the model.
+    redis_url, data_dir
+        As of `hinged serve`.
+    create
+        A file with the spec of the model to make if there is none.
+    learner
+        Or just the type of its learner.
+    as_json
+        Whether the summary is JSON.
+    max_bad
+        How many records may be bad.
+
+    """
+
+    model: str
+    redis_url: str | None = None
+    data_dir: Path | None = None
+    create: Path | None = None
+    learner: str | None = None
+    as_json: bool = False
+    max_bad: Allowance = Allowance()
+
+
+class Failed(Exception):
+    """The source cannot go on; the message says why and what to do, `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
