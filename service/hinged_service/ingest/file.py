@@ -10,15 +10,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hinged_service.ingest.files import FileError, FileOptions, Source, open_sources
-from hinged_service.ingest.files.ndjson import read
 from hinged_service.ingest.files.options import LabelValue
-from hinged_service.ingest.files.record import BadRecord, Block
+from hinged_service.ingest.files.record import Block
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Lot, Raw
 from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, meanwhile
 from hinged_service.model.state import ModelState
-from hinged_service.wire.events import Event
 
 __all__ = ["bring_files"]
 
@@ -162,26 +160,9 @@ def _lot(block: Block) -> Lot | Sequence[Raw]:
 
 
 def _each(block: Block) -> Sequence[Raw]:
-    columns = zip(block.lines, block.events, block.errors, block.texts, strict=True)
-    return [
-        Raw(str(number), _body(number, line, event, error, text))
-        for number, (line, event, error, text) in enumerate(columns, block.number)
-    ]
-
-
-def _body(
-    number: int,
-    line: int | None,
-    event: dict[str, Any] | Event | None,
-    error: str | None,
-    text: bytes | None,
-) -> dict[str, Any] | bytes | Fault:
-    try:
-        if isinstance(event, dict):
-            return event
-        if text is not None:
-            return read(text) if event is None else text
-    except BadRecord as fault:
-        error = str(fault)
-    place = f"row {number + 1}:" if line is None else f"line {line}:"
-    return Fault(place, error or "is no event")
+    raws = []
+    for number, line, event, error, _, text in block.records():
+        place = f"row {number + 1}:" if line is None else f"line {line}:"
+        body = text or event or Fault(place, error or "is no event")
+        raws.append(Raw(str(number), body))
+    return raws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from hinged_service.ingest.files.arrow_cells import Cells, cells_of, natural_kind
 from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import BadRecord, FileError, Record
+from hinged_service.ingest.files.reader import Reader
+from hinged_service.ingest.files.record import BadRecord, Columns, FileError
 from hinged_service.ingest.files.table import Table
 
 __all__ = ["ArrowTable"]
@@ -29,7 +30,7 @@ class _Batches(NamedTuple):
     columns at least, part of the file done if known)."""
 
 
-class ArrowTable:
+class ArrowTable(Reader):
     """A table with types of its own.
 
     Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
@@ -54,9 +55,6 @@ class ArrowTable:
 
     """
 
-    skipped = 0
-    continued = 0
-
     def __init__(
         self,
         stream: ByteStream,
@@ -68,6 +66,8 @@ class ArrowTable:
         self._name = name
         self._stream = stream
         self._size_bytes = size_bytes
+        self._options = options
+        self._share: float | None = None
         self._open = ExitStack()
         self._open.callback(stream.close)
         self._faults = (self._arrow.ArrowException, OSError, ValueError, MemoryError)
@@ -88,6 +88,17 @@ class ArrowTable:
             self.close()
             raise
 
+    @property
+    def position(self) -> int:
+        """How many bytes of the file itself have been read."""
+        if self._share is not None and self._size_bytes is not None:
+            return int(self._share * self._size_bytes)
+        return self._stream.counter.position
+
+    def again(self, stream: ByteStream) -> ArrowTable:
+        """Return another reading of the same content."""
+        return ArrowTable(stream, self._name, self._size_bytes, self._options)
+
     def describe(self) -> str:
         """Say what each column is read as."""
         if not self._index:
@@ -101,26 +112,18 @@ class ArrowTable:
         kinds = self._table.kinds
         return {name: None if name in empty else kind for name, kind in kinds.items()}
 
-    def look(self) -> None:
-        """Do nothing: the schema was read, so it is such a file."""
-
-    def settle(self, kinds: Mapping[str, Kind]) -> None:
-        """Do nothing: the schema says all."""
-
     def close(self) -> None:
         """Close what was opened here."""
         self._open.close()
 
-    def records(self, start: int) -> Iterator[Record]:
-        """Iterate over the records from number `start`."""
+    def fill(self, columns: Columns, start: int) -> Iterator[int]:
+        """Add the records from number `start`, one a step."""
         wanted = [name for name, cells in self._cells.items() if cells is not None]
         try:
-            for first, batch, done in self._source.batches(start, wanted):
-                columns, faults = self._columns(batch)
-                read = self._stream.counter.position
-                if done is not None and self._size_bytes is not None:
-                    read = int(done * self._size_bytes)
-                for at, row in enumerate(zip(*columns, strict=True)):
+            for first, batch, share in self._source.batches(start, wanted):
+                self._share = share
+                cells, faults = self._columns(batch)
+                for at, row in enumerate(zip(*cells, strict=True)):
                     if first + at < start:
                         continue
                     event, error = None, faults.get(at)
@@ -129,7 +132,8 @@ class ArrowTable:
                             event = self._table.event(row)
                         except BadRecord as fault:
                             error = str(fault)
-                    yield Record(first + at, None, event, error, read)
+                    columns.add(None, event, error)
+                    yield self.position
         except self._faults as error:
             raise self._broken(error) from None
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 from hinged_service.ingest.files.arrow import ArrowTable
 from hinged_service.ingest.files.byte_stream import ByteStream, open_bytes
+from hinged_service.ingest.files.delimited import Delimited
 from hinged_service.ingest.files.detect import QUOTES, settle
+from hinged_service.ingest.files.libsvm import LibSvm
+from hinged_service.ingest.files.ndjson import Ndjson
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import Block, FileError, Record, blocks_of
-from hinged_service.ingest.files.text_file import TextFile
+from hinged_service.ingest.files.reader import Reader
+from hinged_service.ingest.files.record import Block, FileError, Record
+from hinged_service.ingest.files.vw import VowpalWabbit
 
 __all__ = ["Source", "open_source"]
 
-T = TypeVar("T")
 _Signature = tuple[int, int, int, int]
 
 
@@ -51,12 +53,10 @@ class Source:
         self._options = options
         self._signature = _signature(name)
         self.size_bytes = None if self._signature is None else self._signature[2]
-        self._before: TextFile | None = None
-        self._reading: TextFile | ArrowTable = self._begin()
+        self._reading = self._begin(self._first_reader)
         self._unread = True
         if self.resumable:
             self._reading.close()
-            self._before = self._reading if isinstance(self._reading, TextFile) else None
 
     @property
     def resumable(self) -> bool:
@@ -90,7 +90,7 @@ class Source:
         if not self.resumable:
             self._reading.look()
             return
-        with closing(self._begin()) as reading:
+        with closing(self._begin(self._reading.again)) as reading:
             reading.look()
 
     def guesses(self) -> dict[str, Kind | None]:
@@ -143,40 +143,45 @@ class Source:
             meanwhile. At once, if it can be read only once and was, or `start` is not 0.
 
         """
-        reading = self._begun(start)
-        return self._to_the_end(reading, reading.records(start))
+        return (record for block in self.blocks(start) for record in block.records())
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Iterate over the records as `records`, in blocks; lines of JSON are given out unread."""
-        reading = self._begun(start)
-        if isinstance(reading, TextFile):
-            return self._to_the_end(reading, reading.blocks(start))
-        return self._to_the_end(reading, blocks_of(reading.records(start)))
-
-    def _begun(self, start: int) -> TextFile | ArrowTable:
         if self.resumable:
-            self._reading = self._begin()
+            self._reading = self._begin(self._reading.again)
         elif start or not self._unread:
             raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
         self._unread = False
-        return self._reading
+        return self._to_the_end(self._reading, start)
 
-    def _to_the_end(self, reading: TextFile | ArrowTable, found: Iterator[T]) -> Iterator[T]:
+    def _to_the_end(self, reading: Reader, start: int) -> Iterator[Block]:
         with closing(reading):
-            yield from found
+            yield from reading.blocks(start)
             self._check_unchanged()
 
-    def _begin(self) -> TextFile | ArrowTable:
+    def _begin(self, read: Callable[[ByteStream], Reader]) -> Reader:
         stream = ByteStream(self.name, self._options.compression)
         try:
             self._check_unchanged()
-            if self._options.format in ("parquet", "arrow"):
-                mapped = self.size_bytes if self._options.compression == "none" else None
-                return ArrowTable(stream, self.name, mapped, self._options)
-            return TextFile(stream, self._options, self._before)
+            return read(stream)
         except BaseException:
             stream.close()
             raise
+
+    def _first_reader(self, stream: ByteStream) -> Reader:
+        options = self._options
+        match options.format:
+            case "ndjson":
+                return Ndjson(stream, options)
+            case "libsvm":
+                return LibSvm(stream, options)
+            case "vw":
+                return VowpalWabbit(stream, options)
+            case "parquet" | "arrow":
+                mapped = self.size_bytes if options.compression == "none" else None
+                return ArrowTable(stream, self.name, mapped, options)
+            case _:
+                return Delimited(stream, options)
 
     def _check_unchanged(self) -> None:
         if self.resumable and _signature(self.name) != self._signature:
