@@ -23,22 +23,13 @@ _RETRIES: Final = Retries(deadline_s=2.0)  # a restarting service is met, a miss
 
 
 class Session:
-    """One run of a command that calls the service.
-
-    Parameters
-    ----------
-    client
-        The client of the service.
-    as_json
-        Whether to print the result as JSON.
-
-    """
+    """One run of a command that calls the service; `as_json` if the result is printed as JSON."""
 
     def __init__(self, client: Client, as_json: bool) -> None:
         self.client = client
         self._as_json = as_json
 
-    def show(self, value: Any, draw: Callable[[], None]) -> None:
+    def show(self, value: object, draw: Callable[[], None]) -> None:
         """Print the result: `value` as JSON for machines, or what `draw` prints for people."""
         if self._as_json:
             print_json(value)
@@ -55,15 +46,9 @@ def add_verb(cli: typer.Typer, panel: str, function: Callable[..., None]) -> Non
 def with_shared(
     shared: Callable[..., AbstractContextManager[object]], function: Callable[..., None]
 ) -> Callable[..., None]:
-    """Return a command that takes the options of two functions.
+    """Return a command that takes the options of two functions, those of `shared` last.
 
-    Parameters
-    ----------
-    shared
-        Options that come last. The value of its context is the first argument of `function`.
-    function
-        The command; its other parameters come first.
-
+    The value of the context that `shared` returns is the first argument of `function`.
     """
     parameters = [inspect.signature(f, eval_str=True).parameters for f in (function, shared)]
     own, more = (list(found.values()) for found in parameters)

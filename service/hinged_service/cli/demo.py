@@ -50,7 +50,7 @@ class _ServiceFailed(Exception):
 
 
 class _Tally:
-    """What has been learned so far, from the answers of the service."""
+    """Counts of the events learned so far, from the answers of the service."""
 
     def __init__(self) -> None:
         self.sent = self.learned = self.mistakes = self.updates = self.duplicates = 0
@@ -83,22 +83,13 @@ class _Tally:
 def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = False) -> int:
     """Run the demonstration on a service of its own, which ends with it.
 
-    Parameters
-    ----------
-    data_dir
-        Directory of the embedded Valkey; a temporary one if `None`.
-    keep
-        Whether the service stays up until Ctrl-C when the stream has been learned.
-    port
-        The port of the service; 0 takes a free one.
-    browser
-        Whether to open the page in a browser, if there is a screen. Events then come slowly
-        enough to watch, and the service stays up until Ctrl-C.
+    The embedded Valkey keeps its data in `data_dir`, or in a temporary directory. With `keep` the
+    service stays up until Ctrl-C when the stream has been learned. With `browser`, and a screen, a
+    browser shows the page, events come slowly enough to watch, and the service stays up likewise.
 
     Returns
     -------
     The exit code: 0 done, 1 the service failed, 130 interrupted.
-
     """
     console = Console(highlight=False)
     browser = browser and console.is_terminal and _has_screen()

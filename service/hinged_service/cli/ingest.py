@@ -48,7 +48,7 @@ def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 class Begin(StrEnum):
-    """Where the first reading of a stream begins."""
+    """The place at which the first reading of a stream begins."""
 
     group = "group"
     start = "start"

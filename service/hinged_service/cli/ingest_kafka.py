@@ -20,7 +20,7 @@ __all__ = ["kafka"]
 
 
 class OnGap(StrEnum):
-    """What to do where records are gone that were not learned."""
+    """The choices where records are gone that were not learned."""
 
     stop = "stop"
     go_on = "continue"

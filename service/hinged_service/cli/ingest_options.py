@@ -18,14 +18,7 @@ __all__ = ["run_source", "sendable", "target_options"]
 
 
 def sendable(given: str | list[str] | None) -> str | list[str] | None:
-    """Return what was given; an address or a name goes over a wire.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is not valid Unicode.
-
-    """
+    """Return an address or a name, which goes over a wire; refuse one that is not valid Unicode."""
     try:
         for text in [given] if isinstance(given, str) else given or ():
             text.encode()

@@ -189,14 +189,7 @@ def delete(
 
 
 def learner_spec(kind: str | None, parameters: list[str] | None) -> dict[str, Any]:
-    """Return a learner's spec from `--learner` and `--set`.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a parameter is not like `name=value`.
-
-    """
+    """Return a learner's spec from `--learner` and `--set`."""
     return {"type": kind, **pairs(parameters or [], "--set")}
 
 

@@ -26,16 +26,7 @@ async def bring_files(
 ) -> dict[str, Any]:
     """Feed files, one after the other, each from where it was left.
 
-    Parameters
-    ----------
-    paths
-        The files; `"-"` is standard input.
-    options
-        How to read them.
-    restart
-        Whether to bring each from its beginning, as a new source.
-    feeder, reporter
-        Where to, and who tells how far it is.
+    With `restart` each is brought from its beginning, as a new source.
 
     Raises
     ------
@@ -43,7 +34,6 @@ async def bring_files(
         A file cannot be read, or not further; what came before is learned.
     Stopped
         The user wants an end.
-
     """
     fold: ModelState | None = (
         None  # a file that is refused makes no model: it comes after the files
@@ -115,7 +105,7 @@ async def _bring_from(
             if taken.fault is not None:
                 raise taken.fault
             return offset
-        reporter.say(f"{source.name}: somebody else brought it up to record {offset or 0}.")
+        reporter.say(f"{source.name}: another run brought it up to record {offset or 0}.")
 
 
 async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, str]:

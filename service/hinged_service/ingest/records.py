@@ -1,4 +1,4 @@
-"""Raw records become events that a model takes, or letters to the dead.
+"""Convert raw records to events of a model; the others become dead letters.
 
 Pure functions. A record is JSON as `POST learn` takes one event (or the label of an earlier
 prediction), or the same as a mapping.
@@ -33,16 +33,7 @@ _encode = msgspec.json.encode
 
 
 class Fault(NamedTuple):
-    """Why a record is no event of the model.
-
-    Parameters
-    ----------
-    field
-        The field at fault, empty if it is the whole.
-    reason
-        What must hold there.
-
-    """
+    """The reason why a record is no event of the model; `field` is empty if it is the whole."""
 
     field: str
     reason: str
@@ -62,7 +53,6 @@ class Raw(NamedTuple):
         JSON, a mapping, or why there is neither.
     name
         The event's id where the source carries it beside the event.
-
     """
 
     offset: str
@@ -80,14 +70,12 @@ class Lot(NamedTuple):
     texts
         Their JSON, without white space around it; `None` where there is only the event.
     events
-        What they are: decoded from that JSON, or a mapping of which all is checked but what
-        depends on the model: number and names of features, the ranges of numbers, weight and
-        id are right. `None` altogether: the JSON was not looked at yet.
+        The events: decoded from that JSON, or a mapping of which all is checked but what depends
+        on the model. `None` altogether: the JSON was not looked at yet.
     each
         Returns them one by one: called if one of them is no event of the model.
     names
         Ids that the source carries beside the events; none at all if it never does.
-
     """
 
     places: Sequence[str]
@@ -98,19 +86,16 @@ class Lot(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Consecutive records of a source, as `Appender.feed` takes them.
+    """Consecutive records of a source, as `LiveModel.feed` takes them.
 
     Parameters
     ----------
-    events
-        Those that are events.
-    payload
-        Their JSON, joined by commas.
+    events, payload
+        Those that are events, and their JSON, joined by commas.
     places
         Their offsets.
     letters
-        Those that are none.
-
+        Dead letters of the others.
     """
 
     events: list[Event]
@@ -124,15 +109,9 @@ class Batch(NamedTuple):
 
 
 def gather(folds: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
-    """Read records for models on one stream.
+    """Read records, in the source's order, for models on one stream.
 
-    Parameters
-    ----------
-    folds
-        The models; what any of them takes is an event. The faults told are those of the first.
-    records
-        The records, in the source's order.
-
+    An event is what any of the models takes. The faults told are those of the first.
     """
     lot = records if isinstance(records, Lot) else _lot(records)
     if lot is not None and (batch := _at_once(folds[0], lot)) is not None:
@@ -228,19 +207,9 @@ def read(
 ) -> tuple[Event, bytes] | Fault:
     """Read one record, by the rules of `POST learn`.
 
-    Parameters
-    ----------
-    folds
-        The models, at least one; the first that takes the event decides.
-    body
-        Its JSON.
-    name
-        The event's id where it stands beside it. The event may repeat it.
-
-    Returns
-    -------
-    The event and its JSON for the log, or why no model takes it.
-
+    The first model that takes the event decides. `name` is the event's id where it stands beside
+    it; the event may repeat it. Returned are the event and its JSON for the log, or why no model
+    takes it.
     """
     fault: Fault | None = None
     for fold in folds:

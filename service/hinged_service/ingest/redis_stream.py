@@ -1,4 +1,4 @@
-"""Somebody's Redis stream as a source: its offset is the id of the last entry taken.
+"""A foreign Redis stream as a source: its offset is the id of the last entry taken.
 
 The offset alone decides what is learned; the group is kept true to it, for everybody who
 looks at lag and pending entries. Entries count in the order of their ids, so one reader at a
@@ -39,7 +39,7 @@ _POISON = 12
 
 @dataclass(frozen=True)
 class Rules:
-    """How a stream is read.
+    """The way to read a stream.
 
     Parameters
     ----------
@@ -54,7 +54,6 @@ class Rules:
         How long another reader may not have moved before its entries are claimed, in seconds.
     drain
         Whether to end at the stream's end.
-
     """
 
     source: str
@@ -69,13 +68,7 @@ async def bring_stream(
 ) -> dict[str, Any]:
     """Feed a stream until its end, or for ever.
 
-    Raises
-    ------
-    Stopped
-        The user wants an end.
-    ServiceError
-        The model is gone or cannot be used.
-
+    `Stopped` if the user wants an end, a `ServiceError` if the model is gone or cannot be used.
     """
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0

@@ -1,4 +1,4 @@
-"""What all `hinged ingest …` share: the model opened or made, signals, progress, the end."""
+"""Run a source for `hinged ingest …`: open the model, feed it, report, end by signals."""
 
 from __future__ import annotations
 
@@ -36,22 +36,12 @@ _SIGNAL = 128
 def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
     """Let a source bring its events until it ends, fails or is stopped.
 
-    Parameters
-    ----------
-    target
-        Where to.
-    bring
-        The source.
-    go_on
-        What to tell somebody who stopped it.
-    endless
-        Whether being stopped is the way in which the source ends.
+    `go_on` is said when it is stopped; `endless` if that is the way in which it ends.
 
     Returns
     -------
     The exit code: 0 done, 1 failed or more records bad than allowed, 2 wrong options, 128 and
     the signal's number if stopped before the end.
-
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     return asyncio.run(_run(target, bring, go_on, endless))

@@ -16,13 +16,9 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Whether SIGINT or SIGTERM came; a second one ends the process at once.
+    """The wish to stop: SIGINT or SIGTERM came. A second one ends the process at once.
 
-    Attributes
-    ----------
-    signal
-        The signal's number; `None` while none came.
-
+    `signal` is the signal's number; `None` while none came.
     """
 
     def __init__(self) -> None:

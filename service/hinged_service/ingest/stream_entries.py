@@ -1,4 +1,4 @@
-"""Entries of somebody's stream as records: JSON in one field, or the fields as features."""
+"""Entries of a foreign stream as records: JSON in one field, or the fields as features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Reading"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How an entry becomes an event.
+    """The way from an entry to an event.
 
     Parameters
     ----------
@@ -24,11 +24,9 @@ class Reading:
         The field that holds the event as JSON; `None` if the fields are the features.
     id
         The field that holds the event's id, if any does.
-    label, weight
-        Without `event`: the fields of label and sample weight.
-    text
-        Without `event`: the features that are text. All others are decimal numbers.
-
+    label, weight, text
+        Without `event`: the fields of label and sample weight, and the features that are text. All
+        others are decimal numbers.
     """
 
     event: str | None = "event"

@@ -18,18 +18,7 @@ _PER_CENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,18})?%")
 
 @dataclass(frozen=True)
 class Allowance:
-    """A bound on bad records, as a number or as a share of all.
-
-    Parameters
-    ----------
-    text
-        The bound as the user wrote it.
-    count
-        So many at most; `None` if it is a share.
-    share
-        Of all records at most, between 0 and 1.
-
-    """
+    """A bound on bad records: a number, or, if `count` is `None`, a share of all, 0 to 1."""
 
     text: str = "0"
     count: int | None = 0
@@ -37,14 +26,7 @@ class Allowance:
 
     @classmethod
     def of(cls, text: str) -> Allowance:
-        """Read a bound: `25`, or `0.5%`.
-
-        Raises
-        ------
-        ValueError
-            If it is neither.
-
-        """
+        """Read a bound, `25` or `0.5%`; a `ValueError` if it is neither."""
         if _COUNT.fullmatch(text):
             return cls(text, int(text))
         share = Fraction(text[:-1]) / 100 if _PER_CENT.fullmatch(text) else None
@@ -53,7 +35,7 @@ class Allowance:
         return cls(text, None, share)
 
     def covers(self, bad: int, records: int) -> bool:
-        """Tell whether so many bad ones among all records are allowed."""
+        """Tell whether `bad` among all `records` are allowed."""
         return bad <= (self.share * records if self.count is None else self.count)
 
 
@@ -61,21 +43,7 @@ class Allowance:
 class Target:
     """The model that the events go to, as the command line names it.
 
-    Parameters
-    ----------
-    model
-        Name or alias of the model.
-    redis_url, data_dir
-        As of `hinged serve`.
-    create
-        A file with the spec of the model to make if there is none.
-    learner
-        Or just the type of its learner.
-    as_json
-        Whether the summary is JSON.
-    max_bad
-        How many records may be bad.
-
+    If there is none, it is made: by the spec in the file `create`, or with the type `learner`.
     """
 
     model: str

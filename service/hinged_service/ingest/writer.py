@@ -31,15 +31,15 @@ _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 @dataclass
 class Tally:
-    """What became of the records that this process brought.
+    """The outcome of the records that this process brought.
 
     Attributes
     ----------
     records
         Records taken: the offset is past them.
     learned, judged, mistakes
-        Events that the model learned with a known outcome; those of weight above 0 for which
-        it had a prediction; how many of these were wrong.
+        Events learned with a known outcome; those of weight above 0 with a prediction; how many of
+        these were wrong.
     duplicates
         Events whose id had counted before.
     rejected
@@ -51,9 +51,7 @@ class Tally:
     gone
         Records that the source had dropped before they were read.
     earlier, earlier_dead
-        Records of the same files that other runs took; how many of them the stream of dead
-        letters holds.
-
+        Records of the same files that other runs took; how many of them are dead letters.
     """
 
     records: int = 0
@@ -105,18 +103,7 @@ class Tally:
 
 
 class Gathered(NamedTuple):
-    """Records that were read for a model, to be fed.
-
-    Parameters
-    ----------
-    uid
-        The model's.
-    records
-        The records.
-    batch
-        What they are to it.
-
-    """
+    """Records that were read for a model, named by its uid: as they were, and as a batch."""
 
     uid: str
     records: Sequence[Raw] | Lot
@@ -157,28 +144,16 @@ async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tup
 
 
 class Feeder:
-    """Feeds sources into one model, patiently.
+    """A patient writer of sources into one model, of that name or alias.
 
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    lifecycle
-        Creates the model if there is none.
-    model
-        The model's name or alias.
-    stop
-        Ends all waiting.
-    say
-        Takes a line for people when Redis goes and comes.
-    tally
-        Counts what becomes of all that is fed.
+    Whatever needs the model raises `NotFound` or `SetAside` if there is none or it cannot be used
+    here, and `Stopped` if the user wants an end. `say` takes a line for people when Redis goes and
+    comes.
 
     Attributes
     ----------
     spec
         Of the model to make if there is none, when the source is known to be readable.
-
     """
 
     spec: ModelSpec | None = None
@@ -200,13 +175,9 @@ class Feeder:
         self._model = model
 
     async def prepare(self, spec: ModelSpec | None) -> None:
-        """See to it that the model is there, made from `spec` if that is given; raises as `fold`.
+        """See to it that the model is there, made from `spec` if that is given.
 
-        Raises
-        ------
-        Conflict
-            There is one of that name with another spec.
-
+        A `Conflict` if there is one of that name with another spec.
         """
         if spec is not None:
             await self._patiently(lambda: self._lifecycle.create(self._model, spec))
@@ -217,20 +188,11 @@ class Feeder:
         await self.prepare(self.spec)
 
     async def fold(self) -> ModelState:
-        """Return the model's present state.
-
-        Raises
-        ------
-        NotFound, SetAside
-            There is no such model, or it cannot be used here.
-        Stopped
-            The user wants an end.
-
-        """
+        """Return the model's present state."""
         return (await self._patiently(self._open)).replica.fold
 
     async def offset(self, source: str) -> str:
-        """Return where a source stands, empty if nothing of it was ever taken; raises as `fold`."""
+        """Return where a source stands, empty if nothing of it was ever taken."""
 
         async def ask() -> str:
             return await (await self._open()).offset(source)
@@ -238,7 +200,7 @@ class Feeder:
         return await self._patiently(ask)
 
     async def letters(self, source: str) -> int:
-        """Return how many dead letters of a source are kept; raises as `fold`."""
+        """Return how many dead letters of a source are kept."""
 
         async def ask() -> int:
             return await (await self._open()).letters(source)
@@ -246,29 +208,17 @@ class Feeder:
         return await self._patiently(ask)
 
     async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
-        """Read consecutive records of a source for the model; raises as `fold`."""
+        """Read consecutive records of a source for the model."""
         return _gathered(await self._patiently(self._open), records)
 
     async def feed(
         self, records: Sequence[Raw] | Lot | Gathered, source: str, start: str, end: str
     ) -> str:
-        """Feed consecutive records of a source; raises as `fold`.
-
-        Parameters
-        ----------
-        records
-            Them, in order; may be empty.
-        source
-            The source's name, the same for every reader of it.
-        start
-            The source's offset as known: where the batch begins.
-        end
-            Where the next one does.
+        """Feed consecutive records of a source, perhaps none, from its offset `start` to `end`.
 
         Returns
         -------
         Where the source stands now. If that is not `end`, nothing was taken: go on from there.
-
         """
         ready = records if isinstance(records, Gathered) else await self.gathered(records)
 

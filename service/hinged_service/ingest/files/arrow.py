@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,36 +23,27 @@ _FILE_MARK = b"ARROW1"
 _IGNORE: Kind = "ignore"
 
 
+_Piece = tuple[int, Any, float | None]
+"""Number of the first row, some rows, and the share of the file that is read, if known."""
+
+
 class _Batches(NamedTuple):
     schema: Any
-    batches: Callable[[int, Sequence[str]], Iterator[tuple[int, Any, float | None]]]
-    """From a start and the columns that are wanted to (number of the first row, batch with these
-    columns at least, part of the file done if known)."""
+    batches: Callable[[int, Sequence[str]], Iterator[_Piece]]
+    """From a start and the columns that are wanted, at least, to the pieces."""
 
 
 class ArrowTable(Reader):
-    """A table with types of its own.
+    """A table with types of its own, in Parquet or Arrow IPC.
 
     Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
-    schema, unless it has a role or a type was told.
-
-    Parameters
-    ----------
-    stream
-        The content, closed together with this. Parquet, and Arrow files that are not
-        streams, are opened by name.
-    name
-        The path.
-    size_bytes
-        The size of the file; `None` if it is compressed or no file on a disk.
-    options
-        How to read it: `format` is `"parquet"` or `"arrow"`.
+    schema, unless it has a role or a type was told. Parquet, and Arrow files that are not streams,
+    are opened by name: `size_bytes` is `None` if the file is compressed or not on a disk.
 
     Raises
     ------
     FileError
-        If pyarrow is not there, or the file or its columns cannot be read.
-
+        If pyarrow is missing, or the file or its columns cannot be read.
     """
 
     def __init__(
@@ -90,7 +81,7 @@ class ArrowTable(Reader):
 
     @property
     def position(self) -> int:
-        """How many bytes of the file itself have been read."""
+        """Number of bytes of the file itself that have been read."""
         if self._share is not None and self._size_bytes is not None:
             return int(self._share * self._size_bytes)
         return self._stream.counter.position
@@ -171,7 +162,7 @@ class ArrowTable(Reader):
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         total = sum(sizes)
 
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[_Piece]:
             first, groups = 0, list(range(len(sizes)))
             while groups and first + sizes[groups[0]] <= start:
                 first += sizes[groups.pop(0)]
@@ -188,15 +179,9 @@ class ArrowTable(Reader):
         if self._stream.reader.peek(len(_FILE_MARK)).startswith(_FILE_MARK):
             return self._ipc_file(ipc)
         reader = self._open.enter_context(ipc.open_stream(self._stream.reader))
-
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
-            first = 0
-            for batch in reader:
-                for piece in _pieces(batch, first, start):
-                    yield *piece, None
-                first += batch.num_rows
-
-        return _Batches(reader.schema, batches)
+        return _Batches(
+            reader.schema, lambda start, _: _pieces(((batch, None) for batch in reader), start)
+        )
 
     def _ipc_file(self, ipc: Any) -> _Batches:
         self._must_be_on_disk("an Arrow file (an Arrow stream may come from anywhere)")
@@ -205,16 +190,11 @@ class ArrowTable(Reader):
         reader = self._open.enter_context(ipc.open_file(source))
         schema, count = reader.schema, reader.num_record_batches
 
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[_Piece]:
             fields = [schema.get_field_index(name) for name in wanted]
             options = ipc.IpcReadOptions(included_fields=fields)
             chosen = ipc.open_file(source, options=options)
-            first = 0
-            for at in range(count):
-                batch = chosen.get_batch(at)
-                for piece in _pieces(batch, first, start):
-                    yield *piece, (at + 1) / count
-                first += batch.num_rows
+            return _pieces(((chosen.get_batch(n), (n + 1) / count) for n in range(count)), start)
 
         return _Batches(schema, batches)
 
@@ -276,12 +256,15 @@ def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
     return [name for name in schema.names if name in index - wanted]
 
 
-def _pieces(batch: Any, first: int, start: int) -> Iterator[tuple[int, Any]]:
-    """Cut a batch, which may be the whole file, into small ones; leave out what is before."""
-    for at in range(0, batch.num_rows, _BATCH_ROWS):
-        piece = batch.slice(at, _BATCH_ROWS)
-        if first + at + piece.num_rows > start:
-            yield first + at, piece
+def _pieces(batches: Iterable[tuple[Any, float | None]], start: int) -> Iterator[_Piece]:
+    """Cut batches, which may be the whole file, into small ones; leave out what is before."""
+    first = 0
+    for batch, share in batches:
+        for at in range(0, batch.num_rows, _BATCH_ROWS):
+            piece = batch.slice(at, _BATCH_ROWS)
+            if first + at + piece.num_rows > start:
+                yield first + at, piece, share
+        first += batch.num_rows
 
 
 def _load(module: str) -> Any:

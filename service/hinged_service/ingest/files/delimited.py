@@ -23,21 +23,7 @@ _AT_ONCE = 128  # lines and cells of more do not fit into the processor's cache
 
 
 class Delimited(TextReader):
-    """A table as text, with a header.
-
-    Parameters
-    ----------
-    stream
-        The content, of which the first lines are looked at.
-    options
-        How to read it, with format and quote settled.
-
-    Raises
-    ------
-    FileError
-        If the header is missing or does not fit the options.
-
-    """
+    """A table as text, with a header that fits the options, else `FileError`."""
 
     def __init__(self, stream: ByteStream, options: FileOptions) -> None:
         super().__init__(stream)

@@ -27,17 +27,10 @@ _Signature = tuple[int, int, int, int]
 class Source:
     """A file of labelled events; nothing of it stays in memory.
 
-    Parameters
-    ----------
-    name
-        The path; `"-"` is standard input.
-    options
-        How to read it, with format and compression settled.
-
     Attributes
     ----------
     name
-        The path, or `"-"`.
+        The path; `"-"` is standard input.
     size_bytes
         The size of the file as it lies on the disk; `None` for standard input and pipes.
 
@@ -45,7 +38,6 @@ class Source:
     ------
     FileError
         If it cannot be opened, or does not fit the options.
-
     """
 
     def __init__(self, name: str, options: FileOptions) -> None:
@@ -60,17 +52,17 @@ class Source:
 
     @property
     def resumable(self) -> bool:
-        """Whether it is a file that can be read again: not standard input, not a pipe."""
+        """True for a file that can be read again: not standard input, not a pipe."""
         return self._signature is not None
 
     @property
     def skipped(self) -> int:
-        """How many unlabelled lines the last iteration passed over so far."""
+        """Number of unlabelled lines that the last iteration passed over so far."""
         return self._reading.skipped
 
     @property
     def continued(self) -> int:
-        """How many lines the last iteration read as the rest of a quoted cell so far."""
+        """Number of lines that the last iteration read as the rest of a quoted cell so far."""
         return self._reading.continued
 
     def describe(self) -> str:
@@ -79,14 +71,7 @@ class Source:
         return self._reading.describe() + once
 
     def look(self) -> None:
-        """Look at the beginning, where no format has done so yet.
-
-        Raises
-        ------
-        FileError
-            If the file cannot be read at all.
-
-        """
+        """Look at the beginning, where no format has done so; `FileError` if it cannot be read."""
         if not self.resumable:
             self._reading.look()
             return
@@ -104,17 +89,11 @@ class Source:
     def identity(self) -> str:
         """Return a name of the content, the same wherever and whenever it is read.
 
-        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a
-        record depends on them. Nothing less would do: a file changed in its middle would be
-        taken for the old one, and resumed in the wrong place. It costs about a second per
-        1.5 GB, hardly a hundredth of learning it. So a file that has grown is another source,
-        and a copy of a file is the same one.
-
-        Raises
-        ------
-        FileError
-            If it cannot be read twice, or was changed since it was opened.
-
+        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a record
+        depends on them. Nothing less would do: a file changed in its middle would be resumed in the
+        wrong place. It costs about a second per 1.5 GB, hardly a hundredth of learning it. A file
+        that has grown is another source, and a copy of a file is the same one. `FileError` if it
+        cannot be read twice, or was changed since it was opened.
         """
         if not self.resumable:
             raise FileError(f"{self.name} is read once only: it has no identity to resume by.")
@@ -129,19 +108,13 @@ class Source:
         return f"{cut}:{digest}"
 
     def records(self, start: int = 0) -> Iterator[Record]:
-        """Iterate over the records in order.
-
-        Parameters
-        ----------
-        start
-            The number of the first record to give out; those before are read, not parsed.
+        """Iterate over the records in order, from number `start`.
 
         Raises
         ------
         FileError
             After the last whole record, if the file is cut off, broken, or was changed
             meanwhile. At once, if it can be read only once and was, or `start` is not 0.
-
         """
         return (record for block in self.blocks(start) for record in block.records())
 
@@ -191,19 +164,8 @@ class Source:
 def open_source(path: str, options: FileOptions) -> Source:
     """Open a file, or standard input if `path` is `"-"`, as a source of events.
 
-    Parameters
-    ----------
-    path
-        The file. Its suffixes tell format and compression, unless the options do.
-    options
-        How to read it.
-
-    Raises
-    ------
-    FileError
-        If it cannot be opened, its format is not known, it does not fit the options, or a
-        package to read it is missing.
-
+    Its suffixes tell format and compression, unless the options do. A `FileError` says if it cannot
+    be opened, its format is not known, it does not fit the options, or a package is missing.
     """
     return Source(path, settle(path, options))
 

@@ -21,13 +21,7 @@ _PLAIN = re.compile(r"\s*[^\s:]+(?:\s+[1-9][0-9]{0,17}:[^\s:]+)*\s*")
 class LibSvm(LineReader):
     """A line is a label and features that are named by their index.
 
-    Parameters
-    ----------
-    stream
-        The content, whose first lines decide how labels are read.
-    options
-        Of which only `labels` matters.
-
+    The first lines decide how labels are read. Of the options only `labels` matters.
     """
 
     def __init__(self, stream: ByteStream, options: FileOptions) -> None:

@@ -33,7 +33,7 @@ class Reader(ABC):
     @property
     @abstractmethod
     def position(self) -> int:
-        """How many bytes of the file itself have been read."""
+        """Number of bytes of the file itself that have been read."""
 
     @abstractmethod
     def again(self, stream: ByteStream) -> Self:
@@ -81,31 +81,26 @@ class Reader(ABC):
 
 
 class TextReader(Reader):
-    """A format that is text.
-
-    Parameters
-    ----------
-    stream
-        The content, closed together with this.
-
-    """
+    """A format that is text; `stream`, the content, is closed together with it."""
 
     def __init__(self, stream: ByteStream) -> None:
-        self._begin(stream)
+        self.begin(stream)
 
-    def _begin(self, stream: ByteStream) -> Self:
+    def begin(self, stream: ByteStream) -> None:
+        """Read from the beginning of `stream`."""
         self._stream = stream
         self._lines = Lines(stream)
-        return self
 
     @property
     def position(self) -> int:
-        """How many bytes of the file itself have been read."""
+        """Number of bytes of the file itself that have been read."""
         return self._lines.position
 
     def again(self, stream: ByteStream) -> Self:
         """Return another reading of the same content; what was found out is not asked again."""
-        return copy.copy(self)._begin(stream)
+        reading = copy.copy(self)
+        reading.begin(stream)
+        return reading
 
     def look(self) -> None:
         """Look at the first line, which stays to be read."""
@@ -121,14 +116,7 @@ class LineReader(TextReader):
 
     @abstractmethod
     def event(self, line: bytes) -> dict[str, Any]:
-        """Return a line as an event.
-
-        Raises
-        ------
-        BadRecord
-            If it is none.
-
-        """
+        """Return a line as an event; a `BadRecord` if it is none."""
 
     def is_record(self, line: bytes) -> bool:
         """Return whether a line counts as a record, good or bad."""

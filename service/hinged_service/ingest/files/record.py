@@ -67,16 +67,9 @@ class Record(NamedTuple):
 class Block(NamedTuple):
     """Consecutive records of a file, up to `BLOCK_RECORDS`, in about `BLOCK_BYTES` of it.
 
-    Parameters
-    ----------
-    number
-        The place of the first in the file.
-    lines, events, errors, texts
-        Of each record what `Record` calls line, event, error and json. An event whose JSON was
-        read is decoded. JSON without event and error was not looked at yet.
-    bytes_read
-        How much of the file has been read so far.
-
+    `number` is the place of the first. The columns hold of each record what `Record` calls line,
+    event, error and json. An event whose JSON was read is decoded. JSON without event and error
+    was not looked at yet.
     """
 
     number: int
@@ -120,7 +113,7 @@ class Columns:
 
     @property
     def free(self) -> int:
-        """How many records fit in."""
+        """Number of records that still fit in."""
         return BLOCK_RECORDS - len(self._lines)
 
     def add(self, line: int | None, event: dict[str, Any] | None, error: str | None) -> None:
@@ -157,14 +150,7 @@ class Columns:
 
 
 def read_event(text: bytes) -> dict[str, Any]:
-    """Return a line of JSON as an event, by the rules of `POST learn`.
-
-    Raises
-    ------
-    BadRecord
-        Naming every fault.
-
-    """
+    """Return a line of JSON as an event of `POST learn`; `BadRecord` names every fault."""
     try:
         _, accepted, is_array = parse_events(text, 1, mixed=True)
     except ServiceError as error:

@@ -25,13 +25,8 @@ __all__ = ["VowpalWabbit"]
 class VowpalWabbit(LineReader):
     """A line is a simple label and features in namespaces; without a label it is passed over.
 
-    Parameters
-    ----------
-    stream
-        The content, whose first lines decide how labels are read.
-    options
-        Of which `labels` matters, and `id` if it is `"tag"`.
-
+    The first lines decide how labels are read. Of the options `labels` matters, and `id` if it is
+    `"tag"`.
     """
 
     def __init__(self, stream: ByteStream, options: FileOptions) -> None:

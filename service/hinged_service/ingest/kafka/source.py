@@ -39,22 +39,12 @@ async def bring_kafka(
 ) -> dict[str, Any]:
     """Feed topics, for ever or until they are drained.
 
-    Parameters
-    ----------
-    options
-        Which, and how.
-    shape
-        What their values look like.
-    feeder, reporter
-        Where to, and who tells how far it is.
-
     Raises
     ------
     Failed
         Kafka refuses, a topic is not there, or records are gone that were not learned.
     Stopped
         The user wants an end.
-
     """
     log = KafkaLog(options, reporter.say)
     reader = _Reader(log, options, shape, feeder, reporter)
@@ -70,7 +60,7 @@ async def bring_kafka(
 
 
 class _Place(NamedTuple):
-    """Where a partition stands: at the model, and where its next record may be."""
+    """The place of a partition: at the model, and of its next record."""
 
     source: str
     stored: str
@@ -110,7 +100,7 @@ class _Reader:
 
     @property
     def drained(self) -> bool:
-        """Whether all partitions of this member are read to their end."""
+        """True if all partitions of this member are read to their end."""
         return (
             self._log.assigned is not None
             and self._generation == self._log.generation
