@@ -26,7 +26,6 @@ from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.ingest_options import sendable
 from hinged_service.cli.keys import key
-from hinged_service.cli.upgrades import upgrade
 from hinged_service.errors import StartupError
 from hinged_service.server.protocol import BoundedProtocol
 from hinged_service.server.supervisor import allow_many_connections, bind, on_hangup, run
@@ -71,7 +70,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         models.unfreeze,
         models.reset,
         models.delete,
-        upgrade,
+        models.upgrade,
     ),
     "Events": (events.predict, events.learn, events.explain),
     "Checkpoints": (

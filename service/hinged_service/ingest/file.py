@@ -35,12 +35,10 @@ async def bring_files(
     Stopped
         The user wants an end.
     """
-    fold: ModelState | None = (
-        None  # a file that is refused makes no model: it comes after the files
-    )
+    state: ModelState | None = None  # comes after the files: one that is refused makes no model
 
     def takes(y: LabelValue) -> bool:
-        return fold is not None and fold.answers.target(y) is not None
+        return state is not None and state.answers.target(y) is not None
 
     try:
         with feeder.stop.blocking():
@@ -48,7 +46,7 @@ async def bring_files(
     except FileError as error:
         raise Failed(str(error)) from None
     await feeder.ready()
-    fold = await feeder.fold()
+    state = await feeder.state()
     sizes = [source.size_bytes for source in sources]
     reporter.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
     before = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -56,12 +55,7 @@ class Reporter:
             self._progress.add_task("learning", total=self.total_bytes, said="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._show(self.total_bytes)
             self._progress.stop()

@@ -246,8 +246,8 @@ class _Reader:
         return entries
 
     async def _ready(self, entries: list[Entry]) -> Gathered:
-        fold = await self._feeder.fold()
-        return await self._feeder.gathered(self._rules.reading.all(entries, fold))
+        state = await self._feeder.state()
+        return await self._feeder.gathered(self._rules.reading.all(entries, state))
 
     async def _go_over(self, pending: list[Pending]) -> None:
         """Feed from the first pending entry on, up to what another reader is busy with."""
@@ -292,8 +292,8 @@ class _Reader:
         await self._feed(entries, bad)
 
     async def _feed(self, entries: list[Entry], bad: dict[str, Fault] | None = None) -> None:
-        fold = await self._feeder.fold()
-        records = [self._rules.reading.raw(entry_id, f, fold) for entry_id, f in entries]
+        state = await self._feeder.state()
+        records = [self._rules.reading.raw(entry_id, f, state) for entry_id, f in entries]
         if bad:
             records += [Raw(entry_id, fault) for entry_id, fault in bad.items()]
             records.sort(key=lambda raw: _order(raw.offset))

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
+from typing import TypeVar
 
 __all__ = ["Stop", "Stopped"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+
+_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 
 class Stopped(Exception):
@@ -42,6 +51,32 @@ class Stop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._came.wait(), seconds)
         self.check()
+
+    async def retry(
+        self,
+        step: Callable[[], Awaitable[T]],
+        failures: type[Exception] | tuple[type[Exception], ...],
+        failed: Callable[[Exception, bool], None],
+        going_on: Callable[[], None],
+    ) -> T:
+        """Return the result of a step, repeated after longer and longer pauses while it fails.
+
+        `failed` is called with each failure, and whether it is the first; it may raise.
+        `going_on` is called if the step succeeds after failures.
+        """
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            first = pause_s == _FIRST_PAUSE_S
+            try:
+                done = await step()
+            except failures as error:
+                failed(error, first)
+            else:
+                if not first:
+                    going_on()
+                return done
+            await self.wait(pause_s * _DICE.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     @contextlib.contextmanager
     def blocking(self) -> Iterator[None]:

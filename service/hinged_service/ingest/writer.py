@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -19,14 +18,10 @@ from hinged_service.model.state import ModelState, Rejection
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 2.0
 _ROUNDS_TO_SEND = 4
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 
 @dataclass
@@ -181,31 +176,23 @@ class Feeder:
         """
         if spec is not None:
             await self._patiently(lambda: self._lifecycle.create(self._model, spec))
-        await self.fold()
+        await self.state()
 
     async def ready(self) -> None:
         """See to it that the model is there: a source calls this when it is sure to be one."""
         await self.prepare(self.spec)
 
-    async def fold(self) -> ModelState:
+    async def state(self) -> ModelState:
         """Return the model's present state."""
         return (await self._patiently(self._open)).replica.fold
 
     async def offset(self, source: str) -> str:
         """Return where a source stands, empty if nothing of it was ever taken."""
-
-        async def ask() -> str:
-            return await (await self._open()).offset(source)
-
-        return await self._patiently(ask)
+        return await self._asked(lambda live_model: live_model.offset(source))
 
     async def letters(self, source: str) -> int:
         """Return how many dead letters of a source are kept."""
-
-        async def ask() -> int:
-            return await (await self._open()).letters(source)
-
-        return await self._patiently(ask)
+        return await self._asked(lambda live_model: live_model.letters(source))
 
     async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
         """Read consecutive records of a source for the model."""
@@ -222,9 +209,8 @@ class Feeder:
         """
         ready = records if isinstance(records, Gathered) else await self.gathered(records)
 
-        async def send() -> SourceAppendResult:
+        async def send(live_model: LiveModel) -> SourceAppendResult:
             nonlocal ready
-            live_model = await self._open()
             if live_model.entry.uid != ready.uid:  # made anew, it may take other events
                 ready = _gathered(live_model, ready.records)
             batch = ready.batch
@@ -232,7 +218,7 @@ class Feeder:
                 batch.events, batch.payload, batch.span(source, start, end)
             )
 
-        fed = await self._patiently(send)
+        fed = await self._asked(send)
         self.tally.note(ready.batch, fed, taken=fed.offset == end)
         return fed.offset
 
@@ -240,23 +226,22 @@ class Feeder:
         live_model = self._registry.live(self._model)
         return live_model if live_model is not None else await self._registry.open(self._model)
 
+    async def _asked(self, ask: Callable[[LiveModel], Awaitable[T]]) -> T:
+        async def step() -> T:
+            return await ask(await self._open())
+
+        return await self._patiently(step)
+
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                done = await step()
-            except ModelGone:  # deleted; made anew it is found, else that is told
-                live_model = self._registry.live(self._model)
-                if live_model is not None:
-                    self._registry.forget(self._model, live_model)
-            except SetAside:
-                raise
-            except Unavailable as error:
-                if pause_s == _FIRST_PAUSE_S:
-                    self.say(f"Waiting: {error.detail}")
-            else:
-                if pause_s > _FIRST_PAUSE_S:
-                    self.say("Going on.")
-                return done
-            await self.stop.wait(pause_s * _DICE.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        return await self.stop.retry(
+            step, (ModelGone, Unavailable), self._failed, lambda: self.say("Going on.")
+        )
+
+    def _failed(self, error: Exception, first: bool) -> None:
+        if isinstance(error, SetAside):
+            raise error
+        if isinstance(error, ModelGone):  # deleted; made anew it is found, else that is told
+            if (live_model := self._registry.live(self._model)) is not None:
+                self._registry.forget(self._model, live_model)
+        elif first and isinstance(error, Unavailable):
+            self.say(f"Waiting: {error.detail}")

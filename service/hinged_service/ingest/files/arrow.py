@@ -68,10 +68,9 @@ class ArrowTable(Reader):
             self._index = _pandas_index(schema, options)
             ignored = dict.fromkeys(self._index, _IGNORE)
             options = replace(options, types=ignored | dict(options.types))
-            kinds = self._kinds(schema, options)
+            kinds, self._cells = self._readers(schema, options)
             id_limit = self._id_limit(schema, options)
             self._table = Table(schema.names, kinds, options, text=False, id_limit=id_limit)
-            self._cells = self._readers(schema, kinds, options)
         except self._faults as error:
             self.close()
             raise self._broken(error) from None
@@ -198,40 +197,32 @@ class ArrowTable(Reader):
 
         return _Batches(schema, batches)
 
-    def _kinds(self, schema: Any, options: FileOptions) -> list[Kind]:
+    def _readers(
+        self, schema: Any, options: FileOptions
+    ) -> tuple[list[Kind], dict[str, Cells | None]]:
+        """Return the kinds of all columns, and what reads each; `None` if it is ignored."""
         kinds: list[Kind] = []
+        found: dict[str, Cells | None] = {}
         unread, as_text = [], []
         for column in schema:
             name, told = column.name, options.types.get(column.name)
             kind = told or natural_kind(self._arrow, column.type)
+            text = cells_of(self._arrow, column.type, "text")
+            cells = None if kind is None else cells_of(self._arrow, column.type, kind)
             kinds.append(kind or _IGNORE)
-            if kind == _IGNORE or (kind and cells_of(self._arrow, column.type, kind)):
-                continue
-            unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
-            if cells_of(self._arrow, column.type, "text"):
-                as_text.append(name)
+            found[name] = None if kind == _IGNORE else cells
+            if name == options.label and options.labels:
+                found[name] = text
+            if cells is None and kind != _IGNORE:
+                unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
+                as_text += [name] if text else []
         if unread:
             also = f", or text ({', '.join(as_text)})" if as_text else ""
             raise FileError(
                 f"Columns of these types are not read: {', '.join(unread)}. Give them the type "
                 f"ignore{also}."
             )
-        return kinds
-
-    def _readers(
-        self, schema: Any, kinds: Sequence[Kind], options: FileOptions
-    ) -> dict[str, Cells | None]:
-        """Return what reads each column; `None` if it is ignored."""
-        return {
-            column.name: None
-            if kind == _IGNORE
-            else cells_of(
-                self._arrow,
-                column.type,
-                "text" if column.name == options.label and options.labels else kind,
-            )
-            for column, kind in zip(schema, kinds, strict=True)
-        }
+        return kinds, found
 
     def _id_limit(self, schema: Any, options: FileOptions) -> int:
         """Return the number up to which the floats of the id's column tell whole ones apart."""

@@ -18,7 +18,7 @@ from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.target import BAD_USAGE, Failed
-from hinged_service.ingest.writer import Feeder
+from hinged_service.ingest.writer import Feeder, ended
 
 __all__ = ["bring_kafka"]
 
@@ -268,23 +268,15 @@ class _Reader:
         finally:
             if paused:
                 await asyncio.to_thread(self._log.go_on)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+            await ended(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                found = await asyncio.to_thread(step)
-            except Away as error:
-                self._log.trouble(str(error))
-            else:
-                if pause_s > _FIRST_PAUSE_S:
-                    self._log.well()
-                return found
-            await self._feeder.stop.wait(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        return await self._feeder.stop.retry(
+            lambda: asyncio.to_thread(step),
+            Away,
+            lambda error, _: self._log.trouble(str(error)),
+            self._log.well,
+        )
 
 
 def _batches(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
