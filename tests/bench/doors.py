@@ -30,8 +30,9 @@ from hinged_service.ingest.files import FileOptions
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.redis_stream import Rules, bring_stream
 from hinged_service.ingest.redis_stream_client import ForeignStream
-from hinged_service.ingest.runner import Bring, Target, run
+from hinged_service.ingest.runner import Bring, run
 from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.target import Target
 from hinged_service.ingest.writer import Feeder
 from tests.bench.events import Event, made_events
 from tests.bench.http_calls import SPEC

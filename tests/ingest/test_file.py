@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.ingest.losses import Allowance
+from hinged_service.ingest.target import Allowance
 from tests.conftest import data_file
 from tests.support.engine import fold_of
 from tests.support.ingest import Event, Ingest, events, kill_often, learned

@@ -94,7 +94,7 @@ def test_a_batch_of_which_somebody_else_fed_a_part_is_gone_on_with(theirs: Redis
                 (f"{n + 1}-0", {b"event": json.dumps(event(n)).encode()})
                 for n in range(first, first + 2)
             ]
-            part = Reading("event", "id").all(entries, await feeder.fold())
+            part = Reading("event", "id").all(entries, await feeder.state())
             assert await Feeder.feed(feeder, part, source, start, entries[-1][0]) == entries[-1][0]
 
     asyncio.run(bring(theirs, 60.0, before))

@@ -12,30 +12,15 @@ from typing import Annotated, Any, Final
 import typer
 
 from hinged_service.cli.arguments import CheckpointName, LearnerType, Name, Settings
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import read_bytes
 from hinged_service.cli.models import learner_spec
 from hinged_service.cli.output import moment, print_line, print_table
 from hinged_service.client import Checkpoint, Client
 
-__all__ = ["add"]
+__all__ = ["checkpoint", "checkpoints", "discard", "export", "import_", "replay", "restore"]
 
-_PANEL: Final = "Checkpoints"
 _POLL_S: Final = 0.1
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    for name, function in (
-        ("checkpoint", checkpoint),
-        ("checkpoints", checkpoints),
-        ("restore", restore),
-        ("discard", discard),
-        ("export", export),
-        ("import", import_),
-        ("replay", replay),
-    ):
-        verb(cli, name, _PANEL)(function)
 
 
 def checkpoint(

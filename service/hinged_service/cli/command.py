@@ -1,11 +1,12 @@
-"""Options and errors that all commands share: the address, the key, `--json`."""
+"""Run a command with the options that all of its kind share: the address, the key, `--json`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, Concatenate, Final, ParamSpec
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated, Any, Final
 
 import httpx
 import typer
@@ -14,31 +15,21 @@ from hinged_service.cli.errors import report
 from hinged_service.cli.output import print_json
 from hinged_service.client import Client, ClientError, Retries
 
-__all__ = ["DEFAULT_URL", "Session", "verb"]
-
-P = ParamSpec("P")
+__all__ = ["DEFAULT_URL", "Session", "add_verb", "with_shared"]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8000"
+_PANEL: Final = "Service"
 _RETRIES: Final = Retries(deadline_s=2.0)  # a restarting service is met, a missing one reported
 
 
 class Session:
-    """One run of a verb.
-
-    Parameters
-    ----------
-    client
-        The client of the service.
-    as_json
-        Whether the result is for machines.
-
-    """
+    """One run of a command that calls the service; `as_json` if the result is printed as JSON."""
 
     def __init__(self, client: Client, as_json: bool) -> None:
         self.client = client
         self._as_json = as_json
 
-    def show(self, value: Any, draw: Callable[[], None]) -> None:
+    def show(self, value: object, draw: Callable[[], None]) -> None:
         """Print the result: `value` as JSON for machines, or what `draw` prints for people."""
         if self._as_json:
             print_json(value)
@@ -46,42 +37,32 @@ class Session:
             draw()
 
 
-def verb(
-    cli: typer.Typer, name: str, panel: str
-) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
-    """Return a decorator that adds a function as a verb.
+def add_verb(cli: typer.Typer, panel: str, function: Callable[..., None]) -> None:
+    """Add a function of a session as the command of its name, listed by the help under `panel`."""
+    name = function.__name__.rstrip("_")
+    cli.command(name, rich_help_panel=panel)(with_shared(_session, function))
 
-    Parameters
-    ----------
-    cli
-        The command line.
-    name
-        The verb.
-    panel
-        The heading under which the help lists it.
 
+def with_shared(
+    shared: Callable[..., AbstractContextManager[object]], function: Callable[..., None]
+) -> Callable[..., None]:
+    """Return a command that takes the options of two functions, those of `shared` last.
+
+    The value of the context that `shared` returns is the first argument of `function`.
     """
+    parameters = [inspect.signature(f, eval_str=True).parameters for f in (function, shared)]
+    own, more = (list(found.values()) for found in parameters)
 
-    def decorate(
-        function: Callable[Concatenate[Session, P], None],
-    ) -> Callable[Concatenate[Session, P], None]:
-        @functools.wraps(function)
-        def run(url: str, api_key: str | None, as_json: bool, **given: Any) -> None:
-            try:
-                with Client(url, api_key=api_key, retries=_RETRIES) as client:
-                    function(Session(client, as_json), **given)  # type: ignore[call-arg]
-            except ClientError as error:
-                raise typer.Exit(report(error, url)) from None
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        with shared(**{option.name: given.pop(option.name) for option in more}) as made:
+            function(made, **given)
 
-        signature = inspect.signature(function, eval_str=True)
-        own = list(signature.parameters.values())[1:]
-        run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*own, *_SHARED]
-        )
-        cli.command(name, rich_help_panel=panel)(run)
-        return function
-
-    return decorate
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [option.replace(kind=keyword) for option in (*own[1:], *more)]
+    )
+    return run
 
 
 def _checked_url(url: str) -> str:
@@ -94,50 +75,36 @@ def _checked_url(url: str) -> str:
     return url
 
 
-def _shared(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
-    )
-
-
-_SHARED: Final = [
-    _shared(
-        "url",
-        Annotated[
-            str,
-            typer.Option(
-                envvar="HINGED_URL",
-                show_envvar=True,
-                callback=_checked_url,
-                help="Address of the service.",
-                rich_help_panel="Service",
-            ),
-        ],
-        DEFAULT_URL,
-    ),
-    _shared(
-        "api_key",
-        Annotated[
-            str | None,
-            typer.Option(
-                envvar="HINGED_API_KEY",
-                show_envvar=True,
-                help="Key for what stands before the service, sent as a bearer token.",
-                rich_help_panel="Service",
-            ),
-        ],
-        None,
-    ),
-    _shared(
-        "as_json",
-        Annotated[
-            bool,
-            typer.Option(
-                "--json",
-                help="Print one JSON document and nothing else.",
-                rich_help_panel="Service",
-            ),
-        ],
-        False,
-    ),
-]
+@contextmanager
+def _session(
+    url: Annotated[
+        str,
+        typer.Option(
+            envvar="HINGED_URL",
+            show_envvar=True,
+            callback=_checked_url,
+            help="Address of the service.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = DEFAULT_URL,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HINGED_API_KEY",
+            show_envvar=True,
+            help="Key for the service or a proxy before it, sent as a bearer token.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON document and nothing else.", rich_help_panel=_PANEL
+        ),
+    ] = False,
+) -> Iterator[Session]:
+    try:
+        with Client(url, api_key=api_key, retries=_RETRIES) as client:
+            yield Session(client, as_json)
+    except ClientError as error:
+        raise typer.Exit(report(error, url)) from None

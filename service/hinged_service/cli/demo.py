@@ -15,19 +15,19 @@ import tempfile
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn, Self
+from typing import Final, NoReturn, Self
 
-import httpx
+from httpx import HTTPTransport
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from hinged_service.client import Client, ClientError, Duplicate, Outcome, Retries
 from hinged_service.errors import StartupError
 from hinged_service.store.embedded import EmbeddedServer
 
@@ -40,31 +40,31 @@ _WATCHABLE_S: Final = 0.02
 _START_TIMEOUT_S: Final = 150.0
 _STOP_TIMEOUT_S: Final = 90.0
 _POLL_S: Final = 0.05
-_PATIENCE_S: Final = 20.0
+_RETRIES: Final = Retries(deadline_s=20.0)
 _PLAIN_LINE_EVERY: Final = 250
 _BAR_CELLS: Final = 16
 
 
 class _ServiceFailed(Exception):
-    """The service did not start or ended; the message holds the end of its log."""
+    """The service did not start, or it ended."""
 
 
 class _Tally:
-    """What has been learned so far, from the answers of the service."""
+    """Counts of the events learned so far, from the answers of the service."""
 
     def __init__(self) -> None:
         self.sent = self.learned = self.mistakes = self.updates = self.duplicates = 0
         self.hinge_loss = 0.0
 
-    def add(self, outcome: dict[str, Any]) -> None:
+    def add(self, outcome: Outcome) -> None:
         self.sent += 1
-        if outcome["duplicate"]:
+        if isinstance(outcome, Duplicate):
             self.duplicates += 1
             return
         self.learned += 1
-        self.mistakes += outcome["mistake"]
-        self.updates += outcome["updated"]
-        self.hinge_loss += outcome["hinge_loss"]
+        self.mistakes += outcome.mistake
+        self.updates += outcome.updated
+        self.hinge_loss += outcome.hinge_loss
 
     def row(self) -> dict[str, str]:
         learned = self.learned or 1
@@ -83,23 +83,13 @@ class _Tally:
 def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = False) -> int:
     """Run the demonstration on a service of its own, which ends with it.
 
-    Parameters
-    ----------
-    data_dir
-        Where the embedded Valkey keeps its data; a temporary directory if `None`.
-    keep
-        Whether the service stays up until Ctrl-C when the stream has been learned.
-    port
-        The port of the service; 0 takes a free one.
-    browser
-        Whether to open the page in a browser if somebody sits at a screen here. Events
-        then come at a pace that one can watch, and the service stays up until Ctrl-C.
+    The embedded Valkey keeps its data in `data_dir`, or in a temporary directory. With `keep` the
+    service stays up until Ctrl-C when the stream has been learned. With `browser`, and a screen, a
+    browser shows the page, events come slowly enough to watch, and the service stays up likewise.
 
     Returns
     -------
-    int
-        The exit code: 0 done, 1 the service failed, 130 interrupted.
-
+    The exit code: 0 done, 1 the service failed, 130 interrupted.
     """
     console = Console(highlight=False)
     browser = browser and console.is_terminal and _has_screen()
@@ -113,27 +103,26 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
                 _service(log, data_dir or Path(folder) / "data", port)
             )
             console.print(f"It listens on [bold]{url}[/] and keeps every event in a durable log.\n")
-            _await_ready(process, url, log, signals)
-            with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+            # A transport of its own uses no proxy of the environment.
+            with Client(url, timeout_s=30, retries=_RETRIES, transport=HTTPTransport()) as client:
+                _await_ready(process, client, signals)
                 _create(console, client, signals)
                 _print(console, f"Watch it learn: {url}/#/m/{_MODEL}\n")
                 if browser:
                     webbrowser.open(f"{url}/#/m/{_MODEL}")
-                pause_s = _WATCHABLE_S if browser else 0.0
-                _stream(console, client, _phishing(), pause_s, signals)
+                _stream(console, client, _WATCHABLE_S if browser else 0.0, signals)
                 with signals.step():
                     _show_model(console, client)
             if not (keep or browser):
                 _print(console, _next_steps("http://127.0.0.1:8000", running=False))
                 return 0
-            return _wait(console, url, process, log)
+            return _wait(console, url, process)
         except KeyboardInterrupt:
             console.print("Interrupted; stopping the service.")
             return 130
-        except (httpx.HTTPError, _ServiceFailed) as error:
-            detail = _read_tail(log) if isinstance(error, httpx.HTTPError) else ""
+        except (ClientError, _ServiceFailed) as error:
             Console(stderr=True, highlight=False).print(
-                f"The demonstration failed: {error}\n{detail}".rstrip(), markup=False
+                f"The demonstration failed: {error}\n{_read_tail(log)}".rstrip(), markup=False
             )
             return 1
 
@@ -213,7 +202,7 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
             address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
             if address is None:
                 process.wait(_STOP_TIMEOUT_S)
-                raise _ServiceFailed(f"the service did not start.\n{_read_tail(log)}")
+                raise _ServiceFailed("the service did not start.")
             yield process, address[0]
         finally:
             _stop(process)
@@ -228,17 +217,16 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
 _NOT_INHERITED: Final = {"HINGED_REDIS_URL", "HINGED_DATA_DIR"}
 
 
-def _await_ready(process: subprocess.Popen[str], url: str, log: Path, signals: _Signals) -> None:
+def _await_ready(process: subprocess.Popen[str], client: Client, signals: _Signals) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
-    with httpx.Client(base_url=url, timeout=5, trust_env=False) as client:
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise _ServiceFailed(f"the service ended at once.\n{_read_tail(log)}")
-            with signals.step(), contextlib.suppress(httpx.TransportError):
-                if client.get("/readyz").is_success:
-                    return
-            time.sleep(_POLL_S)
-    raise _ServiceFailed(f"not ready after {_START_TIMEOUT_S:g} s.\n{_read_tail(log)}")
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise _ServiceFailed("the service ended at once.")
+        with signals.step():
+            if client.ready():
+                return
+        time.sleep(_POLL_S)
+    raise _ServiceFailed(f"not ready after {_START_TIMEOUT_S:g} s.")
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -255,13 +243,13 @@ def _stop(process: subprocess.Popen[str]) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def _wait(console: Console, url: str, process: subprocess.Popen[str], log: Path) -> int:
+def _wait(console: Console, url: str, process: subprocess.Popen[str]) -> int:
     try:
         _print(console, _next_steps(url, running=True))  # which tells of Ctrl-C: it holds from here
         process.wait()
     except KeyboardInterrupt:
         return 0
-    raise _ServiceFailed(f"the service ended by itself.\n{_read_tail(log)}")
+    raise _ServiceFailed("the service ended by itself.")
 
 
 def _read_tail(log: Path) -> str:
@@ -275,30 +263,25 @@ def _has_screen() -> bool:
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
-def _create(console: Console, client: httpx.Client, signals: _Signals) -> None:
+def _create(console: Console, client: Client, signals: _Signals) -> None:
     challenger = {"learner": {"type": "averaged_perceptron"}, "stream": _MODEL}
     for name, spec in ((_MODEL, {"learner": {"type": "perceptron"}}), (_CHALLENGER, challenger)):
-        _asked(client, signals, "PUT", f"/v1/models/{name}", spec)
+        with signals.step():
+            client.create_model(name, spec)
         _print(console, f"PUT /v1/models/{name}  {json.dumps(spec)}")
 
 
-def _stream(
-    console: Console,
-    client: httpx.Client,
-    data: list[tuple[dict[str, float], bool]],
-    pause_s: float,
-    signals: _Signals,
-) -> None:
+def _stream(console: Console, client: Client, pause_s: float, signals: _Signals) -> None:
     _print(
         console,
         f"POST /v1/models/{_MODEL}/learn, one web page at a time: predicted, scored, then learned.",
     )
+    data = _phishing()
     tally = _Tally()
     with _progress(console, len(data)) as advance:
         for number, (x, y) in enumerate(data):
-            event = {"id": f"phishing-{number}", "x": x, "y": bool(y)}
-            tally.add(_asked(client, signals, "POST", f"/v1/models/{_MODEL}/learn", event))
             with signals.step():
+                tally.add(client.learn(_MODEL, x, y, id=f"phishing-{number}"))
                 advance(tally)
             time.sleep(pause_s)
     if tally.duplicates:
@@ -342,9 +325,9 @@ def _progress(console: Console, total: int) -> Iterator[Callable[[_Tally], None]
         yield advance
 
 
-def _show_model(console: Console, client: httpx.Client) -> None:
-    answer = _checked(client.get(f"/v1/models/{_MODEL}/weights", params={"top": 10}))
-    weights: dict[str, float] = answer["weights"]
+def _show_model(console: Console, client: Client) -> None:
+    found = client.weights(_MODEL, top=10)
+    weights = found.weights or {}
     largest = max((abs(weight) for weight in weights.values()), default=0.0) or 1.0
     block = "█" if console.encoding.lower().startswith("utf") else "#"
     table = Table(title="The largest weights", title_justify="left", box=None, pad_edge=False)
@@ -356,13 +339,13 @@ def _show_model(console: Console, client: httpx.Client) -> None:
         bar = block * round(abs(weight) / largest * _BAR_CELLS)
         left, right = (bar, "") if weight < 0 else ("", bar)
         table.add_row(Text(name), f"{weight:g}", Text(left, "green"), Text(right, "red"))
-    table.add_row("(intercept)", f"{answer['intercept']:g}", style="dim")
+    table.add_row("(intercept)", f"{found.intercept or 0.0:g}", style="dim")
     console.print(table)
 
-    model = _checked(client.get(f"/v1/models/{_MODEL}"))
+    model = client.model(_MODEL)
     console.print("\nThe model as the service tells it:")
     for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
-        console.print(f"  {name:<11}{model[name]}")
+        console.print(f"  {name:<11}{getattr(model, name)}")
     console.print()
 
 
@@ -384,27 +367,3 @@ def _next_steps(url: str, *, running: bool) -> str:
 
 def _print(console: Console, text: str) -> None:
     console.print(text, markup=False, soft_wrap=True)
-
-
-def _asked(client: httpx.Client, signals: _Signals, method: str, path: str, body: Any) -> Any:
-    """Return an answer; ask the same again for a while if Redis did not answer in time.
-
-    A machine that is busy for a second is enough for that, and none of these calls counts twice.
-    """
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        with signals.step():
-            response = client.request(method, path, json=body)
-        if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
-            return _checked(response)
-        time.sleep(_POLL_S)
-
-
-def _checked(response: httpx.Response) -> Any:
-    if response.is_error:
-        raise httpx.HTTPStatusError(
-            f"{response.request.method} {response.request.url} answered {response.text}",
-            request=response.request,
-            response=response,
-        )
-    return response.json()

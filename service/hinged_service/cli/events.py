@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from hinged_service.cli.arguments import AtLeast, ClassName, Name
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
 from hinged_service.cli.output import print_facts, print_line, print_table
 from hinged_service.client import (
@@ -21,9 +21,8 @@ from hinged_service.client import (
     Prediction,
 )
 
-__all__ = ["add"]
+__all__ = ["explain", "learn", "predict"]
 
-_PANEL: Final = "Events"
 
 Features = Annotated[
     list[str] | None,
@@ -43,12 +42,6 @@ EventJson = Annotated[
         "a line.",
     ),
 ]
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    for name, function in (("predict", predict), ("learn", learn), ("explain", explain)):
-        verb(cli, name, _PANEL)(function)
 
 
 def predict(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
+from hinged_service.cli.command import with_shared
+from hinged_service.cli.ingest_kafka import kafka
+from hinged_service.cli.ingest_options import run_source, sendable, target_options
+from hinged_service.ingest.target import Target
+
 if TYPE_CHECKING:
-    from hinged_service.ingest.runner import Target
+    from hinged_service.ingest.progress import Reporter
+    from hinged_service.ingest.writer import Feeder
 
-__all__ = ["ABOUT_CODES", "ingest", "sendable", "target_of"]
+__all__ = ["ingest"]
 
-ABOUT_CODES = (
+_ABOUT_CODES = (
     "Exit codes: 0 every record was taken, or as many were bad as `--max-bad` allows, or a reader "
     "without `--drain` was stopped; 1 failed, or more were bad; 2 wrong usage; 130 and 143 stopped "
     "by a signal before the end."
@@ -29,78 +37,28 @@ ingest = typer.Typer(
     "start it again, and it goes on where it was. Records that are no events do not stop it; "
     "they go to the stream `hinged:{S}:dead` with their place and the reason, and the exit code "
     "is 1 unless `--max-bad` allows them.",
-    epilog=ABOUT_CODES,
+    epilog=_ABOUT_CODES,
 )
 
 
-def sendable(given: str | list[str] | None) -> str | list[str] | None:
-    """Return what was given; an address or a name goes over a wire.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is not valid Unicode.
-
-    """
-    try:
-        for text in [given] if isinstance(given, str) else given or ():
-            text.encode()
-    except UnicodeEncodeError:
-        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
-    return given
-
-
-Model = Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")]
-RedisUrl = Annotated[
-    str | None,
-    typer.Option(
-        envvar="HINGED_REDIS_URL",
-        show_envvar=True,
-        callback=sendable,
-        help="The Redis of the models, as of `serve`.",
-    ),
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="HINGED_DATA_DIR",
-        show_envvar=True,
-        file_okay=False,
-        help="Without a Redis: directory of the embedded Valkey, shared with a running `serve`.",
-    ),
-]
-Create = Annotated[
-    Path | None,
-    typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),
-]
-Learner = Annotated[
-    str | None,
-    typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
-]
-MaxBad = Annotated[
-    str,
-    typer.Option(
-        "--max-bad",
-        metavar="N or N%",
-        help="Bad records to allow, as a number or a share of all. Good ones are learned in any "
-        "case; if more are bad the exit code is 1.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds a function of a target, with the options that make one."""
+    add = ingest.command(name, epilog=_ABOUT_CODES)
+    return lambda function: add(with_shared(target_options, function))
 
 
 class Begin(StrEnum):
-    """Where the first reading of a stream begins."""
+    """The place at which the first reading of a stream begins."""
 
     group = "group"
     start = "start"
     now = "now"
 
 
-@ingest.command("file", epilog=ABOUT_CODES)
+@_command("file")
 def file(
+    target: Target,
     paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
-    model: Model,
     label: Annotated[str | None, typer.Option(help="Column of the label; tables need it.")] = None,
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
@@ -156,12 +114,6 @@ def file(
             "with ids still count once.",
         ),
     ] = False,
-    create: Create = None,
-    learner: Learner = None,
-    redis_url: RedisUrl = None,
-    data_dir: DataDir = None,
-    max_bad: MaxBad = "0",
-    as_json: AsJson = False,
 ) -> None:
     r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; packed or not.
 
@@ -195,15 +147,16 @@ def file(
         )
     except FileError as error:
         raise typer.BadParameter(str(error)) from None
-    _run(
-        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
+    run_source(
+        target,
         lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
         "Stopped. Give the same command again (without --restart) to go on from here.",
     )
 
 
-@ingest.command("redis-stream", epilog=ABOUT_CODES)
+@_command("redis-stream")
 def redis_stream(
+    target: Target,
     url: Annotated[
         str,
         typer.Option(
@@ -211,7 +164,6 @@ def redis_stream(
         ),
     ],
     stream: Annotated[str, typer.Option(callback=sendable, help="Key of the stream.")],
-    model: Model,
     group: Annotated[
         str, typer.Option(callback=sendable, help="Consumer group; made if there is none.")
     ] = "hinged",
@@ -259,12 +211,6 @@ def redis_stream(
     drain: Annotated[
         bool, typer.Option("--drain", help="End at the end of the stream instead of waiting.")
     ] = False,
-    create: Create = None,
-    learner: Learner = None,
-    redis_url: RedisUrl = None,
-    data_dir: DataDir = None,
-    max_bad: MaxBad = "0",
-    as_json: AsJson = False,
 ) -> None:
     r"""Learn a Redis stream of your own, in the order of its entries, each once.
 
@@ -275,9 +221,6 @@ def redis_stream(
 
         hinged ingest redis-stream --url redis://queue:6379/0 --stream labels --model mail
     """
-    import socket
-    from urllib.parse import urlsplit
-
     from hinged_service.ingest.redis_stream import Rules, bring_stream
     from hinged_service.ingest.redis_stream_client import ForeignStream
     from hinged_service.ingest.stream_entries import Reading
@@ -292,16 +235,19 @@ def redis_stream(
     reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
     rules = Rules(name, reading, begin.value, claim_after_s, drain)
 
-    async def bring(feeder: Any, reporter: Any) -> dict[str, Any]:
+    async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
         reader = ForeignStream(url, stream, group, consumer or socket.gethostname())
         return await bring_stream(reader, rules, feeder, reporter)
 
-    _run(
-        target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
+    run_source(
+        target,
         bring,
         "Stopped. The same command goes on from here.",
         endless=not drain,
     )
+
+
+_command("kafka")(kafka)
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -318,32 +264,3 @@ def _scalar(text: str) -> bool | int | str:
     except ValueError:
         return text
     return value if isinstance(value, (bool, int, str)) else text
-
-
-def target_of(
-    model: str,
-    redis_url: str | None,
-    data_dir: Path | None,
-    create: Path | None,
-    learner: str | None,
-    as_json: bool,
-    max_bad: str,
-) -> Target:
-    """Return where the events go, as the options say it."""
-    from hinged_service.ingest.losses import Allowance
-    from hinged_service.ingest.runner import Target
-
-    try:
-        allowed = Allowance.of(max_bad)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
-            param_hint="--max-bad",
-        ) from None
-    return Target(model, redis_url, data_dir, create, learner, as_json, allowed)
-
-
-def _run(target: Target, bring: Any, go_on: str, endless: bool = False) -> None:
-    from hinged_service.ingest.runner import run
-
-    raise typer.Exit(run(target, bring, go_on, endless))

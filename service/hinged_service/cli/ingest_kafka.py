@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hinged_service.cli.ingest import (
-    AsJson,
-    Create,
-    DataDir,
-    Learner,
-    MaxBad,
-    Model,
-    RedisUrl,
-    sendable,
-    target_of,
-)
+from hinged_service.cli.ingest_options import run_source, sendable
+from hinged_service.ingest.target import BAD_USAGE, Target
 
 if TYPE_CHECKING:
     from hinged_service.ingest.progress import Reporter
@@ -27,24 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["kafka"]
 
-_BAD_USAGE = 2
-
 
 class OnGap(StrEnum):
-    """What to do where records are gone that were not learned."""
+    """The choices where records are gone that were not learned."""
 
     stop = "stop"
     go_on = "continue"
 
 
 def kafka(
+    target: Target,
     bootstrap: Annotated[
         str, typer.Option(callback=sendable, help="Brokers: `host:port`, several by commas.")
     ],
     topic: Annotated[
         list[str], typer.Option(callback=sendable, help="Name of the topic; may be given again.")
     ],
-    model: Model,
     group: Annotated[
         str | None,
         typer.Option(
@@ -105,12 +94,6 @@ def kafka(
             help="File of such lines.",
         ),
     ] = None,
-    create: Create = None,
-    learner: Learner = None,
-    redis_url: RedisUrl = None,
-    data_dir: DataDir = None,
-    max_bad: MaxBad = "0",
-    as_json: AsJson = False,
 ) -> None:
     r"""Learn Kafka topics, each record once.
 
@@ -134,7 +117,6 @@ def kafka(
     """
     from hinged_service.ingest.kafka.options import begin_of
     from hinged_service.ingest.kafka.values import KEY, Shape
-    from hinged_service.ingest.runner import run
 
     if label is None and (weight is not None or id not in (None, KEY)):
         raise typer.BadParameter("fields are named in flat objects only", param_hint="--label")
@@ -151,13 +133,13 @@ def kafka(
         if error.name != "confluent_kafka":
             raise
         typer.echo('Kafka needs its client: pip install "hinged[kafka]"', err=True)
-        raise typer.Exit(_BAD_USAGE) from None
+        raise typer.Exit(BAD_USAGE) from None
 
     async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
         options = KafkaOptions(
             bootstrap,
             tuple(dict.fromkeys(topic)),
-            group or f"hinged-{model}",
+            group or f"hinged-{target.model}",
             first,
             on_gap is OnGap.go_on,
             drain,
@@ -165,11 +147,4 @@ def kafka(
         )
         return await bring_kafka(options, Shape(label, id, weight), feeder, reporter)
 
-    raise typer.Exit(
-        run(
-            target_of(model, redis_url, data_dir, create, learner, as_json, max_bad),
-            bring,
-            "Stopped. The same command goes on from here.",
-            endless=not drain,
-        )
-    )
+    run_source(target, bring, "Stopped. The same command goes on from here.", endless=not drain)

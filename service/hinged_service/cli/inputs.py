@@ -22,11 +22,7 @@ __all__ = ["label_of", "pairs", "read_bytes", "read_documents", "read_events", "
 def value_of(text: str) -> Any:
     """Return the value of a text: a number, true, false, null or quoted text as in JSON, or text.
 
-    Raises
-    ------
-    typer.BadParameter
-        If it is an array or an object.
-
+    `BadParameter` if it is an array or an object.
     """
     try:
         value = msgspec.json.decode(text)
@@ -38,20 +34,10 @@ def value_of(text: str) -> Any:
 
 
 def pairs(texts: Sequence[str], hint: str) -> dict[str, Any]:
-    """Return names and values of texts like `name=value`.
+    """Return names and values of texts like `name=value`; an error calls them `hint`.
 
-    Parameters
-    ----------
-    texts
-        What was given; a value may hold further equals signs.
-    hint
-        What an error calls them.
-
-    Raises
-    ------
-    typer.BadParameter
-        Naming the text that is no such pair, or the name that stands there twice.
-
+    `BadParameter` names the text that is no such pair, or the name that stands there twice. A value
+    may hold further equals signs.
     """
     found: dict[str, Any] = {}
     for text in texts:
@@ -65,14 +51,7 @@ def pairs(texts: Sequence[str], hint: str) -> dict[str, Any]:
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the contents of a file, or of standard input for `-`.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it cannot be read.
-
-    """
+    """Return the contents of a file, or of standard input for `-`."""
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -82,15 +61,7 @@ def read_bytes(path: str) -> bytes:
 def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
     """Return the JSON documents of a text: one, an array of them, or one a line.
 
-    Returns
-    -------
-    The documents; whether there may be several.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is no JSON, or not in UTF-8.
-
+    Returned is also whether there may be several. `BadParameter` if it is no JSON, or not in UTF-8.
     """
     if (encoding := other_encoding(text)) is not None:
         raise typer.BadParameter(f"{what} is {encoding}: give it in UTF-8.")
@@ -114,17 +85,10 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
 
 
 def read_events(features: list[str] | None, event: str | None) -> tuple[list[dict[str, Any]], bool]:
-    """Return the events that a verb was given: arguments, `--event`, or standard input.
+    """Return the events that a command was given: arguments, `--event`, or standard input.
 
-    Returns
-    -------
-    Objects with `"x"` and whatever stood beside it; whether there may be several.
-
-    Raises
-    ------
-    typer.BadParameter
-        If there are none, or more than one way was taken.
-
+    Returned are objects with `"x"` and whatever stood beside it, and whether there may be several.
+    `BadParameter` if there are none, or more than one way was taken.
     """
     if features and event is not None:
         raise typer.BadParameter("Give feature=value or --event, not both.")
@@ -145,20 +109,9 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
 
 
 def label_of(text: str, spec: dict[str, Any]) -> Label:
-    """Return the label of a model that a text stands for.
+    """Return the label of a model that a text stands for, by the model's spec.
 
-    Parameters
-    ----------
-    text
-        As it was given.
-    spec
-        The model's.
-
-    Raises
-    ------
-    typer.BadParameter
-        If the model has no such label, naming those that it has.
-
+    `BadParameter` if it has none.
     """
     labels = spec.get("labels")
     multiclass = "max_classes" in spec["learner"]
@@ -180,7 +133,7 @@ def label_of(text: str, spec: dict[str, Any]) -> Label:
     return known[text]
 
 
-def _event(document: Any) -> dict[str, Any]:
+def _event(document: object) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise typer.BadParameter('An event is an object: {"x": {...}}, or the features alone.')
     if not isinstance(document.get("x"), dict):

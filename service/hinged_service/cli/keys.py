@@ -12,65 +12,59 @@ from pydantic import ValidationError
 from hinged_service.api.api_keys import Scope, new_key
 from hinged_service.wire.encodings import without_marks
 
-__all__ = ["add"]
+__all__ = ["key"]
 
 _SCOPES: tuple[Scope, ...] = ("predict", "learn", "admin")
 
 
-def add(cli: typer.Typer) -> None:
-    """Add the verb to the command line."""
+def key(
+    name: Annotated[str, typer.Argument(help="Who will use it: letters, digits and -.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="predict, learn or admin; may be given several times."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Names of models it is for, with * and ?; all if left out."),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            help="How often it may call a worker, such as 100/second or 5000/minute; as often "
+            "as it likes if left out."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="JSON file of keys to add it to, made if need be."),
+    ] = None,
+) -> None:
+    """Make an API key. It is shown this once; only its salted hash is kept.
 
-    @cli.command(
-        epilog="The service reads the file at its start: HINGED_KEYS_FILE=keys.json hinged serve"
-    )
-    def key(
-        name: Annotated[str, typer.Argument(help="Who will use it: letters, digits and -.")],
-        scope: Annotated[
-            list[str] | None,
-            typer.Option(help="predict, learn or admin; may be given several times."),
-        ] = None,
-        model: Annotated[
-            list[str] | None,
-            typer.Option(help="Names of models it is for, with * and ?; all if left out."),
-        ] = None,
-        rate: Annotated[
-            str | None,
-            typer.Option(
-                help="How often it may call a worker, such as 100/second or 5000/minute; as often "
-                "as it likes if left out."
-            ),
-        ] = None,
-        file: Annotated[
-            Path | None,
-            typer.Option(dir_okay=False, help="JSON file of keys to add it to, made if need be."),
-        ] = None,
-    ) -> None:
-        """Make an API key. It is shown this once; only its salted hash is kept.
-
-        hinged key web --scope predict --model 'spam*' --file keys.json
-        """
-        scopes = tuple(s for s in _SCOPES if s in (scope or ["predict"]))
-        if unknown := set(scope or ()) - set(_SCOPES):
-            raise typer.BadParameter(f"{sorted(unknown)[0]!r} is none of {', '.join(_SCOPES)}.")
-        known = _records(file)
-        if any(record.get("name") == name for record in known):
-            raise typer.BadParameter(f"There is a key {name!r} in {file} already.")
-        try:
-            shown, record = new_key(name, scopes, model or ["*"], rate)
-        except ValidationError as error:
-            if error.errors()[0]["loc"] == ("rate",):
-                reason = f"{rate!r} is no rate: a number/second, /minute, /hour or /day."
-            else:
-                reason = f"{name!r} is no name: letters, digits and - only."
-            raise typer.BadParameter(reason) from None
-        kept = record.model_dump(mode="json")
-        typer.echo(f"Key (not shown again): {shown}")
-        if file is None:
-            typer.echo(f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}")
+    hinged key web --scope predict --model 'spam*' --file keys.json
+    """
+    scopes = tuple(s for s in _SCOPES if s in (scope or ["predict"]))
+    if unknown := set(scope or ()) - set(_SCOPES):
+        raise typer.BadParameter(f"{sorted(unknown)[0]!r} is none of {', '.join(_SCOPES)}.")
+    known = _records(file)
+    if any(record.get("name") == name for record in known):
+        raise typer.BadParameter(f"There is a key {name!r} in {file} already.")
+    try:
+        shown, record = new_key(name, scopes, model or ["*"], rate)
+    except ValidationError as error:
+        if error.errors()[0]["loc"] == ("rate",):
+            reason = f"{rate!r} is no rate: a number/second, /minute, /hour or /day."
         else:
-            file.write_text(json.dumps([*known, kept], indent=2) + "\n")
-            file.chmod(0o600)
-            typer.echo(f"Its hash is in {file}; the service reads it at its next start.")
+            reason = f"{name!r} is no name: letters, digits and - only."
+        raise typer.BadParameter(reason) from None
+    kept = record.model_dump(mode="json")
+    typer.echo(f"Key (not shown again): {shown}")
+    if file is None:
+        typer.echo(f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}")
+    else:
+        file.write_text(json.dumps([*known, kept], indent=2) + "\n")
+        file.chmod(0o600)
+        typer.echo(f"Its hash is in {file}; the service reads it at its next start.")
 
 
 def _records(file: Path | None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,9 +15,12 @@ import uvicorn
 from pydantic import ValidationError
 
 from hinged import __version__
-from hinged_service.cli.commands import mount
-from hinged_service.cli.ingest import ABOUT_CODES, ingest, sendable
-from hinged_service.cli.ingest_kafka import kafka
+from hinged_service.cli import checkpoints, events, models, streams
+from hinged_service.cli.command import add_verb
+from hinged_service.cli.errors import ABOUT_CODES
+from hinged_service.cli.ingest import ingest
+from hinged_service.cli.ingest_options import sendable
+from hinged_service.cli.keys import key
 from hinged_service.errors import StartupError
 from hinged_service.server import supervisor
 from hinged_service.server.limits import allow_many_connections
@@ -49,7 +52,42 @@ cli = typer.Typer(
     help="Online classifiers over HTTP: send labelled events, and the next prediction comes from "
     "a model that has already learned from them.\n\n"
     "Start with `hinged demo`; run a service of your own with `hinged serve`.",
+    epilog=ABOUT_CODES,
 )
+
+
+_VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
+    "Models": (
+        models.models,
+        models.create,
+        models.show,
+        models.weights,
+        models.configure,
+        models.freeze,
+        models.unfreeze,
+        models.reset,
+        models.delete,
+        models.upgrade,
+    ),
+    "Events": (events.predict, events.learn, events.explain),
+    "Checkpoints": (
+        checkpoints.checkpoint,
+        checkpoints.checkpoints,
+        checkpoints.restore,
+        checkpoints.discard,
+        checkpoints.export,
+        checkpoints.import_,
+        checkpoints.replay,
+    ),
+    "Streams and aliases": (
+        streams.streams,
+        streams.aliases,
+        streams.alias,
+        streams.promote,
+        streams.unalias,
+    ),
+}
+"""The commands that call a running service, by their heading in the help."""
 
 
 def main() -> None:
@@ -160,19 +198,16 @@ def serve(
         os.environ["HINGED_MODELS"] = ",".join(files)
     settings = _settings()
     if not (_has_keys(settings) or insecure or is_loopback(host)):
-        typer.echo(
+        raise _cannot_start(
             f"There are no API keys, so anybody who reaches {host} could do anything. Make one "
-            "with `hinged key` and set HINGED_KEYS_FILE, or say --insecure.",
-            err=True,
+            "with `hinged key` and set HINGED_KEYS_FILE, or say --insecure."
         )
-        raise typer.Exit(_CANNOT_START)
-    allow_many_connections()
     try:
         whereabouts = _whereabouts(settings)
+        allow_many_connections()
         listener = bind(host, port)
     except StartupError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(_CANNOT_START) from None
+        raise _cannot_start(error) from None
     with listener, _counting_together(settings, workers):
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
@@ -201,7 +236,7 @@ def serve(
             ),
             listener,
         )
-    raise typer.Exit(0 if started else _CANNOT_START)
+        raise typer.Exit(0 if started else _CANNOT_START)
 
 
 @cli.command()
@@ -241,8 +276,12 @@ def demo(
     raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port, browser=browser))
 
 
-mount(cli)
-ingest.command("kafka", epilog=ABOUT_CODES)(kafka)
+for _panel, _verbs in _VERBS.items():
+    for _verb in _verbs:
+        add_verb(cli, _panel, _verb)
+cli.command(
+    epilog="The service reads the file at its start: HINGED_KEYS_FILE=keys.json hinged serve"
+)(key)
 cli.add_typer(ingest, name="ingest")
 
 
@@ -264,12 +303,10 @@ def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
         try:
             made = stack.enter_context(shared_directory())
         except OSError as error:
-            typer.echo(
+            raise _cannot_start(
                 f"No directory for what the workers count together: {error}. Set "
-                "HINGED_METRICS_DIR to an empty one that they may write to.",
-                err=True,
-            )
-            raise typer.Exit(_CANNOT_START) from None
+                "HINGED_METRICS_DIR to an empty one that they may write to."
+            ) from None
         os.environ["HINGED_METRICS_DIR"] = str(made)
         yield
 
@@ -286,6 +323,11 @@ def _settings() -> Settings:
 
 def _has_keys(settings: Settings) -> bool:
     return settings.keys is not None or settings.keys_file is not None
+
+
+def _cannot_start(why: object) -> typer.Exit:
+    typer.echo(why, err=True)
+    return typer.Exit(_CANNOT_START)
 
 
 def _whereabouts(settings: Settings) -> str:

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, Settings
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, NameOrAll, Settings
+from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
 from hinged_service.cli.output import print_facts, print_line, print_table
-from hinged_service.client import LinearWeights, ModelInfo, Weights
+from hinged_service.client import ClientError, LinearWeights, ModelInfo, Upgraded, Weights
 
-__all__ = ["add", "learner_spec"]
-
-_PANEL: Final = "Models"
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    for name, function in (
-        ("models", models),
-        ("create", create),
-        ("show", show),
-        ("weights", weights),
-        ("configure", configure),
-        ("freeze", freeze),
-        ("unfreeze", unfreeze),
-        ("reset", reset),
-        ("delete", delete),
-    ):
-        verb(cli, name, _PANEL)(function)
+__all__ = [
+    "configure",
+    "create",
+    "delete",
+    "freeze",
+    "learner_spec",
+    "models",
+    "reset",
+    "show",
+    "unfreeze",
+    "upgrade",
+    "weights",
+]
 
 
 def models(session: Session) -> None:
@@ -195,15 +190,48 @@ def delete(
     session.show({"deleted": name}, lambda: print_line(f"The model {name} is deleted."))
 
 
-def learner_spec(kind: str | None, parameters: list[str] | None) -> dict[str, Any]:
-    """Return a learner's spec from `--learner` and `--set`.
+def upgrade(
+    session: Session,
+    name: NameOrAll = None,
+    every: Annotated[bool, typer.Option("--all", help="All models.")] = False,
+) -> None:
+    """Let the version of the service that answers go on with a model.
 
-    Raises
-    ------
-    typer.BadParameter
-        If a parameter is not like `name=value`.
+    Versions whose arithmetic may differ do not fold the same model: a worker of a new one
+    answers 503 for it until this is done, one of the old version after. Models that the version
+    folds already stay as they are.
 
+    hinged upgrade mail
+
+    hinged upgrade --all
     """
+    if (name is None) is not every:
+        raise typer.BadParameter("Name a model, or say --all.")
+    names = [m.name for m in session.client.models()] if name is None else [name]
+    done: dict[str, Upgraded | ClientError] = {}
+    for one in names:
+        try:
+            done[one] = session.client.upgrade(one)
+        except ClientError as error:
+            done[one] = error
+            if not every:
+                raise
+    shown = [_upgrade_result(one, result) for one, result in done.items()]
+    session.show(
+        shown if every else shown[0],
+        lambda: print_table(
+            ("model", "", "folded by"),
+            [_upgrade_row(one, result) for one, result in done.items()],
+            "There are no models.",
+        ),
+    )
+    for result in done.values():
+        if isinstance(result, ClientError):
+            raise result
+
+
+def learner_spec(kind: str | None, parameters: list[str] | None) -> dict[str, Any]:
+    """Return a learner's spec from `--learner` and `--set`."""
     return {"type": kind, **pairs(parameters or [], "--set")}
 
 
@@ -294,3 +322,15 @@ def _obeyed(session: Session, name: str, position: str, what: str) -> None:
         {"model": name, "position": position},
         lambda: print_line(f"The model {name} {what}."),
     )
+
+
+def _upgrade_result(name: str, result: Upgraded | ClientError) -> dict[str, Any]:
+    if isinstance(result, ClientError):
+        return {"model": name, "error": result.detail}
+    return {"model": name, **msgspec.to_builtins(result)}
+
+
+def _upgrade_row(name: str, result: Upgraded | ClientError) -> tuple[str, str, str]:
+    if isinstance(result, ClientError):
+        return name, "failed", result.detail
+    return name, "as before" if result.before == result.fold else "upgraded", result.fold

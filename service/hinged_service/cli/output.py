@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -29,7 +28,7 @@ __all__ = [
 _PIPE_COLUMNS = 10_000
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value of the client as one JSON document, in ASCII."""
     sys.stdout.write(json.dumps(_plain(value), allow_nan=False) + "\n")
 
@@ -40,18 +39,7 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
-    """Print rows under their headings; numbers stand to the right.
-
-    Parameters
-    ----------
-    columns
-        The headings.
-    rows
-        As many cells each.
-    empty
-        What to say if there are no rows.
-
-    """
+    """Print rows under their headings, numbers to the right; or `empty` if there are no rows."""
     found = list(rows)
     if not found:
         print_line(empty)
@@ -103,7 +91,7 @@ def _cell(value: object) -> Text:
     return Text(printable(json.dumps(value, ensure_ascii=False)))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, (Learned, Duplicate)):
         return {**msgspec.to_builtins(value), "duplicate": value.duplicate}
     if isinstance(value, list):

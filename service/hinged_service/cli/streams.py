@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from hinged_service.cli.arguments import AliasName, Name, StreamName
-from hinged_service.cli.command import Session, verb
+from hinged_service.cli.command import Session
 from hinged_service.cli.errors import CONFLICT
 from hinged_service.cli.output import print_line, print_table
 from hinged_service.client import NotFound, StreamInfo
 
-__all__ = ["add"]
-
-_PANEL: Final = "Streams and aliases"
-
-
-def add(cli: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    for name, function in (
-        ("streams", streams),
-        ("aliases", aliases),
-        ("alias", alias),
-        ("promote", promote),
-        ("unalias", unalias),
-    ):
-        verb(cli, name, _PANEL)(function)
+__all__ = ["alias", "aliases", "promote", "streams", "unalias"]
 
 
 def streams(session: Session, name: StreamName = None) -> None:

@@ -10,15 +10,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hinged_service.ingest.files import FileError, FileOptions, Source, open_sources
-from hinged_service.ingest.files.ndjson import read
 from hinged_service.ingest.files.options import LabelValue
-from hinged_service.ingest.files.record import BadRecord, Block
+from hinged_service.ingest.files.record import Block
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Lot, Raw
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, meanwhile
 from hinged_service.model.state import ModelState
-from hinged_service.wire.events import Event
 
 __all__ = ["bring_files"]
 
@@ -28,16 +26,7 @@ async def bring_files(
 ) -> dict[str, Any]:
     """Feed files, one after the other, each from where it was left.
 
-    Parameters
-    ----------
-    paths
-        The files; `"-"` is standard input.
-    options
-        How to read them.
-    restart
-        Whether to bring each from its beginning, as a new source.
-    feeder, reporter
-        Where to, and who tells how far it is.
+    With `restart` each is brought from its beginning, as a new source.
 
     Raises
     ------
@@ -45,14 +34,11 @@ async def bring_files(
         A file cannot be read, or not further; what came before is learned.
     Stopped
         The user wants an end.
-
     """
-    fold: ModelState | None = (
-        None  # a file that is refused makes no model: it comes after the files
-    )
+    state: ModelState | None = None  # comes after the files: one that is refused makes no model
 
     def takes(y: LabelValue) -> bool:
-        return fold is not None and fold.answers.target(y) is not None
+        return state is not None and state.answers.target(y) is not None
 
     try:
         with feeder.stop.blocking():
@@ -60,7 +46,7 @@ async def bring_files(
     except FileError as error:
         raise Failed(str(error)) from None
     await feeder.ready()
-    fold = await feeder.fold()
+    state = await feeder.state()
     sizes = [source.size_bytes for source in sources]
     reporter.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
     before = 0
@@ -117,7 +103,7 @@ async def _bring_from(
             if taken.fault is not None:
                 raise taken.fault
             return offset
-        reporter.say(f"{source.name}: somebody else brought it up to record {offset or 0}.")
+        reporter.say(f"{source.name}: another run brought it up to record {offset or 0}.")
 
 
 async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, str]:
@@ -162,26 +148,9 @@ def _lot(block: Block) -> Lot | Sequence[Raw]:
 
 
 def _each(block: Block) -> Sequence[Raw]:
-    columns = zip(block.lines, block.events, block.errors, block.texts, strict=True)
-    return [
-        Raw(str(number), _body(number, line, event, error, text))
-        for number, (line, event, error, text) in enumerate(columns, block.number)
-    ]
-
-
-def _body(
-    number: int,
-    line: int | None,
-    event: dict[str, Any] | Event | None,
-    error: str | None,
-    text: bytes | None,
-) -> dict[str, Any] | bytes | Fault:
-    try:
-        if isinstance(event, dict):
-            return event
-        if text is not None:
-            return read(text) if event is None else text
-    except BadRecord as fault:
-        error = str(fault)
-    place = f"row {number + 1}:" if line is None else f"line {line}:"
-    return Fault(place, error or "is no event")
+    raws = []
+    for number, line, event, error, _, text in block.records():
+        place = f"row {number + 1}:" if line is None else f"line {line}:"
+        body = text or event or Fault(place, error or "is no event")
+        raws.append(Raw(str(number), body))
+    return raws

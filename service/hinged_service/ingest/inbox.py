@@ -1,21 +1,21 @@
-"""The inbox of each stream: the door for whoever speaks to Redis and not to the service.
+"""Empty the inbox of each stream: the door for producers that speak to Redis only.
 
 A producer writes ::
 
     XADD hinged:{STREAM}:inbox * id ID event JSON
 
-with the event as `POST learn` takes one. Whichever worker gets to it appends it to the log, by
+with the event as `POST learn` takes one. Some worker appends it to the log, by
 the offset kept with the log: each entry once, in the order of the entries, whatever dies. Each
-id once too, if the entry or the event has one. What is no event of any model of the stream
-becomes a dead letter, in `hinged:{STREAM}:dead`, with the reason. What was taken is removed.
+id once too, if the entry or the event has one. A record that is no event of any model of the
+stream becomes a dead letter, in `hinged:{STREAM}:dead`, with the reason. Taken entries are removed.
 
 A user for producers, who can write into inboxes and touch nothing else::
 
     ACL SETUSER producer on >PASSWORD resetkeys resetchannels -@all +xadd %W~hinged:*:inbox
 
-What such a user writes can hurt the inbox alone. An id of its own choice far in the future goes
-on to be counted from; once such an inbox is empty a new one is begun. With MAXLEN it can remove
-what others wrote and nobody took yet.
+Such a user can hurt the inbox alone. If it adds an entry with an id far in the future, later ids
+continue from there until the inbox is empty and made anew. With MAXLEN it can remove entries of
+others that were not taken yet.
 """
 
 from __future__ import annotations
@@ -58,14 +58,7 @@ _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 
 class Inboxes:
-    """The worker's part in emptying the inboxes.
-
-    Parameters
-    ----------
-    registry, settings
-        The worker's.
-
-    """
+    """The worker's part in emptying the inboxes."""
 
     def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
         self._registry = registry
@@ -148,17 +141,15 @@ class Inboxes:
             wait_s = _INDEX_S
         except ServiceError:
             wait_s = _SHORT_S
-        except DamagedState as error:
-            self._tell(("inbox", stream), f"the inbox of {stream}", error)
-            wait_s = _ASIDE_S
         except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
-            self._tell(("inbox", stream), f"the inbox of {stream}", error, exc_info=True)
+            known = isinstance(error, DamagedState)
+            self._tell(("inbox", stream), f"the inbox of {stream}", error, exc_info=not known)
             wait_s = _ASIDE_S
         if wait_s:
             self._not_before_s[stream] = self._loop.time() + wait_s
 
     def _tell(self, key: Hashable, what: str, error: Exception, exc_info: bool = False) -> None:
-        """Log once what keeps records in an inbox."""
+        """Log once the reason why records stay in an inbox."""
         why = type(error).__name__ if exc_info else error
         self._changes.enter(
             key, logger, "%s: %s", what, why, level=logging.ERROR, exc_info=exc_info

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hinged_service.ingest.losses import Allowance
+from hinged_service.ingest.target import Allowance
 from hinged_service.ingest.writer import Tally
 
 __all__ = ["Reporter"]
@@ -25,20 +23,14 @@ _NOTED = {
 
 
 class Reporter:
-    """Shows a tally while it grows; on standard error, so that the summary can be piped.
-
-    Parameters
-    ----------
-    tally
-        What to show.
-    total_bytes
-        How much there is to read; `None` if nobody knows.
+    """A display of a tally while it grows; on standard error, so that the summary can be piped.
 
     Attributes
     ----------
+    total_bytes
+        How much there is to read; `None` if that is not known.
     noted
-        What else the source counts: it belongs into the summary, however that comes.
-
+        Further counts of the source, for the summary.
     """
 
     def __init__(self, tally: Tally, total_bytes: int | None = None) -> None:
@@ -63,12 +55,7 @@ class Reporter:
             self._progress.add_task("learning", total=self.total_bytes, said="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._show(self.total_bytes)
             self._progress.stop()
@@ -122,20 +109,10 @@ class Reporter:
             "allows. Where and why: XRANGE hinged:{S}:dead - +, S being the model's stream."
         )
 
-    def summary(self, model: str, state: str, as_json: bool, **more: Any) -> None:
-        """Print what became of everything: text for people, or one JSON object.
+    def summary(self, model: str, state: str, as_json: bool, **more: object) -> None:
+        """Print the outcome of everything: text for people, or one JSON object, with `more` in it.
 
-        Parameters
-        ----------
-        model
-            The model's name.
-        state
-            `done`, `incomplete` (more records are bad than allowed), `stopped` or `failed`.
-        as_json
-            Whether to print JSON.
-        more
-            What else belongs into the JSON.
-
+        `state` is `done`, `incomplete` (more records are bad than allowed), `stopped` or `failed`.
         """
         tally = self._tally
         seconds = time.monotonic() - self._began_s

@@ -1,4 +1,4 @@
-"""Raw records become events that a model takes, or letters to the dead.
+"""Convert raw records to events of a model; the others become dead letters.
 
 Pure functions. A record is JSON as `POST learn` takes one event (or the label of an earlier
 prediction), or the same as a mapping.
@@ -33,16 +33,7 @@ _encode = msgspec.json.encode
 
 
 class Fault(NamedTuple):
-    """Why a record is no event of the model.
-
-    Parameters
-    ----------
-    field
-        The field at fault, empty if it is the whole.
-    reason
-        What must hold there.
-
-    """
+    """The reason why a record is no event of the model; `field` is empty if it is the whole."""
 
     field: str
     reason: str
@@ -62,7 +53,6 @@ class Raw(NamedTuple):
         JSON, a mapping, or why there is neither.
     name
         The event's id where the source carries it beside the event.
-
     """
 
     offset: str
@@ -80,14 +70,12 @@ class Lot(NamedTuple):
     texts
         Their JSON, without white space around it; `None` where there is only the event.
     events
-        What they are: decoded from that JSON, or a mapping of which all is checked but what
-        depends on the model: number and names of features, the ranges of numbers, weight and
-        id are right. `None` altogether: the JSON was not looked at yet.
+        The events: decoded from that JSON, or a mapping of which all is checked but what depends
+        on the model. `None` altogether: the JSON was not looked at yet.
     each
         Returns them one by one: called if one of them is no event of the model.
     names
         Ids that the source carries beside the events; none at all if it never does.
-
     """
 
     places: Sequence[str]
@@ -98,19 +86,16 @@ class Lot(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Consecutive records of a source, as `Appender.feed` takes them.
+    """Consecutive records of a source, as `LiveModel.feed` takes them.
 
     Parameters
     ----------
-    events
-        Those that are events.
-    payload
-        Their JSON, joined by commas.
+    events, payload
+        Those that are events, and their JSON, joined by commas.
     places
         Their offsets.
     letters
-        Those that are none.
-
+        Dead letters of the others.
     """
 
     events: list[Event]
@@ -123,19 +108,13 @@ class Batch(NamedTuple):
         return Span(source, start, end, self.places, self.letters)
 
 
-def gather(folds: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
-    """Read records for models on one stream.
+def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
+    """Read records, in the source's order, for models on one stream.
 
-    Parameters
-    ----------
-    folds
-        The models; what any of them takes is an event. The faults told are those of the first.
-    records
-        The records, in the source's order.
-
+    An event is what any of the models takes. The faults told are those of the first.
     """
     lot = records if isinstance(records, Lot) else _lot(records)
-    if lot is not None and (batch := _at_once(folds[0], lot)) is not None:
+    if lot is not None and (batch := _at_once(states[0], lot)) is not None:
         return batch
     events: list[Event] = []
     parts: list[bytes] = []
@@ -145,7 +124,7 @@ def gather(folds: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
         found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None
         if found is None:
             text = body if isinstance(body, bytes) else _text(body)  # type: ignore[arg-type]
-            found = text if isinstance(text, Fault) else read(folds, text, name)
+            found = text if isinstance(text, Fault) else read(states, text, name)
         if isinstance(found, Fault):
             letters.append(Letter(offset, str(found)[:500], _kept(body)))
         else:
@@ -165,31 +144,31 @@ def _lot(records: Sequence[Raw]) -> Lot | None:
     return Lot(places, texts, None, lambda: records, names)
 
 
-def _at_once(fold: ModelState, lot: Lot) -> Batch | None:
+def _at_once(state: ModelState, lot: Lot) -> Batch | None:
     """Return the batch if all are events of the model, alike in kind."""
     try:
-        found = _decoded(fold, lot) if lot.events is None else _made(fold, lot.events, lot.texts)
+        found = _decoded(state, lot) if lot.events is None else _made(state, lot.events, lot.texts)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None  # one of them at least: each by itself
     if found is None:
         return None
     events, payload = found
-    target, check, closely = fold.answers.target, fold.check, fold.can_reject_features
+    target, check, closely = state.answers.target, state.check, state.can_reject_features
     for event in events:
         if target(event.y) is None or ((event.w != 1.0 or closely) and check(event) is not None):
             return None
     return Batch(events, payload, lot.places, [])
 
 
-def _decoded(fold: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
+def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
     texts: Any = lot.texts
     if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
     payload = b",".join(texts)
     decode: Callable[[bytes], Event] = _decode_numbers
-    if fold.accepts_non_numeric:
+    if state.accepts_non_numeric:
         decode = _decode_mixed
-    elif fold.small_vocabulary and names_fit(payload):
+    elif state.small_vocabulary and names_fit(payload):
         decode = _decode_measured
     # Each by itself: joined, two halves of an event would be one.
     events = list(map(decode, texts))
@@ -205,10 +184,10 @@ def _decoded(fold: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
 
 
 def _made(
-    fold: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
+    state: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
 ) -> tuple[list[Event], bytes] | None:
     """Return events of what was checked, and their JSON, which nobody has to read again."""
-    kind, values = (MixedEvent, _MIXED) if fold.accepts_non_numeric else (Event, _NUMBERS)
+    kind, values = (MixedEvent, _MIXED) if state.accepts_non_numeric else (Event, _NUMBERS)
     events: list[Any] = list(records)
     parts: list[Any] = list(texts)
     for at, record in enumerate(records):
@@ -224,37 +203,27 @@ def _made(
 
 
 def read(
-    folds: Sequence[ModelState], body: bytes, name: str | None = None
+    states: Sequence[ModelState], body: bytes, name: str | None = None
 ) -> tuple[Event, bytes] | Fault:
     """Read one record, by the rules of `POST learn`.
 
-    Parameters
-    ----------
-    folds
-        The models, at least one; the first that takes the event decides.
-    body
-        Its JSON.
-    name
-        The event's id where it stands beside it. The event may repeat it.
-
-    Returns
-    -------
-    The event and its JSON for the log, or why no model takes it.
-
+    The first model that takes the event decides. `name` is the event's id where it stands beside
+    it; the event may repeat it. Returned are the event and its JSON for the log, or why no model
+    takes it.
     """
     fault: Fault | None = None
-    for fold in folds:
-        found = _read_for(fold, body)
+    for state in states:
+        found = _read_for(state, body)
         if not isinstance(found, Fault):
             return found if name is None else _named(*found, name)
         fault = fault or found
     return fault or Fault("", "is for no model")
 
 
-def _read_for(fold: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
+def _read_for(state: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
     if len(body) > MAX_RECORD_BYTES:
         return Fault("", f"has {len(body)} bytes; at most {MAX_RECORD_BYTES} are taken")
-    mixed = fold.accepts_non_numeric
+    mixed = state.accepts_non_numeric
     try:
         event: Event = _decode_mixed(body) if mixed else _decode_numbers(body)
     except DECODE_ERRORS:
@@ -262,9 +231,9 @@ def _read_for(fold: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
         if isinstance(found, Fault):
             return found
         event, body = found
-    if fold.answers.target(event.y) is None:
-        return Fault("y", fold.answers.expected())
-    refused = None if is_label(event) else fold.check(event)
+    if state.answers.target(event.y) is None:
+        return Fault("y", state.answers.expected())
+    refused = None if is_label(event) else state.check(event)
     return (event, body) if refused is None else Fault(*refused)
 
 

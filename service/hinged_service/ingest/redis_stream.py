@@ -1,4 +1,4 @@
-"""Somebody's Redis stream as a source: its offset is the id of the last entry taken.
+"""A foreign Redis stream as a source: its offset is the id of the last entry taken.
 
 The offset alone decides what is learned; the group is kept true to it, for everybody who
 looks at lag and pending entries. Entries count in the order of their ids, so one reader at a
@@ -40,7 +40,7 @@ _POISON = 12
 
 @dataclass(frozen=True)
 class Rules:
-    """How a stream is read.
+    """The way to read a stream.
 
     Parameters
     ----------
@@ -55,7 +55,6 @@ class Rules:
         How long another reader may not have moved before its entries are claimed, in seconds.
     drain
         Whether to end at the stream's end.
-
     """
 
     source: str
@@ -70,13 +69,7 @@ async def bring_stream(
 ) -> dict[str, Any]:
     """Feed a stream until its end, or for ever.
 
-    Raises
-    ------
-    Stopped
-        The user wants an end.
-    ServiceError
-        The model is gone or cannot be used.
-
+    `Stopped` if the user wants an end, a `ServiceError` if the model is gone or cannot be used.
     """
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
@@ -256,8 +249,8 @@ class _Reader:
         return entries
 
     async def _ready(self, entries: list[Entry]) -> Gathered:
-        fold = await self._feeder.fold()
-        return await self._feeder.gathered(self._rules.reading.all(entries, fold))
+        state = await self._feeder.state()
+        return await self._feeder.gathered(self._rules.reading.all(entries, state))
 
     async def _go_over(self, pending: list[Pending]) -> None:
         """Feed from the first pending entry on, up to what another reader is busy with."""
@@ -302,8 +295,8 @@ class _Reader:
         await self._feed(entries, bad)
 
     async def _feed(self, entries: list[Entry], bad: dict[str, Fault] | None = None) -> None:
-        fold = await self._feeder.fold()
-        records = [self._rules.reading.raw(entry_id, f, fold) for entry_id, f in entries]
+        state = await self._feeder.state()
+        records = [self._rules.reading.raw(entry_id, f, state) for entry_id, f in entries]
         if bad:
             records += [Raw(entry_id, fault) for entry_id, fault in bad.items()]
             records.sort(key=lambda raw: EntryId.of(raw.offset))

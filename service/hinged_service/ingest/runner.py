@@ -1,4 +1,4 @@
-"""What all `hinged ingest …` share: the model opened or made, signals, progress, the end."""
+"""Run a source for `hinged ingest …`: open the model, feed it, report, end by signals."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,9 +13,9 @@ from pydantic import ValidationError
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
-from hinged_service.ingest.losses import Allowance
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stop, Stopped
+from hinged_service.ingest.target import BAD_USAGE, FAILED, Failed, Target
 from hinged_service.ingest.writer import Feeder, Tally
 from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support import custom
@@ -26,110 +24,24 @@ from hinged_service.settings import Settings
 from hinged_service.store.open import opened
 from hinged_service.wire.encodings import other_encoding, without_marks
 
-__all__ = ["Bring", "Failed", "Target", "run"]
+__all__ = ["Bring", "run"]
 
 Bring = Callable[[Feeder, Reporter], Awaitable[dict[str, Any]]]
 """A source: calls `feeder.ready` when it can be read, then feeds until it ends or `Stopped` is
 raised; returns what the summary is to add."""
 
-_FAILED = 1
-_BAD_USAGE = 2
 _SIGNAL = 128
-
-
-class Failed(Exception):
-    """The source cannot go on; the message says why and what to do.
-
-    Parameters
-    ----------
-    message
-        That.
-    code
-        The exit code.
-
-    """
-
-    def __init__(self, message: str, code: int = _FAILED) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where the events go, as the command line says it.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    redis_url, data_dir
-        As of `hinged serve`.
-    create
-        A file with the spec of the model to make if there is none.
-    learner
-        Or just the type of its learner.
-    as_json
-        Whether the summary is JSON.
-    max_bad
-        How many records may be bad.
-
-    """
-
-    model: str
-    redis_url: str | None = None
-    data_dir: Path | None = None
-    create: Path | None = None
-    learner: str | None = None
-    as_json: bool = False
-    max_bad: Allowance = field(default_factory=Allowance)
-
-    def spec(self) -> ModelSpec | None:
-        """Return the spec of the model to make, `None` if it must be there."""
-        if self.create is None and self.learner is None:
-            return None
-        if self.create is not None and self.learner is not None:
-            raise Failed("Give --create or --learner, not both.", _BAD_USAGE)
-        try:
-            if self.create is None:
-                return ModelSpec.model_validate_json(
-                    json.dumps({"learner": {"type": self.learner}})
-                )
-            text = self.create.read_bytes()
-            if (encoding := other_encoding(text)) is not None:
-                raise Failed(f"The spec is {encoding}: write it in UTF-8.", _BAD_USAGE)
-            return ModelSpec.model_validate_json(without_marks(text))
-        except OSError as error:
-            raise Failed(f"The spec cannot be read: {error}.", _BAD_USAGE) from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise Failed(f"The spec is wrong: {where} {first['msg']}", _BAD_USAGE) from None
-
-    def settings(self) -> Settings:
-        """Return the settings: of the environment, but for what was given."""
-        given: dict[str, Any] = {"redis_url": self.redis_url, "data_dir": self.data_dir}
-        return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
     """Let a source bring its events until it ends, fails or is stopped.
 
-    Parameters
-    ----------
-    target
-        Where to.
-    bring
-        The source.
-    go_on
-        What to tell somebody who stopped it.
-    endless
-        Whether being stopped is the way in which the source ends.
+    `go_on` is said when it is stopped; `endless` if that is the way in which it ends.
 
     Returns
     -------
     The exit code: 0 done, 1 failed or more records bad than allowed, 2 wrong options, 128 and
     the signal's number if stopped before the end.
-
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     return asyncio.run(_run(target, bring, go_on, endless))
@@ -141,9 +53,9 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
     stop.listen()
     tally = Tally()
     with Reporter(tally) as reporter:
-        state, code, more = "failed", _FAILED, dict[str, Any]()
+        state, code, more = "failed", FAILED, dict[str, Any]()
         try:
-            spec, settings = target.spec(), target.settings()
+            spec, settings = _spec(target), _settings(target)
             custom.install(settings.models)
             async with opened(settings) as connection:
                 registry = ModelRegistry(connection, settings)
@@ -166,7 +78,34 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
         except (ServiceError, StartupError) as error:
             reporter.say(str(error))
     if state == "done" and not target.max_bad.covers(tally.bad, tally.total):
-        state, code = "incomplete", _FAILED
+        state, code = "incomplete", FAILED
     reporter.losses(target.max_bad)
     reporter.summary(target.model, state, target.as_json, max_bad=target.max_bad.text, **more)
     return code
+
+
+def _spec(target: Target) -> ModelSpec | None:
+    """Return the spec of the model to make, `None` if it must be there."""
+    if target.create is None and target.learner is None:
+        return None
+    if target.create is not None and target.learner is not None:
+        raise Failed("Give --create or --learner, not both.", BAD_USAGE)
+    try:
+        if target.create is None:
+            return ModelSpec.model_validate_json(json.dumps({"learner": {"type": target.learner}}))
+        text = target.create.read_bytes()
+        if (encoding := other_encoding(text)) is not None:
+            raise Failed(f"The spec is {encoding}: write it in UTF-8.", BAD_USAGE)
+        return ModelSpec.model_validate_json(without_marks(text))
+    except OSError as error:
+        raise Failed(f"The spec cannot be read: {error}.", BAD_USAGE) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Failed(f"The spec is wrong: {where} {first['msg']}", BAD_USAGE) from None
+
+
+def _settings(target: Target) -> Settings:
+    """Return the settings of the environment, overridden by the options."""
+    given: dict[str, Any] = {"redis_url": target.redis_url, "data_dir": target.data_dir}
+    return Settings(**{name: value for name, value in given.items() if value is not None})

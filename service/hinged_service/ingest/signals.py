@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
+from typing import TypeVar
+
+from hinged_service.retry import backoff, retry
 
 __all__ = ["Stop", "Stopped"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
 
 
 class Stopped(Exception):
@@ -16,13 +24,9 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Whether SIGINT or SIGTERM came; a second one ends the process at once.
+    """The wish to stop: SIGINT or SIGTERM came. A second one ends the process at once.
 
-    Attributes
-    ----------
-    signal
-        The signal's number; `None` while none came.
-
+    `signal` is the signal's number; `None` while none came.
     """
 
     def __init__(self) -> None:
@@ -46,6 +50,31 @@ class Stop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._came.wait(), seconds)
         self.check()
+
+    async def retry(
+        self,
+        step: Callable[[], Awaitable[T]],
+        failures: type[Exception] | tuple[type[Exception], ...],
+        failed: Callable[[Exception, bool], None],
+        going_on: Callable[[], None],
+    ) -> T:
+        """Return the result of a step, repeated after longer and longer pauses while it fails.
+
+        `failed` is called with each failure, and whether it is the first; it may raise.
+        `going_on` is called if the step succeeds after failures.
+        """
+        count = 0
+
+        def note(error: Exception) -> None:
+            nonlocal count
+            count += 1
+            failed(error, count == 1)
+
+        pauses = backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, 0.5)
+        done = await retry(step, pauses=pauses, on=failures, failed=note, wait=self.wait)
+        if count:
+            going_on()
+        return done
 
     @contextlib.contextmanager
     def blocking(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Entries of somebody's stream as records: JSON in one field, or the fields as features."""
+"""Entries of a foreign stream as records: JSON in one field, or the fields as features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Reading"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How an entry becomes an event.
+    """The way from an entry to an event.
 
     Parameters
     ----------
@@ -24,11 +24,9 @@ class Reading:
         The field that holds the event as JSON; `None` if the fields are the features.
     id
         The field that holds the event's id, if any does.
-    label, weight
-        Without `event`: the fields of label and sample weight.
-    text
-        Without `event`: the features that are text. All others are decimal numbers.
-
+    label, weight, text
+        Without `event`: the fields of label and sample weight, and the features that are text. All
+        others are decimal numbers.
     """
 
     event: str | None = "event"
@@ -38,12 +36,12 @@ class Reading:
     text: frozenset[str] = frozenset()
 
     def all(
-        self, entries: Sequence[tuple[str, dict[bytes, bytes]]], fold: ModelState
+        self, entries: Sequence[tuple[str, dict[bytes, bytes]]], state: ModelState
     ) -> Lot | list[Raw]:
-        """Return entries as records of the model `fold`: as columns if each holds JSON."""
+        """Return entries as records of the model `state`: as columns if each holds JSON."""
 
         def each() -> list[Raw]:
-            return [self.raw(entry_id, fields, fold) for entry_id, fields in entries]
+            return [self.raw(entry_id, fields, state) for entry_id, fields in entries]
 
         if self.event is None:
             return each()
@@ -57,14 +55,14 @@ class Reading:
         places = [entry_id for entry_id, _ in entries]
         return each() if None in texts else Lot(places, texts, None, each, names)
 
-    def raw(self, entry_id: str, fields: dict[bytes, bytes], fold: ModelState) -> Raw:
-        """Return an entry as a record of the model `fold`."""
+    def raw(self, entry_id: str, fields: dict[bytes, bytes], state: ModelState) -> Raw:
+        """Return an entry as a record of the model `state`."""
         try:
             name = None
             if self.id is not None and (found := fields.get(self.id.encode())) is not None:
                 name = found.decode()
             if self.event is None:
-                return Raw(entry_id, self._flat(fields, fold), name)
+                return Raw(entry_id, self._flat(fields, state), name)
         except UnicodeDecodeError:
             return Raw(entry_id, Fault("", "is not UTF-8"))
         except BadRecord as fault:
@@ -74,13 +72,13 @@ class Reading:
             entry_id, Fault(self.event, "is no field of the entry") if body is None else body, name
         )
 
-    def _flat(self, fields: dict[bytes, bytes], fold: ModelState) -> dict[str, Any]:
+    def _flat(self, fields: dict[bytes, bytes], state: ModelState) -> dict[str, Any]:
         x: dict[str, Any] = {}
         event: dict[str, Any] = {"x": x}
         for key, value in fields.items():
             name, cell = key.decode(), value.decode()
             if name == self.label:
-                event["y"] = _label(cell, fold)
+                event["y"] = _label(cell, state)
             elif name == self.weight:
                 event["w"] = _number(name, cell)
             elif name != self.id:
@@ -97,7 +95,7 @@ def _number(name: str, cell: str) -> float:
         raise BadRecord(f"field {name} {fault}") from None
 
 
-def _label(cell: str, fold: ModelState) -> bool | int | str:
+def _label(cell: str, state: ModelState) -> bool | int | str:
     """Return the label of the model that is written like this, if there is one."""
-    label = label_like(cell, lambda y: fold.answers.target(y) is not None)
+    label = label_like(cell, lambda y: state.answers.target(y) is not None)
     return cell if label is None else label

@@ -15,13 +15,10 @@ from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState, Rejection
-from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 2.0
 _ROUNDS_TO_SEND = 4
 
 T = TypeVar("T")
@@ -30,15 +27,15 @@ U = TypeVar("U")
 
 @dataclass
 class Tally:
-    """What became of the records that this process brought.
+    """The outcome of the records that this process brought.
 
     Attributes
     ----------
     records
         Records taken: the offset is past them.
     learned, judged, mistakes
-        Events that the model learned with a known outcome; those of weight above 0 for which
-        it had a prediction; how many of these were wrong.
+        Events learned with a known outcome; those of weight above 0 with a prediction; how many of
+        these were wrong.
     duplicates
         Events whose id had counted before.
     rejected
@@ -50,9 +47,7 @@ class Tally:
     gone
         Records that the source had dropped before they were read.
     earlier, earlier_dead
-        Records of the same files that other runs took; how many of them the stream of dead
-        letters holds.
-
+        Records of the same files that other runs took; how many of them are dead letters.
     """
 
     records: int = 0
@@ -104,18 +99,7 @@ class Tally:
 
 
 class Gathered(NamedTuple):
-    """Records that were read for a model, to be fed.
-
-    Parameters
-    ----------
-    uid
-        The model's.
-    records
-        The records.
-    batch
-        What they are to it.
-
-    """
+    """Records that were read for a model, named by its uid: as they were, and as a batch."""
 
     uid: str
     records: Sequence[Raw] | Lot
@@ -154,28 +138,16 @@ async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tup
 
 
 class Feeder:
-    """Feeds sources into one model, patiently.
+    """A patient writer of sources into one model, of that name or alias.
 
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    lifecycle
-        Creates the model if there is none.
-    model
-        The model's name or alias.
-    stop
-        Ends all waiting.
-    say
-        Takes a line for people when Redis goes and comes.
-    tally
-        Counts what becomes of all that is fed.
+    Whatever needs the model raises `NotFound` or `SetAside` if there is none or it cannot be used
+    here, and `Stopped` if the user wants an end. `say` takes a line for people when Redis goes and
+    comes.
 
     Attributes
     ----------
     spec
         Of the model to make if there is none, when the source is known to be readable.
-
     """
 
     spec: ModelSpec | None = None
@@ -197,81 +169,47 @@ class Feeder:
         self._model = model
 
     async def prepare(self, spec: ModelSpec | None) -> None:
-        """See to it that the model is there, made from `spec` if that is given; raises as `fold`.
+        """See to it that the model is there, made from `spec` if that is given.
 
-        Raises
-        ------
-        Conflict
-            There is one of that name with another spec.
-
+        A `Conflict` if there is one of that name with another spec.
         """
         if spec is not None:
             await self._patiently(lambda: self._lifecycle.create(self._model, spec))
-        await self.fold()
+        await self.state()
 
     async def ready(self) -> None:
         """See to it that the model is there: a source calls this when it is sure to be one."""
         await self.prepare(self.spec)
 
-    async def fold(self) -> ModelState:
-        """Return the model's present state.
-
-        Raises
-        ------
-        NotFound, SetAside
-            There is no such model, or it cannot be used here.
-        Stopped
-            The user wants an end.
-
-        """
+    async def state(self) -> ModelState:
+        """Return the model's present state."""
         return (await self._patiently(self._open)).replica.fold
 
     async def offset(self, source: str) -> str:
-        """Return where a source stands, empty if nothing of it was ever taken; raises as `fold`."""
-
-        async def ask() -> str:
-            return await (await self._open()).offset(source)
-
-        return await self._patiently(ask)
+        """Return where a source stands, empty if nothing of it was ever taken."""
+        return await self._asked(lambda live_model: live_model.offset(source))
 
     async def letters(self, source: str) -> int:
-        """Return how many dead letters of a source are kept; raises as `fold`."""
-
-        async def ask() -> int:
-            return await (await self._open()).letters(source)
-
-        return await self._patiently(ask)
+        """Return how many dead letters of a source are kept."""
+        return await self._asked(lambda live_model: live_model.letters(source))
 
     async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
-        """Read consecutive records of a source for the model; raises as `fold`."""
+        """Read consecutive records of a source for the model."""
         return _gathered(await self._patiently(self._open), records)
 
     async def feed(
         self, records: Sequence[Raw] | Lot | Gathered, source: str, start: str, end: str
     ) -> str:
-        """Feed consecutive records of a source; raises as `fold`.
-
-        Parameters
-        ----------
-        records
-            Them, in order; may be empty.
-        source
-            The source's name, the same for every reader of it.
-        start
-            The source's offset as known: where the batch begins.
-        end
-            Where the next one does.
+        """Feed consecutive records of a source, perhaps none, from its offset `start` to `end`.
 
         Returns
         -------
         Where the source stands now. If that is not `end`, nothing was taken: go on from there.
-
         """
         ready = records if isinstance(records, Gathered) else await self.gathered(records)
 
-        async def send() -> SourceAppendResult:
+        async def send(live_model: LiveModel) -> SourceAppendResult:
             nonlocal ready
-            live_model = await self._open()
             if live_model.entry.uid != ready.uid:  # made anew, it may take other events
                 ready = _gathered(live_model, ready.records)
             batch = ready.batch
@@ -279,7 +217,7 @@ class Feeder:
                 batch.events, batch.payload, batch.span(source, start, end)
             )
 
-        fed = await self._patiently(send)
+        fed = await self._asked(send)
         self.tally.note(ready.batch, fed, taken=fed.offset == end)
         return fed.offset
 
@@ -287,26 +225,20 @@ class Feeder:
         live_model = self._registry.live(self._model)
         return live_model if live_model is not None else await self._registry.open(self._model)
 
+    async def _asked(self, ask: Callable[[LiveModel], Awaitable[T]]) -> T:
+        async def step() -> T:
+            return await ask(await self._open())
+
+        return await self._patiently(step)
+
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        waited = False
-
-        def failed(error: Exception) -> None:
-            nonlocal waited
-            if isinstance(error, ModelGone):  # deleted; made anew it is found, else that is told
-                live_model = self._registry.live(self._model)
-                if live_model is not None:
-                    self._registry.forget(self._model, live_model)
-            elif not waited:
-                self.say(f"Waiting: {error}")
-            waited = True
-
-        done = await retry(
-            step,
-            pauses=backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, 0.5),
-            on=(ModelGone, Unavailable),
-            failed=failed,
-            wait=self.stop.wait,
+        return await self.stop.retry(
+            step, (ModelGone, Unavailable), self._failed, lambda: self.say("Going on.")
         )
-        if waited:
-            self.say("Going on.")
-        return done
+
+    def _failed(self, error: Exception, first: bool) -> None:
+        if isinstance(error, ModelGone):  # deleted; made anew it is found, else that is told
+            if (live_model := self._registry.live(self._model)) is not None:
+                self._registry.forget(self._model, live_model)
+        elif first and isinstance(error, Unavailable):
+            self.say(f"Waiting: {error}")

@@ -10,8 +10,8 @@ import pytest
 
 from hinged_service.ingest.kafka import source
 from hinged_service.ingest.kafka.client import KafkaLog, Part
-from hinged_service.ingest.runner import Failed
 from hinged_service.ingest.signals import Stop
+from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Tally
 from tests.ingest.kafka.broker import Broker
 from tests.ingest.kafka.reading import FAST, bring, until

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hinged_service.ingest.kafka.values import Shape
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import Failed
 from tests.ingest.kafka.broker import Broker
 from tests.ingest.kafka.reading import bring
 from tests.ingest.kafka.stored import letters, logged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from hinged_service.ingest.files.arrow_cells import Cells, cells_of, natural_kind
 from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import BadRecord, FileError, Record
+from hinged_service.ingest.files.reader import Reader
+from hinged_service.ingest.files.record import BadRecord, Columns, FileError
 from hinged_service.ingest.files.table import Table
 
 __all__ = ["ArrowTable"]
@@ -22,40 +23,28 @@ _FILE_MARK = b"ARROW1"
 _IGNORE: Kind = "ignore"
 
 
+_Piece = tuple[int, Any, float | None]
+"""Number of the first row, some rows, and the share of the file that is read, if known."""
+
+
 class _Batches(NamedTuple):
     schema: Any
-    batches: Callable[[int, Sequence[str]], Iterator[tuple[int, Any, float | None]]]
-    """From a start and the columns that are wanted to (number of the first row, batch with these
-    columns at least, part of the file done if known)."""
+    batches: Callable[[int, Sequence[str]], Iterator[_Piece]]
+    """From a start and the columns that are wanted, at least, to the pieces."""
 
 
-class ArrowTable:
-    """A table with types of its own.
+class ArrowTable(Reader):
+    """A table with types of its own, in Parquet or Arrow IPC.
 
     Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
-    schema, unless it has a role or a type was told.
-
-    Parameters
-    ----------
-    stream
-        The content, closed together with this. Parquet, and Arrow files that are not
-        streams, are opened by name.
-    name
-        The path.
-    size_bytes
-        The size of the file; `None` if it is compressed or no file on a disk.
-    options
-        How to read it: `format` is `"parquet"` or `"arrow"`.
+    schema, unless it has a role or a type was told. Parquet, and Arrow files that are not streams,
+    are opened by name: `size_bytes` is `None` if the file is compressed or not on a disk.
 
     Raises
     ------
     FileError
-        If pyarrow is not there, or the file or its columns cannot be read.
-
+        If pyarrow is missing, or the file or its columns cannot be read.
     """
-
-    skipped = 0
-    continued = 0
 
     def __init__(
         self,
@@ -68,6 +57,8 @@ class ArrowTable:
         self._name = name
         self._stream = stream
         self._size_bytes = size_bytes
+        self._options = options
+        self._share: float | None = None
         self._open = ExitStack()
         self._open.callback(stream.close)
         self._faults = (self._arrow.ArrowException, OSError, ValueError, MemoryError)
@@ -77,16 +68,26 @@ class ArrowTable:
             self._index = _pandas_index(schema, options)
             ignored = dict.fromkeys(self._index, _IGNORE)
             options = replace(options, types=ignored | dict(options.types))
-            kinds = self._kinds(schema, options)
+            kinds, self._cells = self._readers(schema, options)
             id_limit = self._id_limit(schema, options)
             self._table = Table(schema.names, kinds, options, text=False, id_limit=id_limit)
-            self._cells = self._readers(schema, kinds, options)
         except self._faults as error:
             self.close()
             raise self._broken(error) from None
         except BaseException:
             self.close()
             raise
+
+    @property
+    def position(self) -> int:
+        """Number of bytes of the file itself that have been read."""
+        if self._share is not None and self._size_bytes is not None:
+            return int(self._share * self._size_bytes)
+        return self._stream.counter.position
+
+    def again(self, stream: ByteStream) -> ArrowTable:
+        """Return another reading of the same content."""
+        return ArrowTable(stream, self._name, self._size_bytes, self._options)
 
     def describe(self) -> str:
         """Say what each column is read as."""
@@ -101,26 +102,18 @@ class ArrowTable:
         kinds = self._table.kinds
         return {name: None if name in empty else kind for name, kind in kinds.items()}
 
-    def look(self) -> None:
-        """Do nothing: the schema was read, so it is such a file."""
-
-    def settle(self, kinds: Mapping[str, Kind]) -> None:
-        """Do nothing: the schema says all."""
-
     def close(self) -> None:
         """Close what was opened here."""
         self._open.close()
 
-    def records(self, start: int) -> Iterator[Record]:
-        """Iterate over the records from number `start`."""
+    def fill(self, columns: Columns, start: int) -> Iterator[int]:
+        """Add the records from number `start`, one a step."""
         wanted = [name for name, cells in self._cells.items() if cells is not None]
         try:
-            for first, batch, done in self._source.batches(start, wanted):
-                columns, faults = self._columns(batch)
-                read = self._stream.counter.position
-                if done is not None and self._size_bytes is not None:
-                    read = int(done * self._size_bytes)
-                for at, row in enumerate(zip(*columns, strict=True)):
+            for first, batch, share in self._source.batches(start, wanted):
+                self._share = share
+                cells, faults = self._columns(batch)
+                for at, row in enumerate(zip(*cells, strict=True)):
                     if first + at < start:
                         continue
                     event, error = None, faults.get(at)
@@ -129,7 +122,8 @@ class ArrowTable:
                             event = self._table.event(row)
                         except BadRecord as fault:
                             error = str(fault)
-                    yield Record(first + at, None, event, error, read)
+                    columns.add(None, event, error)
+                    yield self.position
         except self._faults as error:
             raise self._broken(error) from None
 
@@ -167,7 +161,7 @@ class ArrowTable:
         sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         total = sum(sizes)
 
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[_Piece]:
             first, groups = 0, list(range(len(sizes)))
             while groups and first + sizes[groups[0]] <= start:
                 first += sizes[groups.pop(0)]
@@ -184,15 +178,9 @@ class ArrowTable:
         if self._stream.reader.peek(len(_FILE_MARK)).startswith(_FILE_MARK):
             return self._ipc_file(ipc)
         reader = self._open.enter_context(ipc.open_stream(self._stream.reader))
-
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
-            first = 0
-            for batch in reader:
-                for piece in _pieces(batch, first, start):
-                    yield *piece, None
-                first += batch.num_rows
-
-        return _Batches(reader.schema, batches)
+        return _Batches(
+            reader.schema, lambda start, _: _pieces(((batch, None) for batch in reader), start)
+        )
 
     def _ipc_file(self, ipc: Any) -> _Batches:
         self._must_be_on_disk("an Arrow file (an Arrow stream may come from anywhere)")
@@ -201,53 +189,40 @@ class ArrowTable:
         reader = self._open.enter_context(ipc.open_file(source))
         schema, count = reader.schema, reader.num_record_batches
 
-        def batches(start: int, wanted: Sequence[str]) -> Iterator[tuple[int, Any, float | None]]:
+        def batches(start: int, wanted: Sequence[str]) -> Iterator[_Piece]:
             fields = [schema.get_field_index(name) for name in wanted]
             options = ipc.IpcReadOptions(included_fields=fields)
             chosen = ipc.open_file(source, options=options)
-            first = 0
-            for at in range(count):
-                batch = chosen.get_batch(at)
-                for piece in _pieces(batch, first, start):
-                    yield *piece, (at + 1) / count
-                first += batch.num_rows
+            return _pieces(((chosen.get_batch(n), (n + 1) / count) for n in range(count)), start)
 
         return _Batches(schema, batches)
 
-    def _kinds(self, schema: Any, options: FileOptions) -> list[Kind]:
+    def _readers(
+        self, schema: Any, options: FileOptions
+    ) -> tuple[list[Kind], dict[str, Cells | None]]:
+        """Return the kinds of all columns, and what reads each; `None` if it is ignored."""
         kinds: list[Kind] = []
+        found: dict[str, Cells | None] = {}
         unread, as_text = [], []
         for column in schema:
             name, told = column.name, options.types.get(column.name)
             kind = told or natural_kind(self._arrow, column.type)
+            text = cells_of(self._arrow, column.type, "text")
+            cells = None if kind is None else cells_of(self._arrow, column.type, kind)
             kinds.append(kind or _IGNORE)
-            if kind == _IGNORE or (kind and cells_of(self._arrow, column.type, kind)):
-                continue
-            unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
-            if cells_of(self._arrow, column.type, "text"):
-                as_text.append(name)
+            found[name] = None if kind == _IGNORE else cells
+            if name == options.label and options.labels:
+                found[name] = text
+            if cells is None and kind != _IGNORE:
+                unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
+                as_text += [name] if text else []
         if unread:
             also = f", or text ({', '.join(as_text)})" if as_text else ""
             raise FileError(
                 f"Columns of these types are not read: {', '.join(unread)}. Give them the type "
                 f"ignore{also}."
             )
-        return kinds
-
-    def _readers(
-        self, schema: Any, kinds: Sequence[Kind], options: FileOptions
-    ) -> dict[str, Cells | None]:
-        """Return what reads each column; `None` if it is ignored."""
-        return {
-            column.name: None
-            if kind == _IGNORE
-            else cells_of(
-                self._arrow,
-                column.type,
-                "text" if column.name == options.label and options.labels else kind,
-            )
-            for column, kind in zip(schema, kinds, strict=True)
-        }
+        return kinds, found
 
     def _id_limit(self, schema: Any, options: FileOptions) -> int:
         """Return the number up to which the floats of the id's column tell whole ones apart."""
@@ -272,12 +247,15 @@ def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
     return [name for name in schema.names if name in index - wanted]
 
 
-def _pieces(batch: Any, first: int, start: int) -> Iterator[tuple[int, Any]]:
-    """Cut a batch, which may be the whole file, into small ones; leave out what is before."""
-    for at in range(0, batch.num_rows, _BATCH_ROWS):
-        piece = batch.slice(at, _BATCH_ROWS)
-        if first + at + piece.num_rows > start:
-            yield first + at, piece
+def _pieces(batches: Iterable[tuple[Any, float | None]], start: int) -> Iterator[_Piece]:
+    """Cut batches, which may be the whole file, into small ones; leave out what is before."""
+    first = 0
+    for batch, share in batches:
+        for at in range(0, batch.num_rows, _BATCH_ROWS):
+            piece = batch.slice(at, _BATCH_ROWS)
+            if first + at + piece.num_rows > start:
+                yield first + at, piece, share
+        first += batch.num_rows
 
 
 def _load(module: str) -> Any:

@@ -26,15 +26,8 @@ _Read = Callable[[Any], list[Any]]
 class Cells:
     """The cells of a column.
 
-    Parameters
-    ----------
-    arrow
-        The package pyarrow.
-    read
-        Returns the values of an array that is whole, `None` where one is missing.
-    raw
-        The type of its bytes if it is text, which may be no UTF-8.
-
+    `read` returns the values of an array that is whole, `None` where one is missing; `raw` is the
+    type of its bytes if it is text, which may be no UTF-8.
     """
 
     def __init__(self, arrow: Any, read: _Read, raw: Any | None = None) -> None:
@@ -45,11 +38,7 @@ class Cells:
     def values(self, column: Any) -> tuple[list[Any], dict[int, str]]:
         """Return a value for each cell, and why there is none, by the place of the cell.
 
-        Parameters
-        ----------
-        column
-            An array of which `validate()` holds; its values need not be right.
-
+        `validate()` holds of the column; its values need not be right.
         """
         try:
             column.validate(full=True)  # pyarrow trusts offsets and text, whoever wrote them
@@ -107,17 +96,9 @@ def natural_kind(arrow: Any, kind: Any) -> Kind | None:
 
 
 def cells_of(arrow: Any, kind: Any, told: Kind) -> Cells | None:
-    """Return what reads a column; `None` if it cannot be read so.
+    """Return the reader of a column of Arrow type `kind` as `told`; `None` if it cannot be read so.
 
-    Parameters
-    ----------
-    arrow
-        The package pyarrow.
-    kind
-        The Arrow type of the column.
-    told
-        What its cells are to be. Where that is text, NaN is a missing value.
-
+    Where `told` is text, NaN is a missing value.
     """
     types = arrow.types
     if types.is_dictionary(kind):

@@ -33,12 +33,8 @@ _BUFFER_BYTES = 2**18
 class ByteStream:
     """The content of a file, decompressed, from its beginning.
 
-    Parameters
-    ----------
-    name
-        The path, for messages; `"-"` is standard input.
-    compression
-        What it is compressed with; not `"auto"`.
+    A file that cannot be opened raises `FileError`; so does reading one that is cut off or broken,
+    after all that is whole has been given out.
 
     Attributes
     ----------
@@ -46,13 +42,6 @@ class ByteStream:
         The content.
     counter
         Its `position` is how many bytes of the file itself have been read.
-
-    Raises
-    ------
-    FileError
-        If it cannot be opened. While it is read: if it is cut off or broken; all that
-        is whole has been given out by then.
-
     """
 
     def __init__(self, name: str, compression: Compression) -> None:
@@ -121,15 +110,8 @@ class _Steps(io.RawIOBase):
 class _Concatenated:
     """The content of compressed streams, one after the other, up to the end of the file.
 
-    Parameters
-    ----------
-    source
-        Where they lie.
-    begin
-        Returns a decompressor for the next stream; it raises what is wrong with the data.
-    padding
-        Zero bytes may stand behind a stream, in multiples of so many; 0 if none may.
-
+    `begin` returns a decompressor for the next stream. Zero bytes may stand behind a stream, in
+    multiples of `padding`; none may if that is 0.
     """
 
     def __init__(

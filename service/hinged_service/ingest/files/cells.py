@@ -133,13 +133,8 @@ def event_id(value: str) -> str:
 def number_id(value: Any, limit: int = 2**53) -> str:
     """Return the name of an event that is a number: 123, 123.0 and 123.00 are `"123"`.
 
-    Parameters
-    ----------
-    value
-        An integer or a decimal number of any size, a float, or the text of a number.
-    limit
-        A float must be below it: from there on it may stand for several whole numbers.
-
+    `value` is an integer or a decimal number of any size, a float, or the text of a number. A float
+    must be below `limit`: from there on it may stand for several whole numbers.
     """
     whole = None
     if isinstance(value, Decimal):
@@ -159,13 +154,7 @@ def number_id(value: Any, limit: int = 2**53) -> str:
 def label_like(text: str, takes: Callable[[LabelValue], bool]) -> LabelValue | None:
     """Return the label of a model that is written like this; `None` if it has none.
 
-    Parameters
-    ----------
-    text
-        The label as text: itself a label, or true or false, or a whole number.
-    takes
-        Tells whether the model has a label.
-
+    The text is itself a label, or true or false, or a whole number.
     """
     if takes(text):
         return text

@@ -17,22 +17,9 @@ def open_sources(paths: Sequence[str], options: FileOptions) -> list[Source]:
     """Open files as sources of events that have one type for each column.
 
     A column that is text here and numbers there would give two features of one value, such as
-    `zip_10` and `zip_10.0`. Which it is to be is asked, not chosen: then it is the same again
-    when the command is, with a file more or less.
-
-    Parameters
-    ----------
-    paths
-        The files; `"-"` is standard input.
-    options
-        How to read them; a column in `types` must be in one of them.
-
-    Raises
-    ------
-    FileError
-        As of `open_source`; or if a file cannot be read at all, or files differ in the type of
-        a column.
-
+    `zip_10` and `zip_10.0`. The user is asked for its type: then it is the same again when the
+    command is, with a file more or less. A `FileError` as of `open_source`; or if a file cannot be
+    read at all, files differ in the type of a column, or a column in `types` is in none of them.
     """
     several = len(paths) > 1
     sources = [open_source(path, replace(options, elsewhere=several)) for path in paths]

@@ -7,59 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.cells import as_number
-from hinged_service.ingest.files.lines import MAX_LINE_BYTES, TOO_LONG, Lines
+from hinged_service.ingest.files.lines import MAX_LINE_BYTES, TOO_LONG
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import (
-    BLOCK_BYTES,
-    BLOCK_RECORDS,
-    BadRecord,
-    Block,
-    Columns,
-    FileError,
-    Record,
-)
+from hinged_service.ingest.files.reader import TextReader
+from hinged_service.ingest.files.record import BLOCK_BYTES, BadRecord, Columns, FileError
 from hinged_service.ingest.files.table import Table, check_header, infer
 from hinged_service.wire.events import Event
 
 __all__ = ["Delimited"]
 
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _AT_ONCE = 128  # lines and cells of more do not fit into the processor's cache
 
 
-class Delimited:
-    """A table as text, with a header.
+class Delimited(TextReader):
+    """A table as text, with a header that fits the options, else `FileError`."""
 
-    Parameters
-    ----------
-    lines
-        The lines of the file, of which the first are looked at.
-    options
-        How to read it.
-    delimiter
-        What separates the cells.
-
-    Attributes
-    ----------
-    continued
-        How many lines were read as the rest of a quoted cell that began on an earlier one.
-
-    Raises
-    ------
-    FileError
-        If the header is missing or does not fit the options.
-
-    """
-
-    skipped = 0
-    continued = 0
-
-    def __init__(self, lines: Lines, options: FileOptions, delimiter: str) -> None:
+    def __init__(self, stream: ByteStream, options: FileOptions) -> None:
+        super().__init__(stream)
+        delimiter = options.delimiter or _DELIMITERS[options.format]
         if delimiter == options.quote:
             raise FileError("Delimiter and quote must be different characters.")
         self._options = options
         self._delimiter = delimiter
-        sampled = lines.peek(options.sample_rows + 1)
+        sampled = self._lines.peek(options.sample_rows + 1)
         rows = self._rows(_Text(sampled, options.encoding))
         names = _header(rows)
         check_header(names, options)
@@ -91,55 +64,39 @@ class Delimited:
         empty = f"; empty so far: {', '.join(self._empty)}" if self._empty else ""
         return f"{self._table.describe()} (types by the first {self._sampled} rows{told}{empty})"
 
-    def records(self, lines: Lines, start: int) -> Iterator[Record]:
-        """Iterate over the records from number `start`."""
-        for block in self.blocks(lines, start):
-            yield from block.records()
-
-    def blocks(self, lines: Lines, start: int) -> Iterator[Block]:
-        """Iterate over the records from number `start`."""
-        text = _Text(lines, self._options.encoding)
+    def fill(self, columns: Columns, start: int) -> Iterator[int]:
+        """Add the records from number `start`; rows of plain numbers many at once."""
+        text = _Text(self._lines, self._options.encoding)
         rows = self._rows(text)
         _header(rows)
-        held = Columns(sum(1 for _ in islice(rows, start)))
+        for _ in islice(rows, start):
+            pass
         self.continued = 0
-        some, began = 1, 0
-        try:
-            while True:
-                most = min(some, BLOCK_RECORDS - len(held.lines))
-                if (plain := self._plain_rows(lines, text, most)) is not None:
-                    held.add_all(text.number, *plain)
-                    some = min(2 * some, _AT_ONCE)
-                elif some > 1:
-                    some = 1
-                elif (found := next(rows, None)) is not None:
-                    row, fault, line = found
-                    last = text.number if text.number > line else None
-                    read = (None, fault) if fault is not None else self._event(row, last)
-                    held.add(line, *read)
-                else:
-                    break
-                if len(held.lines) == BLOCK_RECORDS or text.bytes - began > BLOCK_BYTES:
-                    yield held.block(lines.position)
-                    held, began = Columns(held.end), text.bytes
-        except FileError:
-            if held.lines:
-                yield held.block(lines.position)
-            raise
-        if held.lines:
-            yield held.block(lines.position)
+        some = 1
+        while True:
+            if (plain := self._plain_rows(text, min(some, columns.free))) is not None:
+                columns.add_events(text.number, *plain)
+                some = min(2 * some, _AT_ONCE)
+            elif some > 1:
+                some = 1
+                continue
+            elif (found := next(rows, None)) is not None:
+                row, fault, line = found
+                last = text.number if text.number > line else None
+                columns.add(line, *((None, fault) if fault is not None else self._event(row, last)))
+            else:
+                return
+            yield text.bytes
 
-    def _plain_rows(
-        self, lines: Lines, text: _Text, most: int
-    ) -> tuple[list[Event], list[bytes]] | None:
+    def _plain_rows(self, text: _Text, most: int) -> tuple[list[Event], list[bytes]] | None:
         """Return the next lines as events and their JSON; if one is not plain, they stay."""
         if self._plain is None:
             return None
-        some = lines.at_hand(most, BLOCK_BYTES)
+        some = self._lines.at_hand(most, BLOCK_BYTES)
         whole = [line for line in some if line is not None]
         found = self._plain.read(whole) if whole and len(whole) == len(some) else None
         if found is not None:
-            lines.pass_over(len(whole))
+            self._lines.pass_over(len(whole))
             text.pass_over(whole)
         return found
 

@@ -11,7 +11,7 @@ from hinged_service.ingest.files.record import FileError
 __all__ = ["QUOTES", "settle"]
 
 QUOTES: dict[str, str | None] = {"csv": '"', "tsv": None}
-"""What quotes a cell, unless the user says something else."""
+"""The default quote of each format that has quotes."""
 
 _COMPRESSIONS: dict[str, Compression] = {
     ".gz": "gz",
@@ -38,13 +38,9 @@ _FORMATS: dict[str, Format] = {
 
 
 def settle(name: str, options: FileOptions) -> FileOptions:
-    """Return the options with format and compression decided.
+    """Return the options with format, compression and quote decided.
 
-    Raises
-    ------
-    FileError
-        If the suffixes do not tell the format, or it does not go with the other options.
-
+    A `FileError` if the suffixes do not tell the format, or it does not go with the other options.
     """
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     by_name = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 from hinged_service.ingest.files.arrow import ArrowTable
 from hinged_service.ingest.files.byte_stream import ByteStream, open_bytes
+from hinged_service.ingest.files.delimited import Delimited
 from hinged_service.ingest.files.detect import QUOTES, settle
+from hinged_service.ingest.files.libsvm import LibSvm
+from hinged_service.ingest.files.ndjson import Ndjson
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import Block, FileError, Record, blocks_of
-from hinged_service.ingest.files.text_file import TextFile
+from hinged_service.ingest.files.reader import Reader
+from hinged_service.ingest.files.record import Block, FileError, Record
+from hinged_service.ingest.files.vw import VowpalWabbit
 
 __all__ = ["Source", "open_source"]
 
-T = TypeVar("T")
 _Signature = tuple[int, int, int, int]
 
 
 class Source:
     """A file of labelled events; nothing of it stays in memory.
 
-    Parameters
-    ----------
-    name
-        The path; `"-"` is standard input.
-    options
-        How to read it, with format and compression settled.
-
     Attributes
     ----------
     name
-        The path, or `"-"`.
+        The path; `"-"` is standard input.
     size_bytes
         The size of the file as it lies on the disk; `None` for standard input and pipes.
 
@@ -43,7 +38,6 @@ class Source:
     ------
     FileError
         If it cannot be opened, or does not fit the options.
-
     """
 
     def __init__(self, name: str, options: FileOptions) -> None:
@@ -51,26 +45,24 @@ class Source:
         self._options = options
         self._signature = _signature(name)
         self.size_bytes = None if self._signature is None else self._signature[2]
-        self._before: TextFile | None = None
-        self._reading: TextFile | ArrowTable = self._begin()
+        self._reading = self._begin(self._first_reader)
         self._unread = True
         if self.resumable:
             self._reading.close()
-            self._before = self._reading if isinstance(self._reading, TextFile) else None
 
     @property
     def resumable(self) -> bool:
-        """Whether it is a file that can be read again: not standard input, not a pipe."""
+        """True for a file that can be read again: not standard input, not a pipe."""
         return self._signature is not None
 
     @property
     def skipped(self) -> int:
-        """How many unlabelled lines the last iteration passed over so far."""
+        """Number of unlabelled lines that the last iteration passed over so far."""
         return self._reading.skipped
 
     @property
     def continued(self) -> int:
-        """How many lines the last iteration read as the rest of a quoted cell so far."""
+        """Number of lines that the last iteration read as the rest of a quoted cell so far."""
         return self._reading.continued
 
     def describe(self) -> str:
@@ -79,18 +71,11 @@ class Source:
         return self._reading.describe() + once
 
     def look(self) -> None:
-        """Look at the beginning, where no format has done so yet.
-
-        Raises
-        ------
-        FileError
-            If the file cannot be read at all.
-
-        """
+        """Look at the beginning, where no format has done so; `FileError` if it cannot be read."""
         if not self.resumable:
             self._reading.look()
             return
-        with closing(self._begin()) as reading:
+        with closing(self._begin(self._reading.again)) as reading:
             reading.look()
 
     def guesses(self) -> dict[str, Kind | None]:
@@ -104,17 +89,11 @@ class Source:
     def identity(self) -> str:
         """Return a name of the content, the same wherever and whenever it is read.
 
-        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a
-        record depends on them. Nothing less would do: a file changed in its middle would be
-        taken for the old one, and resumed in the wrong place. It costs about a second per
-        1.5 GB, hardly a hundredth of learning it. So a file that has grown is another source,
-        and a copy of a file is the same one.
-
-        Raises
-        ------
-        FileError
-            If it cannot be read twice, or was changed since it was opened.
-
+        It is the SHA-256 of all bytes, with the format and what cuts it, as the number of a record
+        depends on them. Nothing less would do: a file changed in its middle would be resumed in the
+        wrong place. It costs about a second per 1.5 GB, hardly a hundredth of learning it. A file
+        that has grown is another source, and a copy of a file is the same one. `FileError` if it
+        cannot be read twice, or was changed since it was opened.
         """
         if not self.resumable:
             raise FileError(f"{self.name} is read once only: it has no identity to resume by.")
@@ -129,54 +108,53 @@ class Source:
         return f"{cut}:{digest}"
 
     def records(self, start: int = 0) -> Iterator[Record]:
-        """Iterate over the records in order.
-
-        Parameters
-        ----------
-        start
-            The number of the first record to give out; those before are read, not parsed.
+        """Iterate over the records in order, from number `start`.
 
         Raises
         ------
         FileError
             After the last whole record, if the file is cut off, broken, or was changed
             meanwhile. At once, if it can be read only once and was, or `start` is not 0.
-
         """
-        reading = self._begun(start)
-        return self._to_the_end(reading, reading.records(start))
+        return (record for block in self.blocks(start) for record in block.records())
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Iterate over the records as `records`, in blocks; lines of JSON are given out unread."""
-        reading = self._begun(start)
-        if isinstance(reading, TextFile):
-            return self._to_the_end(reading, reading.blocks(start))
-        return self._to_the_end(reading, blocks_of(reading.records(start)))
-
-    def _begun(self, start: int) -> TextFile | ArrowTable:
         if self.resumable:
-            self._reading = self._begin()
+            self._reading = self._begin(self._reading.again)
         elif start or not self._unread:
             raise FileError(f"{self.name} is read once only, from its beginning: not resumable.")
         self._unread = False
-        return self._reading
+        return self._to_the_end(self._reading, start)
 
-    def _to_the_end(self, reading: TextFile | ArrowTable, found: Iterator[T]) -> Iterator[T]:
+    def _to_the_end(self, reading: Reader, start: int) -> Iterator[Block]:
         with closing(reading):
-            yield from found
+            yield from reading.blocks(start)
             self._check_unchanged()
 
-    def _begin(self) -> TextFile | ArrowTable:
+    def _begin(self, read: Callable[[ByteStream], Reader]) -> Reader:
         stream = ByteStream(self.name, self._options.compression)
         try:
             self._check_unchanged()
-            if self._options.format in ("parquet", "arrow"):
-                mapped = self.size_bytes if self._options.compression == "none" else None
-                return ArrowTable(stream, self.name, mapped, self._options)
-            return TextFile(stream, self._options, self._before)
+            return read(stream)
         except BaseException:
             stream.close()
             raise
+
+    def _first_reader(self, stream: ByteStream) -> Reader:
+        options = self._options
+        match options.format:
+            case "ndjson":
+                return Ndjson(stream, options)
+            case "libsvm":
+                return LibSvm(stream, options)
+            case "vw":
+                return VowpalWabbit(stream, options)
+            case "parquet" | "arrow":
+                mapped = self.size_bytes if options.compression == "none" else None
+                return ArrowTable(stream, self.name, mapped, options)
+            case _:
+                return Delimited(stream, options)
 
     def _check_unchanged(self) -> None:
         if self.resumable and _signature(self.name) != self._signature:
@@ -186,19 +164,8 @@ class Source:
 def open_source(path: str, options: FileOptions) -> Source:
     """Open a file, or standard input if `path` is `"-"`, as a source of events.
 
-    Parameters
-    ----------
-    path
-        The file. Its suffixes tell format and compression, unless the options do.
-    options
-        How to read it.
-
-    Raises
-    ------
-    FileError
-        If it cannot be opened, its format is not known, it does not fit the options, or a
-        package to read it is missing.
-
+    Its suffixes tell format and compression, unless the options do. A `FileError` says if it cannot
+    be opened, its format is not known, it does not fit the options, or a package is missing.
     """
     return Source(path, settle(path, options))
 

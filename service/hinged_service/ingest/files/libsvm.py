@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
+from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.cells import all_numbers, as_number, check_names
-from hinged_service.ingest.files.line_format import Linewise
 from hinged_service.ingest.files.options import FileOptions
+from hinged_service.ingest.files.reader import LineReader
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.files.signed_labels import NumericLabels
 from hinged_service.wire.faults import shown
@@ -18,19 +18,15 @@ __all__ = ["LibSvm"]
 _PLAIN = re.compile(r"\s*[^\s:]+(?:\s+[1-9][0-9]{0,17}:[^\s:]+)*\s*")
 
 
-class LibSvm(Linewise):
+class LibSvm(LineReader):
     """A line is a label and features that are named by their index.
 
-    Parameters
-    ----------
-    sample
-        The first lines, which decide how labels are read.
-    options
-        Of which only `labels` matters.
-
+    The first lines decide how labels are read. Of the options only `labels` matters.
     """
 
-    def __init__(self, sample: Iterable[bytes | None], options: FileOptions) -> None:
+    def __init__(self, stream: ByteStream, options: FileOptions) -> None:
+        super().__init__(stream)
+        sample = self._lines.peek(options.sample_rows)
         lines = (line for line in sample if line is not None and self.is_record(line))
         firsts = (line.split(None, 1)[0].decode("ascii", "replace") for line in lines)
         self._labels = NumericLabels(firsts, options)

@@ -22,19 +22,8 @@ _READ_BYTES = 2**18
 class Lines:
     """The lines of a stream with their ends, without byte order marks in front.
 
-    Iterating goes on where it was left. A line longer than `MAX_LINE_BYTES` is `None`, and
-    never held.
-
-    Parameters
-    ----------
-    stream
-        What to read, from its beginning.
-
-    Attributes
-    ----------
-    number
-        How many lines were given out: the number of the last one, from 1.
-
+    Iterating goes on where it was left; `number` is that of the last line given out, from 1. A line
+    longer than `MAX_LINE_BYTES` is `None`, and never held.
     """
 
     def __init__(self, stream: ByteStream) -> None:
@@ -49,7 +38,7 @@ class Lines:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file itself have been read."""
+        """Number of bytes of the file itself that have been read."""
         return self._counter.position
 
     def __iter__(self) -> Iterator[bytes | None]:
@@ -61,7 +50,6 @@ class Lines:
         """Return up to `count` lines, none after 4 MiB of them; they stay to be read.
 
         So does a fault behind them: it is raised when they have been read.
-
         """
         more = True
         while more and len(self._ahead) < count and sum(_sizes(self._ahead)) < _PEEK_BYTES:
@@ -75,11 +63,9 @@ class Lines:
         return self._first(count, _PEEK_BYTES)
 
     def at_hand(self, most: int, size: int) -> list[bytes | None]:
-        """Return lines that were read already, or the next ones; they stay to be read.
+        """Return up to `most` lines that were read already, or the next ones; they stay to be read.
 
-        They are `most` at the most, none after `size` bytes of them, and none at all at the
-        end only.
-
+        None comes after `size` bytes of them, and none at all at the end only.
         """
         if not self._ahead:
             self._read()

@@ -1,4 +1,4 @@
-"""What the user says about a file."""
+"""Options of a file, as the user gives them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LabelValue = bool | int | str
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How a file is to be read.
+    """Options for reading a file.
 
     Parameters
     ----------
@@ -40,10 +40,10 @@ class FileOptions:
     elsewhere
         Whether such a column may be missing here, as another file has it.
     delimiter
-        What separates the cells: by default a comma, in TSV a tab.
+        The mark between cells: by default a comma, in TSV a tab.
     quote
-        What quotes a cell; `None` if quotation marks mean nothing; `"auto"`: `"` in CSV, nothing
-        in TSV (text/tab-separated-values has no quotes).
+        The mark around a cell; `None` if there is none; `"auto"`: `"` in CSV, none in TSV
+        (text/tab-separated-values has no quotes).
     encoding
         The encoding of CSV and TSV; one that keeps ASCII as it is.
     missing

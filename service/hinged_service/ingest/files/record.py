@@ -1,10 +1,14 @@
-"""What a reader gives out: records with their place, and the error that ends a file."""
+"""Records of a file with their place, one by one and in blocks, and the errors of reading."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
+from hinged_service.errors import ServiceError
+from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.events import Event
 
 __all__ = [
@@ -15,11 +19,13 @@ __all__ = [
     "Columns",
     "FileError",
     "Record",
-    "blocks_of",
+    "read_event",
 ]
 
 BLOCK_RECORDS = 500
 BLOCK_BYTES = 2**19
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FileError(Exception):
@@ -44,9 +50,9 @@ class Record(NamedTuple):
     error
         Why it is no event, naming the column or field; `None` for a good one.
     bytes_read
-        How much of the file, as it lies on the disk, has been read so far.
+        How much of the file, as it lies on the disk, has been read with its block.
     json
-        The event as JSON, where that was at hand.
+        The event as JSON, where that was read already.
 
     """
 
@@ -61,17 +67,9 @@ class Record(NamedTuple):
 class Block(NamedTuple):
     """Consecutive records of a file, up to `BLOCK_RECORDS`, in about `BLOCK_BYTES` of it.
 
-    Parameters
-    ----------
-    number
-        The place of the first in the file.
-    lines, events, errors, texts
-        Of each record what `Record` calls line, event, error and json. An event whose JSON was
-        read is decoded. JSON without event and error was not looked at yet:
-        `hinged_service.ingest.files.ndjson.read` tells what it is.
-    bytes_read
-        How much of the file has been read so far.
-
+    `number` is the place of the first. The columns hold of each record what `Record` calls line,
+    event, error and json. An event whose JSON was read is decoded. JSON without event and error
+    was not looked at yet.
     """
 
     number: int
@@ -82,76 +80,83 @@ class Block(NamedTuple):
     bytes_read: int
 
     def records(self) -> Iterator[Record]:
-        """Iterate over them one by one."""
+        """Iterate over them one by one; read the JSON that was not looked at yet."""
         columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
         for number, (line, event, error, text) in enumerate(columns, self.number):
-            told = _told(event) if isinstance(event, Event) else event
-            yield Record(number, line, told, error, self.bytes_read, text)
+            if isinstance(event, Event):
+                told = {"x": event.x, "y": event.y} | ({} if event.id is None else {"id": event.id})
+                yield Record(number, line, told, None, self.bytes_read, text)
+                continue
+            if event is None and text is not None:
+                try:
+                    event = read_event(text)
+                except BadRecord as fault:
+                    error = str(fault)
+            yield Record(number, line, event, error, self.bytes_read)
 
 
 class Columns:
-    """A block that grows.
-
-    Parameters
-    ----------
-    number
-        The place of its first record in the file.
-
-    """
+    """A block that grows; `number` is the place of its first record in the file."""
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self.lines: list[int | None] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lines: list[int | None] = []
         self._events: list[dict[str, Any] | Event | None] = []
         self._errors: list[str | None] = []
         self._texts: list[bytes | None] = []
 
+    def __len__(self) -> int:
+        return len(self._lines)
+
     @property
-    def end(self) -> int:
-        """The place of the record after it."""
-        return self._number + len(self.lines)
+    def free(self) -> int:
+        """Number of records that still fit in."""
+        return BLOCK_RECORDS - len(self._lines)
 
     def add(self, line: int | None, event: dict[str, Any] | None, error: str | None) -> None:
         """Add a record."""
-        self.lines.append(line)
+        self._lines.append(line)
         self._events.append(event)
         self._errors.append(error)
         self._texts.append(None)
 
-    def add_all(self, last: int, events: Sequence[Event], texts: Sequence[bytes]) -> None:
-        """Add the events of consecutive lines, and their JSON."""
-        self.lines += range(last - len(events) + 1, last + 1)
+    def add_events(self, last: int, events: Sequence[Event], texts: Sequence[bytes]) -> None:
+        """Add the events of consecutive lines up to number `last`, and their JSON."""
+        self._lines += range(last - len(events) + 1, last + 1)
         self._events += events
         self._errors += [None] * len(events)
         self._texts += texts
 
-    def block(self, bytes_read: int) -> Block:
-        """Return it as it is now."""
-        return Block(self._number, self.lines, self._events, self._errors, self._texts, bytes_read)
+    def add_unread(
+        self, lines: Sequence[int], texts: Sequence[bytes | None], too_long: str
+    ) -> None:
+        """Add lines of JSON as they are; of one that is `None` say that it is too long."""
+        self._lines += lines
+        self._events += [None] * len(texts)
+        self._errors += [too_long if text is None else None for text in texts]
+        self._texts += texts
+
+    def taken(self, bytes_read: int) -> Block:
+        """Return the block as it is now, and begin the next one."""
+        block = Block(
+            self._number, self._lines, self._events, self._errors, self._texts, bytes_read
+        )
+        self._number += len(self)
+        self._clear()
+        return block
 
 
-def _told(event: Event) -> dict[str, Any]:
-    """Return a decoded event as one that is not decoded."""
-    return {"x": event.x, "y": event.y} | ({} if event.id is None else {"id": event.id})
-
-
-def blocks_of(records: Iterable[Record]) -> Iterator[Block]:
-    """Gather records into blocks; what comes before a fault is given out before the fault."""
-    held: list[Record] = []
+def read_event(text: bytes) -> dict[str, Any]:
+    """Return a line of JSON as an event of `POST learn`; `BadRecord` names every fault."""
     try:
-        for record in records:
-            held.append(record)
-            if len(held) == BLOCK_RECORDS or record.bytes_read - held[0].bytes_read > BLOCK_BYTES:
-                yield _block(held)
-                held = []
-    except FileError:
-        if held:
-            yield _block(held)
-        raise
-    if held:
-        yield _block(held)
-
-
-def _block(records: Sequence[Record]) -> Block:
-    _, lines, events, errors, _, texts = zip(*records, strict=True)
-    return Block(records[0].number, lines, events, errors, texts, records[-1].bytes_read)
+        _, accepted, is_array = parse_events(text, 1, mixed=True)
+    except ServiceError as error:
+        faults = [f"{detail.field} {detail.reason}" for detail in error.errors]
+        reason = "; ".join(faults) or error.detail.removeprefix("The body ").rstrip(".")
+        raise BadRecord(reason) from None
+    if is_array:
+        raise BadRecord("is an array: a line is one event")
+    return _decode(accepted)

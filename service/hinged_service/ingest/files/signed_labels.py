@@ -16,20 +16,13 @@ _SIGNS = "-1 or 0 as false, 1 as true"
 
 
 class NumericLabels:
-    """How the labels of a file without a header are read.
+    """The reading of labels in a file without a header.
 
     If the model is known, its labels decide: where they are true and false, -1 and 0 are false
     and 1 is true; elsewhere the label is the whole number, or its text, as the model has it. If
-    not, they are -1 and 1, for false and true, if the sample has nothing else and either a -1
-    or a `"+1"`; otherwise they are whole numbers as they stand.
-
-    Parameters
-    ----------
-    sample
-        The first labels of the file, as text.
-    options
-        Of which `labels` matters, which overrides all this, and `takes`.
-
+    not, they are -1 and 1, for false and true, if `sample`, the first labels, has nothing else and
+    either a -1 or a `"+1"`; otherwise they are whole numbers as they stand. The option `labels`
+    overrides all this.
     """
 
     def __init__(self, sample: Iterable[str], options: FileOptions) -> None:
@@ -48,14 +41,7 @@ class NumericLabels:
         return "-1 as false, 1 as true" if self._signed else "whole numbers"
 
     def read(self, text: str) -> LabelValue:
-        """Return a label.
-
-        Raises
-        ------
-        BadRecord
-            If it is none.
-
-        """
+        """Return a label; a `BadRecord` if it is none."""
         return named("label", self._cached, text)
 
     def _read(self, text: str) -> LabelValue:

@@ -104,10 +104,8 @@ class Table:
 
     Parameters
     ----------
-    names
-        The names of all columns, in order.
-    kinds
-        The type of each.
+    names, kinds
+        Name and type of each column, in order.
     options
         Which are label, id and weight, and what stands for a missing value.
     text
@@ -115,16 +113,10 @@ class Table:
     id_limit
         A float id must be below it: as many whole numbers the type of the column tells apart.
 
-    Attributes
-    ----------
-    kinds
-        The type of each column by its name.
-
     Raises
     ------
     FileError
         If names and options do not fit together.
-
     """
 
     def __init__(
@@ -183,18 +175,9 @@ class Table:
         return "; ".join(said)
 
     def event(self, row: Sequence[Any]) -> dict[str, Any]:
-        """Return a row as an event.
+        """Return a row as an event; a `BadRecord` names the column that does not fit.
 
-        Parameters
-        ----------
-        row
-            A value for each column: text, or what the format has; `None` is missing.
-
-        Raises
-        ------
-        BadRecord
-            Naming the column that does not fit.
-
+        `row` has a value for each column: text, or what the format has; `None` is missing.
         """
         if len(row) != len(self._names):
             raise BadRecord(f"has {len(row)} cells where the header has {len(self._names)}")

@@ -9,12 +9,12 @@ prints them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.cells import as_number, as_weight, check_names, event_id, named
-from hinged_service.ingest.files.line_format import Linewise
 from hinged_service.ingest.files.options import FileOptions
+from hinged_service.ingest.files.reader import LineReader
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.files.signed_labels import NumericLabels
 from hinged_service.wire.faults import shown
@@ -22,19 +22,16 @@ from hinged_service.wire.faults import shown
 __all__ = ["VowpalWabbit"]
 
 
-class VowpalWabbit(Linewise):
+class VowpalWabbit(LineReader):
     """A line is a simple label and features in namespaces; without a label it is passed over.
 
-    Parameters
-    ----------
-    sample
-        The first lines, which decide how labels are read.
-    options
-        Of which `labels` matters, and `id` if it is `"tag"`.
-
+    The first lines decide how labels are read. Of the options `labels` matters, and `id` if it is
+    `"tag"`.
     """
 
-    def __init__(self, sample: Iterable[bytes | None], options: FileOptions) -> None:
+    def __init__(self, stream: ByteStream, options: FileOptions) -> None:
+        super().__init__(stream)
+        sample = self._lines.peek(options.sample_rows)
         lines = (line for line in sample if line is not None and not line.isspace())
         heads = (_words(line)[0] for line in lines)
         firsts = (words[0].decode("ascii", "replace") for words in heads if words)

@@ -16,11 +16,10 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient
 
 from hinged_service.ingest.kafka.options import KafkaOptions, redacted
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 
 __all__ = ["Away", "Found", "KafkaLog", "Part", "Record"]
 
-_BAD_USAGE = 2
 _TIMEOUT_S = 5.0
 _CONSUME_S = 0.05
 _TAKE = 1_500
@@ -61,17 +60,14 @@ class Record(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a look at the log brought.
+    """The outcome of a look at the log.
 
     Parameters
     ----------
     records
         Records by partition, in order.
-    ended
-        Partitions read to their end.
-    gaps
-        Partitions that hold no record at the offset asked for.
-
+    ended, gaps
+        Partitions read to their end; those that hold no record at the offset asked for.
     """
 
     records: dict[Part, list[Record]]
@@ -82,12 +78,8 @@ class Found(NamedTuple):
 class KafkaLog:
     """A member of a consumer group, whose partitions are read from where it is told.
 
-    Parameters
-    ----------
-    options
-        What is read.
-    say
-        Takes a line for people; from another thread.
+    `say` takes a line for people, from another thread. An option that the client refuses raises
+    `Failed`. Calls raise `Away` if nobody answers, `Failed` if the cluster refuses for good.
 
     Attributes
     ----------
@@ -95,12 +87,6 @@ class KafkaLog:
         The partitions that are this member's; `None` while the group deals them out.
     generation
         Another number whenever that changes.
-
-    Raises
-    ------
-    Failed
-        The client refuses an option.
-
     """
 
     def __init__(self, options: KafkaOptions, say: Callable[[str], None]) -> None:
@@ -139,17 +125,10 @@ class KafkaLog:
             self._admin = AdminClient(shared)
         except (ck.KafkaException, TypeError, ValueError) as error:
             text = error.args[0].str() if isinstance(error, ck.KafkaException) else str(error)
-            raise Failed(f"Kafka's client: {redacted(text, options.client)}", _BAD_USAGE) from None
+            raise Failed(f"Kafka's client: {redacted(text, options.client)}", BAD_USAGE) from None
 
     def cluster(self) -> str:
-        """Return the cluster's id.
-
-        Raises
-        ------
-        Away
-            Nobody answers.
-
-        """
+        """Return the cluster's id."""
         try:
             with self._translated():
                 found: str | None = self._consumer.list_topics(timeout=_TIMEOUT_S).cluster_id
@@ -163,14 +142,7 @@ class KafkaLog:
         return found
 
     def topic_ids(self) -> dict[str, str]:
-        """Return the topics that are there, and their ids; empty if the brokers give none.
-
-        Raises
-        ------
-        Away
-            Nobody answers.
-
-        """
+        """Return the topics that are there, and their ids; empty if the brokers give none."""
         with self._translated():
             asked = self._admin.describe_topics(
                 ck.TopicCollection(list(self._options.topics)), request_timeout=_TIMEOUT_S
@@ -192,14 +164,7 @@ class KafkaLog:
         )
 
     def span(self, part: Part) -> tuple[int, int]:
-        """Return the first offset that a partition holds, and the one after its last.
-
-        Raises
-        ------
-        Away
-            Nobody answers.
-
-        """
+        """Return the first offset that a partition holds, and the one after its last."""
         with self._translated():
             found = self._consumer.get_watermark_offsets(ck.TopicPartition(*part), _TIMEOUT_S)
         if found is None:
@@ -208,7 +173,7 @@ class KafkaLog:
         return low, high
 
     def at(self, part: Part, time_ms: int) -> int | None:
-        """Return the offset of the first record of that time or later; raises as `span`."""
+        """Return the offset of the first record of that time or later."""
         asked = [ck.TopicPartition(*part, time_ms)]
         with self._translated():
             offset: int = self._consumer.offsets_for_times(asked, _TIMEOUT_S)[0].offset
@@ -223,14 +188,7 @@ class KafkaLog:
         self._consumer.resume(parts)
 
     def read(self) -> Found:
-        """Return what came, soon.
-
-        Raises
-        ------
-        Failed
-            The cluster refuses for good.
-
-        """
+        """Return what came, soon."""
         messages, self._held = self._held + self._consumer.consume(_TAKE, _CONSUME_S), []
         found = Found({}, set(), set())
         for message in messages:

@@ -1,4 +1,4 @@
-"""How a Kafka topic is read, and the client's options; secrets are never told."""
+"""Options for reading Kafka topics, and the client's; secrets are never told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 
 __all__ = ["Begin", "KafkaOptions", "begin_of", "client_config", "redacted"]
 
@@ -17,9 +17,8 @@ ENV_PREFIX = "HINGED_KAFKA_"
 ENV_FILE = "HINGED_KAFKA_CONFIG_FILE"
 
 Begin = Literal["beginning", "end"] | int
-"""Where a partition begins of which nothing was ever taken; a number is a time in ms."""
+"""The beginning of a partition of which nothing was ever taken; a number is a time in ms."""
 
-_BAD_USAGE = 2
 _OURS = {
     "bootstrap.servers": "give --bootstrap",
     "metadata.broker.list": "give --bootstrap",
@@ -36,16 +35,14 @@ _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|key$|oauthbearer\.confi
 
 @dataclass(frozen=True)
 class KafkaOptions:
-    """What is read, and how.
+    """The topics to read, and how.
 
     Parameters
     ----------
     bootstrap
         Addresses of brokers: `host:port,host:port`.
-    topics
-        Names of topics.
-    group
-        The consumer group.
+    topics, group
+        Names of topics; the consumer group.
     begin
         Where a partition begins of which nothing was ever taken.
     over_gaps
@@ -54,7 +51,6 @@ class KafkaOptions:
         Whether to end once every partition is read to its end.
     client
         Further options of librdkafka.
-
     """
 
     bootstrap: str
@@ -67,13 +63,9 @@ class KafkaOptions:
 
 
 def begin_of(text: str) -> Begin:
-    """Return what `--from` says; a time without a zone is UTC.
+    """Return the beginning that `--from` names; a time without a zone is UTC.
 
-    Raises
-    ------
-    ValueError
-        It is neither `beginning`, nor `end`, nor a time in ISO form.
-
+    A `ValueError` if it is neither `beginning`, nor `end`, nor a time in ISO form.
     """
     if text == "beginning":
         return "beginning"
@@ -88,25 +80,14 @@ def client_config(
 ) -> dict[str, str]:
     """Gather the client's options; the command line goes before the environment and the file.
 
-    Parameters
-    ----------
-    given
-        Options as `key=value`.
-    file
-        A file of such lines; `#` begins a comment line.
-    environment
-        `HINGED_KAFKA_SASL_PASSWORD` is the option `sasl.password`, and so on.
-
-    Raises
-    ------
-    Failed
-        One cannot be read, or would break the promise to learn each record once.
-
+    `given` are options as `key=value`, `file` has such lines (`#` begins a comment line); in the
+    environment `HINGED_KAFKA_SASL_PASSWORD` is `sasl.password`, and so on. `Failed` if one cannot
+    be read, or would break the promise to learn each record once.
     """
     try:
         lines = file.read_text("utf-8").splitlines() if file is not None else []
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(f"The options in {file} cannot be read: {error}.", _BAD_USAGE) from None
+        raise Failed(f"The options in {file} cannot be read: {error}.", BAD_USAGE) from None
     lines = [line.strip() for line in lines]
     found = dict(_pair(line) for line in lines if line and not line.startswith("#"))
     for name, value in environment.items():
@@ -115,7 +96,7 @@ def client_config(
     found |= dict(map(_pair, given))
     for key in found:
         if key in _OURS:
-            raise Failed(f"The option {key} of Kafka cannot be set: {_OURS[key]}.", _BAD_USAGE)
+            raise Failed(f"The option {key} of Kafka cannot be set: {_OURS[key]}.", BAD_USAGE)
     return found
 
 
@@ -130,5 +111,5 @@ def redacted(text: str, client: Mapping[str, str]) -> str:
 def _pair(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
-        raise Failed(f"Options of Kafka are key=value; {key[:20]!r} has no '='.", _BAD_USAGE)
+        raise Failed(f"Options of Kafka are key=value; {key[:20]!r} has no '='.", BAD_USAGE)
     return key.strip(), value.strip()

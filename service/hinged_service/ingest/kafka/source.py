@@ -9,7 +9,6 @@ that lost its partitions and does not know it (a zombie) is refused and looks ag
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -18,9 +17,8 @@ from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
 from hinged_service.ingest.progress import Reporter
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import BAD_USAGE, Failed
 from hinged_service.ingest.writer import Feeder
-from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
 
 __all__ = ["bring_kafka"]
@@ -32,7 +30,6 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _COMMIT_EVERY_S = 1.0
 _LOOK_EVERY_S = 5.0
-_BAD_USAGE = 2
 _SHOWN = 8
 
 T = TypeVar("T")
@@ -43,22 +40,12 @@ async def bring_kafka(
 ) -> dict[str, Any]:
     """Feed topics, for ever or until they are drained.
 
-    Parameters
-    ----------
-    options
-        Which, and how.
-    shape
-        What their values look like.
-    feeder, reporter
-        Where to, and who tells how far it is.
-
     Raises
     ------
     Failed
         Kafka refuses, a topic is not there, or records are gone that were not learned.
     Stopped
         The user wants an end.
-
     """
     log = KafkaLog(options, reporter.say)
     reader = _Reader(log, options, shape, feeder, reporter)
@@ -74,7 +61,7 @@ async def bring_kafka(
 
 
 class _Place(NamedTuple):
-    """Where a partition stands: at the model, and where its next record may be."""
+    """The place of a partition: at the model, and of its next record."""
 
     source: str
     stored: str
@@ -114,7 +101,7 @@ class _Reader:
 
     @property
     def drained(self) -> bool:
-        """Whether all partitions of this member are read to their end."""
+        """True if all partitions of this member are read to their end."""
         return (
             self._log.assigned is not None
             and self._generation == self._log.generation
@@ -127,7 +114,7 @@ class _Reader:
         self._ids = await self._patiently(self._log.topic_ids)
         missing = sorted(set(self._options.topics) - set(self._ids))
         if missing:
-            raise Failed(f"Kafka has no topic {', '.join(missing)}.", _BAD_USAGE)
+            raise Failed(f"Kafka has no topic {', '.join(missing)}.", BAD_USAGE)
         await self._feeder.ready()
         await asyncio.to_thread(self._log.join)
 
@@ -285,23 +272,12 @@ class _Reader:
             await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
-        waited = False
-
-        def failed(error: Exception) -> None:
-            nonlocal waited
-            waited = True
-            self._log.trouble(str(error))
-
-        found = await retry(
-            functools.partial(asyncio.to_thread, step),
-            pauses=backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S),
-            on=Away,
-            failed=failed,
-            wait=self._feeder.stop.wait,
+        return await self._feeder.stop.retry(
+            lambda: asyncio.to_thread(step),
+            Away,
+            lambda error, _: self._log.trouble(str(error)),
+            self._log.well,
         )
-        if waited:
-            self._log.well()
-        return found
 
 
 def _batches(records: Sequence[Record]) -> Iterator[Sequence[Record]]:

@@ -30,21 +30,18 @@ class Binary(Fault):
 
 @dataclass(frozen=True)
 class Shape:
-    """What values look like: events, or flat objects.
+    """The form of values: events, or flat objects.
 
     A value that begins with Confluent's five bytes (zero, schema id) is read without them if
     JSON follows, as JSON Schema serializers write it. No registry is asked: JSON says what it is.
 
     Parameters
     ----------
-    label
-        Field of the label in flat objects, whose other fields are the features; `None`: values
-        are events, as `POST learn` takes them.
+    label, weight
+        Fields of label and sample weight in flat objects, whose other fields are the features.
+        Without `label` values are events, as `POST learn` takes them.
     id
         Field of the event's id in flat objects; `"key"` is the record's key in either.
-    weight
-        Field of the sample weight in flat objects.
-
     """
 
     label: str | None = None
@@ -52,16 +49,7 @@ class Shape:
     weight: str | None = None
 
     def raw(self, place: str, key: bytes | None, value: bytes) -> Raw:
-        """Return a record as sources give it.
-
-        Parameters
-        ----------
-        place
-            Where it stands, for people.
-        key, value
-            As Kafka has them.
-
-        """
+        """Return a record with the place `place` as sources give it."""
         if value[:1] == bytes([_MAGIC]):
             schema = int.from_bytes(value[1:_HEADER_BYTES], "big")
             rest = without_marks(value[_HEADER_BYTES:])
@@ -83,7 +71,7 @@ class Shape:
     def _event(self, value: bytes) -> bytes:
         """Return a flat object as an event, number by number as written.
 
-        What is no object is returned as it is: whoever reads it as an event tells what is wrong.
+        Other JSON is returned as it is: reading it as an event tells what is wrong.
         """
         try:
             fields = _decode(without_marks(value))

@@ -1,0 +1,88 @@
+"""Options that all `hinged ingest …` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hinged_service.ingest.target import Allowance, Target
+
+if TYPE_CHECKING:
+    from hinged_service.ingest.runner import Bring
+
+__all__ = ["run_source", "sendable", "target_options"]
+
+
+def sendable(given: str | list[str] | None) -> str | list[str] | None:
+    """Return an address or a name, which goes over a wire; refuse one that is not valid Unicode."""
+    try:
+        for text in [given] if isinstance(given, str) else given or ():
+            text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
+    return given
+
+
+@contextmanager
+def target_options(
+    model: Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")],
+    create: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),
+    ] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
+    ] = None,
+    redis_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HINGED_REDIS_URL",
+            show_envvar=True,
+            callback=sendable,
+            help="The Redis of the models, as of `serve`.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="HINGED_DATA_DIR",
+            show_envvar=True,
+            file_okay=False,
+            help="Without a Redis: directory of the embedded Valkey, shared with a running "
+            "`serve`.",
+        ),
+    ] = None,
+    max_bad: Annotated[
+        str,
+        typer.Option(
+            "--max-bad",
+            metavar="N or N%",
+            help="Bad records to allow, as a number or a share of all. Good ones are learned in "
+            "any case; if more are bad the exit code is 1.",
+        ),
+    ] = "0",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as one JSON object.")
+    ] = False,
+) -> Iterator[Target]:
+    """Yield the target that the options name."""
+    try:
+        allowed = Allowance.of(max_bad)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
+            param_hint="--max-bad",
+        ) from None
+    yield Target(model, redis_url, data_dir, create, learner, as_json, allowed)
+
+
+def run_source(target: Target, bring: Bring, go_on: str, endless: bool = False) -> None:
+    """Feed a source, then exit; see `hinged_service.ingest.runner.run`."""
+    from hinged_service.ingest.runner import run
+
+    raise typer.Exit(run(target, bring, go_on, endless))
