@@ -62,7 +62,7 @@ def test_duplicates_alone_are_answered_at_a_place_that_the_replica_has_reached(
                 await fast.learn("m", event(n))
             learned = await slow.learn("m", event(3), event(59))
             assert learned.outcomes == [None, None]
-            assert (await slow.registry.open("m")).replica.position == learned.position
+            assert (await slow.registry.open("m")).position == learned.position
 
     asyncio.run(run())
 

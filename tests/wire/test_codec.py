@@ -103,7 +103,7 @@ def test_weights_at_the_edges_of_floats_live_through_redis(
             with shared_server.client() as client:
                 assert stored_state(client) == fold_of(client) == await one.state("m")
                 assert await two.state("m") == fold_of(client)
-            loaded = (await two.open("m")).replica.fold.learner.weights
+            loaded = (await two.open("m")).state.learner.weights
             for name, value in small.items():
                 # a tie moves every weight by the value: from 0.0 to it, -0.0 to 0.0
                 assert loaded[name].hex() == (0.0 + value).hex()

@@ -70,7 +70,7 @@ class Switching:
                 task.add_done_callback(self._tasks.discard)
 
         live_model.replica.watchers.append(lambda folded: act(folded.detections))
-        act(live_model.replica.fold.detections)
+        act(live_model.replica.state.detections)
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
@@ -120,7 +120,7 @@ class Switching:
                 challenger = await self._open(other)
                 if challenger.status.caught_up:
                     await challenger.freshness.refresh_if_stale()
-                    found[other] = challenger.replica.fold
+                    found[other] = challenger.replica.state
             except ServiceError as error:
                 if type(error) is Unavailable:
                     raise

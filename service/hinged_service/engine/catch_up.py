@@ -61,7 +61,9 @@ class LogFollower:
     replica
         The current replica; another one after a rebuild.
     fresh_at_s
-        When the log was last asked, on the loop's clock.
+        When the log was last asked, on the loop's clock, and told all it had.
+    in_trouble
+        True from the start or a rebuild until the end of the log was seen.
     keys
         The model's keys.
     observer
@@ -89,7 +91,7 @@ class LogFollower:
         self._settings = settings
         self._status = status
         self._snapshots = snapshots
-        self._in_trouble = True
+        self.in_trouble = True
         self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -142,7 +144,9 @@ class LogFollower:
             if reply.stored is not None:
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
-                self.note_end(sent_at_s)
+                self.fresh_at_s = sent_at_s
+                if self.in_trouble:
+                    self.end_trouble()
                 break
             self._snapshots.save_if_due(self.replica)
         return outcomes
@@ -243,7 +247,7 @@ class LogFollower:
                 "again.",
                 retry_after_s=60,
             )
-        self._in_trouble = True
+        self.in_trouble = True
         self.observer.changes.enter(
             ("rebuilt", self.entry.uid),
             logger,
@@ -267,22 +271,20 @@ class LogFollower:
         first = await self._connection.first_id(log)
         return first is not None and Position(first, "").order > position.order
 
-    def note_end(self, asked_at_s: float) -> None:
-        """Note that the replica is at the log's end, as asked at `asked_at_s` (loop's clock)."""
-        self.fresh_at_s = asked_at_s
-        if self._in_trouble:
-            self._in_trouble = False
-            self._status.change(Status.LIVE)
-            changes = self.observer.changes
-            for trouble in ("rebuilt", "damaged"):
-                changes.leave((trouble, self.entry.uid), logger)
-            changes.leave(
-                ("aside", self.entry.uid),
-                logger,
-                "model %s is served again",
-                self.name,
-                extra=self.context,
-            )
+    def end_trouble(self) -> None:
+        """Note that the end of the log was seen for the first time since a rebuild."""
+        self.in_trouble = False
+        self._status.change(Status.LIVE)
+        changes = self.observer.changes
+        for trouble in ("rebuilt", "damaged"):
+            changes.leave((trouble, self.entry.uid), logger)
+        changes.leave(
+            ("aside", self.entry.uid),
+            logger,
+            "model %s is served again",
+            self.name,
+            extra=self.context,
+        )
 
     async def traced(self, name: str, done: asyncio.Future[Any], events: int | None = None) -> Any:
         """Wait for work on the model, under a span if there are any."""

@@ -30,6 +30,11 @@ class Freshness:
     status
         The model's status.
 
+    Attributes
+    ----------
+    limit_s
+        Age in seconds up to which the replica serves predictions unasked.
+
     """
 
     def __init__(
@@ -44,7 +49,7 @@ class Freshness:
         self._follower = follower
         self._commit = commit
         self._status = status
-        self._staleness_s = settings.max_staleness_ms / 1000
+        self.limit_s = settings.max_staleness_ms / 1000
         self._read_wait_s = settings.read_wait_ms / 1000
         self._at_least_s = settings.at_least_timeout_ms / 1000
         self._reading: asyncio.Future[None] | None = None
@@ -56,8 +61,8 @@ class Freshness:
 
     def staleness_s(self) -> float | None:
         """Return the replica's age in seconds if it is older than allowed, else `None`."""
-        age_s = self._loop.time() - self._follower.fresh_at_s
-        return age_s if age_s > self._staleness_s else None
+        age_s = self.age_s()
+        return age_s if age_s > self.limit_s else None
 
     async def ensure_caught_up(self) -> None:
         """Return once the replica has seen the whole log, or raise.
@@ -117,10 +122,9 @@ class Freshness:
             The model was deleted.
 
         """
-        if self.age_s() <= self._staleness_s:
+        if self.age_s() <= self.limit_s:
             return
-        if not self._status.caught_up:
-            await self.ensure_caught_up()
+        await self.ensure_caught_up()
         reader = self._reading
         if reader is None:
             reader = self._reading = asyncio.ensure_future(self.read())

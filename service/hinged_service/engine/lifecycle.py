@@ -124,7 +124,7 @@ class ModelLifecycle:
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
             await source.freshness.read()
-            fold = source.replica.fold
+            fold = source.replica.state
             _check_kind(spec, source.entry.spec, state_scalars(fold), fold.vectors())
             made = await source.checkpoints.make(None)
             entry = None

@@ -75,9 +75,9 @@ class ModelCheckpoints:
                 spec=self._follower.entry.spec,
                 position=str(replica.position),
                 created_ms=int(time.time() * 1000),
-                events=replica.fold.events,
-                mistakes=replica.fold.mistakes,
-                judged=replica.fold.judged,
+                events=replica.state.events,
+                mistakes=replica.state.mistakes,
+                judged=replica.state.judged,
             )
             state, chunk = replica.whole_state(), self._chunk
             while True:

@@ -148,7 +148,7 @@ class _Recorder:
         self._look()
 
     def _look(self) -> None:
-        if self._learner is not self.replica.fold.learner:
+        if self._learner is not self.replica.state.learner:
             self._spoiled = "a command or a drift changed the model"
         if self._spoiled is not None:
             self.note = f"The window begins late: {self._spoiled} before."
@@ -162,7 +162,7 @@ class _Recorder:
             self._begin()
 
     def _begin(self) -> None:
-        fold = self.replica.fold
+        fold = self.replica.state
         self.segments.append(_Segment(self.replica.position, _copy(self._spec, fold)))
         if fold.learner is not self._learner:
             self._learner = fold.learner
@@ -230,8 +230,8 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
         As for reading the log.
 
     """
-    live = live_model.replica
-    learner, end, wanted = live.fold.learner, live.position, _marks(live.fold)
+    state, end = live_model.state, live_model.position
+    learner, wanted = state.learner, _marks(state)
     if not isinstance(learner, _COVERED):
         raise Conflict(
             "The theorem is about the perceptron, the averaged and the pocket perceptron; no bound "
@@ -240,9 +240,9 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
     if not isinstance(learner.learning_rate, float):
         raise Conflict("No bound holds for a learning rate that is a schedule.")
     deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
-    for loaded in await _starts(connection, settings, live_model, live.fold.events):
+    for loaded in await _starts(connection, settings, live_model, state.events):
         recorder = await _fold_again(connection, settings, live_model, loaded, end, deadline_s)
-        if recorder is not None and _marks(recorder.replica.fold) == wanted:
+        if recorder is not None and _marks(recorder.replica.state) == wanted:
             search_s = time.monotonic() + settings.bound_timeout_ms / 1000
             return await asyncio.to_thread(_certificate, recorder, str(end), search_s)
     raise Conflict(f"The log does not reach back to a state of the model that is known. {_ADVICE}")
@@ -345,7 +345,7 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
     weights, intercept = _raw(start)
     gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
     constant = 1.0 if start.fit_intercept else 0.0
-    now = _raw(recorder.replica.fold.learner)
+    now = _raw(recorder.replica.state.learner)
     found: dict[str, Bound] = {}
     try:
         half_s = (time.monotonic() + deadline_s) / 2

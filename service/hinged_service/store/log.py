@@ -24,6 +24,7 @@ _PACK = msgspec.msgpack.Encoder()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
+_NONE: frozenset[int] = frozenset()
 
 
 async def append(
@@ -95,8 +96,10 @@ async def append(
     if kind not in ("ok", "replay"):
         return Appended(kind)
     own = Position(reply[1].decode(), reply[2].decode())
-    skip = _indices(reply[3])
-    refused = {a: (b, c) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
+    skip = _indices(reply[3]) if reply[3] != b"[]" else _NONE
+    refused = {}
+    if reply[4]:
+        refused = {a: (b, c) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
     if kind == "replay":
         appended = len(skip) < sum(caller.count for caller in batch.callers)
         return Appended("replay", own, skip, refused, appended)
@@ -107,7 +110,7 @@ async def append(
         refused,
         bool(reply[5]),
         reply[6].decode(),
-        _entries(reply[8]),
+        _entries(reply[8]) if reply[8] else (),
         bool(reply[7]),
         joined=reply[9] or None,
         early=frozenset(reply[10]),
@@ -259,4 +262,4 @@ def _entry(entry_id: bytes, fields: dict[bytes, bytes]) -> Entry:
 
 
 def _indices(text: bytes) -> frozenset[int]:
-    return frozenset(msgspec.json.decode(text, type=list[int])) if text != b"[]" else frozenset()
+    return frozenset(msgspec.json.decode(text, type=list[int])) if text != b"[]" else _NONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -78,7 +79,7 @@ class Caller:
 
     def packed(self) -> tuple[object, ...]:
         """Return what the script takes."""
-        marks = [part for mark in self.marks for part in mark]
+        marks = list(chain.from_iterable(self.marks))
         if self.independent_events:
             return self.independent_events, marks or False, True
         return (self.count, marks) if marks else (self.count,)

@@ -9,8 +9,9 @@ from typing import Any, Generic, TypeVar
 from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
 from hinged_service.api.ndjson.reader import Batch, T
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.refusals import refused_line
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Busy, Detail, ModelGone, SetAside, Unavailable, Unprocessable
+from hinged_service.errors import Busy, ModelGone, SetAside, Unavailable
 from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 
@@ -104,6 +105,4 @@ def in_order(answers: list[LineAnswer], batch: Batch[Any]) -> list[LineAnswer]:
 
 def rejected(line: int, *faults: Rejection, logged: bool) -> RejectedLine:
     """Return the answer for a line that the model refuses."""
-    what = "The log has it, the model could not take it" if logged else "Nothing was taken"
-    details = [Detail(fault.field, fault.reason) for fault in faults]
-    return RejectedLine.of(line, Unprocessable(f"{what}: see errors.", details, logged=logged))
+    return RejectedLine.of(line, refused_line(faults, logged))

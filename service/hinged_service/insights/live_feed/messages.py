@@ -27,7 +27,7 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 
 def model_message(name: str, live_model: LiveModel) -> bytes:
     """Return which model a watched name means."""
-    position = str(live_model.replica.position)
+    position = str(live_model.position)
     data = {"name": name, "model": live_model.name, "uid": live_model.entry.uid}
     return message("model", {**data, "position": position}, position)
 
@@ -43,12 +43,11 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
         How many events per second it got lately, if that is known.
 
     """
-    replica = live_model.replica
-    fold, position = replica.fold, str(replica.position)
+    fold, position = live_model.state, str(live_model.position)
     account = fold.learner.accounting
     data = {
         "position": position,
-        "at_ms": replica.position.order[0],
+        "at_ms": live_model.position.order[0],
         "events": fold.events,
         "judged": fold.judged,
         "mistakes": fold.mistakes,
