@@ -38,7 +38,7 @@ LINE_TYPES = (
 """The media types of bodies of lines, each a JSON document."""
 
 POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
-"""What every position looks like."""
+"""Pattern of a position."""
 
 _LEAST_BYTES_PER_S = 2**16
 _OPENING = frozenset({b"{", b"["})

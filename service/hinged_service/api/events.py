@@ -67,7 +67,7 @@ class Predicted(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Learned(msgspec.Struct, gc=False):
-    """What an event did, predicted and scored before it was learned.
+    """Outcome of an event, predicted and scored before it was learned.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why a model answers what it answers."""
+"""Explanation of a model's prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["router"]
 
 
 class Explanation(BaseModel):
-    """What each feature adds to a score."""
+    """Share of each feature in a score."""
 
     y: bool | int | str | None = Field(description="The label whose score is explained.")
     score: float = Field(description="The score; the sum of all contributions and the intercept.")

@@ -27,7 +27,7 @@ __all__ = ["REBUILDS", "LogFollower"]
 logger = logging.getLogger(__name__)
 
 REBUILDS = 3
-"""How often a replica is rebuilt before its model is given up."""
+"""Rebuilds of a replica before its model is given up."""
 _TURN_S = 0.005
 _PAUSE_S = 0.001
 _PART_EVENTS = 16
@@ -41,33 +41,21 @@ class _ReloadSnapshot(Exception):
 class LogFollower:
     """The replica of a model, and its way along the log: one step at a time.
 
-    `GroupCommit` is the only caller of its steps, so that no two overlap.
-
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    name, entry
-        The model's name and index entry; registered, not deleting.
-    replica
-        The model's state as loaded.
-    status
-        The model's status; live once the end of the log was seen.
-    snapshots
-        Saves the replica as it moves.
+    `GroupCommit` is the only caller of its steps, so that no two overlap. The other parts of a
+    live model find connection, settings and status here.
 
     Attributes
     ----------
     replica
         The current replica; another one after a rebuild.
+    status
+        The model's status: live once the end of the log was seen.
     fresh_at_s
         When the log was last asked, on the loop's clock, and told all it had.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
     keys
         The model's keys.
-    observer
-        Counts what the worker does.
 
     """
 
@@ -81,32 +69,23 @@ class LogFollower:
         status: ModelStatus,
         snapshots: SnapshotWriter,
     ) -> None:
+        self.connection = connection
+        self.settings = settings
         self.name = name
         self.entry = entry
-        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
         self.replica = replica
-        self.fresh_at_s = -1e9
+        self.status = status
+        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
         self.observer = connection.observer
-        self._connection = connection
-        self._settings = settings
-        self._status = status
-        self._snapshots = snapshots
+        self.fresh_at_s = -1e9
         self.in_trouble = True
+        self._snapshots = snapshots
         self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
     def restoring(self, checkpoint: str, state: Loaded) -> Iterator[None]:
-        """Have the state of a checkpoint at hand for the command that restores it.
-
-        Parameters
-        ----------
-        checkpoint
-            Its uid.
-        state
-            Its state, read before.
-
-        """
+        """Have the state of the checkpoint of that uid at hand for the command that restores it."""
         self._read_ahead = checkpoint, state
         try:
             yield
@@ -120,11 +99,11 @@ class LogFollower:
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
             reply = await log.catch_up(
-                self._connection,
+                self.connection,
                 self.keys.on,
                 self.entry.uid,
                 self.replica.position,
-                self._settings.reply_bytes,
+                self.settings.reply_bytes,
             )
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
@@ -174,7 +153,7 @@ class LogFollower:
                 if (uid := _to_restore(command)) is not None:
                     self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                     continue
-            if own is None and not self._status.caught_up:  # nobody sees it yet, not even by halves
+            if own is None and not self.status.caught_up:  # it is not served yet
                 for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
                     began_s = await self._let_others_in(began_s)
                 continue
@@ -209,7 +188,7 @@ class LogFollower:
             return ahead[1]
         found = await self.read_checkpoint(uid)
         if found is None:
-            stored = await followers.snapshot_position(self._connection, self.keys)
+            stored = await followers.snapshot_position(self.connection, self.keys)
             if stored.order >= at.order:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
@@ -218,7 +197,7 @@ class LogFollower:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(
-                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
+                self.connection, self.keys.on, uid, self.settings.snapshot_chunk
             )
         except NotFound:
             return None
@@ -226,14 +205,7 @@ class LogFollower:
             raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
 
     async def rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
-        """Load the snapshot instead of the replica.
-
-        Parameters
-        ----------
-        times
-            How often this was done for the present step.
-        why
-            Reason, for the log.
+        """Load the snapshot instead of the replica, for the `times`-th time in the present step.
 
         Raises
         ------
@@ -257,7 +229,7 @@ class LogFollower:
             extra=self.context,
         )
         watchers = self.replica.watchers
-        self.replica = await load_replica(self._connection, self._settings, self.entry)
+        self.replica = await load_replica(self.connection, self.settings, self.entry)
         self.replica.watchers = watchers
 
     async def is_past(self, position: Position) -> bool:
@@ -265,16 +237,16 @@ class LogFollower:
         if position == self.replica.position:
             return True
         log = self.keys.on.log
-        entry = await self._connection.entry(log, position.id)
+        entry = await self.connection.entry(log, position.id)
         if entry is not None:
             return entry[b"chain"].decode() == position.chain
-        first = await self._connection.first_id(log)
+        first = await self.connection.first_id(log)
         return first is not None and Position(first, "").order > position.order
 
     def end_trouble(self) -> None:
         """Note that the end of the log was seen for the first time since a rebuild."""
         self.in_trouble = False
-        self._status.change(Status.LIVE)
+        self.status.change(Status.LIVE)
         changes = self.observer.changes
         for trouble in ("rebuilt", "damaged"):
             changes.leave((trouble, self.entry.uid), logger)

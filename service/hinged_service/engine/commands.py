@@ -14,10 +14,8 @@ from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import RETRY_S
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
-from hinged_service.settings import Settings
 from hinged_service.store import log
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.codec import Position
 
@@ -25,42 +23,22 @@ __all__ = ["CommandLog"]
 
 
 class CommandLog:
-    """The way of commands into a model's log.
-
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    follower
-        The model's replica, which carries them out.
-    freshness
-        Waits until the replica has done so.
-    checkpoints
-        Reads the state to restore.
-    producer
-        A name for this worker and model that no other has.
-    sequence
-        The worker's counter of batches.
-
-    """
+    """The way of commands into a model's log."""
 
     def __init__(
         self,
-        connection: Connection,
-        settings: Settings,
         follower: LogFollower,
         freshness: Freshness,
         checkpoints: ModelCheckpoints,
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._connection = connection
         self._follower = follower
         self._freshness = freshness
         self._checkpoints = checkpoints
         self._producer = f"{producer}.commands"
         self._sequence = sequence
-        self._timeout_s = settings.append_timeout_ms / 1000
+        self._timeout_s = follower.settings.append_timeout_ms / 1000
         self._one_at_a_time = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
 
@@ -134,7 +112,7 @@ class CommandLog:
         while True:
             try:
                 return await log.command(
-                    self._connection,
+                    self._follower.connection,
                     self._follower.keys.on,
                     self._follower.entry.uid,
                     self._producer,

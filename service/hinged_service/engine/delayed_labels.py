@@ -21,17 +21,10 @@ __all__ = ["DelayedLabels"]
 class DelayedLabels:
     """Predictions of a model that wait for their labels.
 
-    Parameters
-    ----------
-    connection, keys
-        The worker's connection, the model's keys.
-    timeout_s
-        How long Redis may be away, in seconds.
-
     Attributes
     ----------
     in_use
-        Whether predictions are known to wait on the stream.
+        True if predictions are known to wait on the stream.
 
     """
 

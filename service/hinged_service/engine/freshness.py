@@ -1,4 +1,4 @@
-"""How far a model is behind its log, and how long to wait for it."""
+"""Age of a replica, and waiting for its log."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import asyncio
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.group_commit import RETRY_S, GroupCommit
 from hinged_service.engine.replica import Replica
-from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
-from hinged_service.settings import Settings
-from hinged_service.store.connection import Connection
 from hinged_service.wire.codec import Position
 
 __all__ = ["Freshness"]
@@ -19,17 +17,6 @@ __all__ = ["Freshness"]
 class Freshness:
     """The age of a model's replica, and the reads that bring it up to date.
 
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    follower
-        The model's replica.
-    commit
-        Reads the log.
-    status
-        The model's status.
-
     Attributes
     ----------
     limit_s
@@ -37,18 +24,11 @@ class Freshness:
 
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        settings: Settings,
-        follower: LogFollower,
-        commit: GroupCommit,
-        status: ModelStatus,
-    ) -> None:
-        self._connection = connection
+    def __init__(self, follower: LogFollower, commit: GroupCommit) -> None:
+        settings = follower.settings
         self._follower = follower
         self._commit = commit
-        self._status = status
+        self._status = follower.status
         self.limit_s = settings.max_staleness_ms / 1000
         self._read_wait_s = settings.read_wait_ms / 1000
         self._at_least_s = settings.at_least_timeout_ms / 1000
@@ -90,7 +70,7 @@ class Freshness:
         if self._status.caught_up:
             return 1.0
         self.resume_catch_up()
-        total = int(await self._connection.hget(self._follower.keys.on.meta, "bytes") or 0)
+        total = int(await self._follower.connection.hget(self._follower.keys.on.meta, "bytes") or 0)
         return self._follower.replica.log_bytes / total if total else 0.0
 
     async def read(self) -> None:

@@ -17,7 +17,7 @@ from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.refusals import refused_by_log
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere
-from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.status import Status
 from hinged_service.engine.write_queue import (
     AppendResult,
     PendingWrite,
@@ -27,9 +27,7 @@ from hinged_service.engine.write_queue import (
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
-from hinged_service.settings import Settings
 from hinged_service.store import log
-from hinged_service.store.connection import Connection
 from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
@@ -55,47 +53,37 @@ class GroupCommit:
 
     Parameters
     ----------
-    connection, settings
-        The worker's.
     follower
         The model's replica; no other object moves it.
     queue
-        What waits to be appended.
+        Writes that wait to be appended.
     snapshots
         Saves the replica as it moves.
     delayed
-        The model's delayed labels: whether the script has to look for predictions.
-    status
-        The model's status, changed by what the log answers.
-    producer
-        A name for this worker and model that no other has.
-    sequence
-        The worker's counter of batches.
+        Tells if the script has to look for predictions.
+    producer, sequence
+        A name for this worker and model that no other has; the worker's counter of batches.
 
     """
 
     def __init__(
         self,
-        connection: Connection,
-        settings: Settings,
         follower: LogFollower,
         queue: WriteQueue,
         snapshots: SnapshotWriter,
         delayed: DelayedLabels,
-        status: ModelStatus,
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._connection = connection
-        self._settings = settings
+        settings = follower.settings
         self._follower = follower
+        self._status = follower.status
+        self._observer = follower.observer
         self._queue = queue
         self._snapshots = snapshots
         self._delayed = delayed
-        self._status = status
         self._producer = producer
         self._sequence = sequence
-        self._observer = connection.observer
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -283,12 +271,12 @@ class GroupCommit:
             sent_at_s = self._loop.time()
             try:
                 reply = await log.append(
-                    self._connection,
+                    follower.connection,
                     follower.keys.on,
                     follower.entry.uid,
                     follower.replica.position,
                     batch,
-                    self._settings.reply_bytes,
+                    follower.settings.reply_bytes,
                     self._delayed.in_use,
                     min(deadline_s - sent_at_s, self._redis_timeout_s),
                 )

@@ -30,18 +30,7 @@ _NAMES_TOLD = 20
 
 
 class Housekeeping:
-    """The worker's one background task, and its sweeps over all streams.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    lifecycle
-        Finishes creations and deletions that a dead worker began.
-    settings
-        The worker's.
-
-    """
+    """The worker's one background task, and its sweeps over all streams."""
 
     def __init__(
         self, registry: ModelRegistry, lifecycle: ModelLifecycle, settings: Settings
@@ -116,7 +105,7 @@ class Housekeeping:
                     error,
                     level=logging.ERROR,
                 )
-        if unreadable:  # nobody knows which followers are theirs: remove none
+        if unreadable:  # their followers are not known: remove none
             shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
             text = "%d index entries cannot be read here: %s"
             self._changes.enter("index", logger, text, len(unreadable), shown)

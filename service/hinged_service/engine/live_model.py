@@ -67,19 +67,6 @@ class LiveModel:
     their labels come, `Freshness` waits for what the log has, `CommandLog` appends commands,
     `ModelCheckpoints` keeps states. All of them share one `ModelStatus`.
 
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    name, entry
-        The model's name and index entry; registered, not deleting.
-    replica
-        The model's state as loaded.
-    producer
-        A name for this worker that no other has.
-    sequence
-        The worker's counter of batches.
-
     Attributes
     ----------
     accepts_non_numeric
@@ -121,33 +108,17 @@ class LiveModel:
         self._snapshots = SnapshotWriter(
             connection, settings, name, self.keys, lambda lost: self.freshness.read_again(lost)
         )
-        self._follower = LogFollower(
+        self._follower = follower = LogFollower(
             connection, settings, name, entry, replica, self.status, self._snapshots
         )
         producer = f"{producer}.{entry.uid}"
         self._queue = WriteQueue(settings, connection.observer, self.delayed)
         self._commit = GroupCommit(
-            connection,
-            settings,
-            self._follower,
-            self._queue,
-            self._snapshots,
-            self.delayed,
-            self.status,
-            producer,
-            sequence,
+            follower, self._queue, self._snapshots, self.delayed, producer, sequence
         )
-        self.freshness = Freshness(connection, settings, self._follower, self._commit, self.status)
-        self.checkpoints = ModelCheckpoints(connection, settings, self._follower, self.freshness)
-        self.commands = CommandLog(
-            connection,
-            settings,
-            self._follower,
-            self.freshness,
-            self.checkpoints,
-            producer,
-            sequence,
-        )
+        self.freshness = Freshness(follower, self._commit)
+        self.checkpoints = ModelCheckpoints(follower, self.freshness)
+        self.commands = CommandLog(follower, self.freshness, self.checkpoints, producer, sequence)
 
     @classmethod
     async def open(
@@ -199,7 +170,7 @@ class LiveModel:
 
     @property
     def log_events(self) -> int:
-        """How many events the log took up to the position."""
+        """Number of events that the log took up to the position."""
         return self._follower.replica.log_events
 
     @property
@@ -214,7 +185,7 @@ class LiveModel:
 
     @property
     def queued(self) -> int:
-        """How many events wait to be appended."""
+        """Number of events that wait to be appended."""
         return self._queue.events
 
     def unsaved_s(self) -> float:

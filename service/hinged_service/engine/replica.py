@@ -384,7 +384,7 @@ class Replica:
 
     @property
     def needs_full(self) -> bool:
-        """Whether the stored snapshot must be replaced whole."""
+        """True if the stored snapshot must be replaced whole."""
         return not self._complete
 
 

@@ -36,7 +36,7 @@ class Handover(NamedTuple):
     position
         Where this version goes on, or went on before.
     fold, before
-        The fold tag, and the one before; empty if nobody knows that one.
+        The fold tag, and the one before; empty if that one is not known.
 
     """
 

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 GATHER_BYTES = 2**20
-"""A batch is not gathered beyond so many bytes of JSON."""
+"""Bytes of JSON beyond which a batch takes no further callers."""
 
 
 class AppendResult(msgspec.Struct, gc=False):

@@ -118,7 +118,7 @@ LineAnswer = LearnedLine | DuplicateLine | EarlyLine | PredictedLine | RejectedL
 
 
 class LearnedLines(msgspec.Struct):
-    """What became of a body of events.
+    """Summary of a body of events.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class LearnedLines(msgspec.Struct):
 
 
 class PredictedLines(msgspec.Struct):
-    """What was predicted for a body of lines.
+    """Summary of the predictions for a body of lines.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _DIGITS = 20
 
 
 class _Source:
-    """Where the body as a source stands, and a digest that tells whether it is the same body.
+    """Offset of the body as a source, and a digest that tells if it is the same body.
 
     Its offset is the number of lines taken, and the digest of all of them.
     """

@@ -48,18 +48,12 @@ class Course(Generic[T]):
         """Count what the answers for some lines tell."""
 
     async def end(self, lines: int) -> None:
-        """Check that a body of so many lines may end here."""
+        """Check that a body of that many lines may end here."""
 
     async def patiently(self, call: Callable[[LiveModel], Awaitable[R]], again: bool) -> R:
         """Call with the model; wait and try again for as long as a request may wait.
 
-        Parameters
-        ----------
-        call
-            What to do.
-        again
-            Whether it may be done twice.
-
+        A call that may not be done `again` is given up once it may have been carried out.
         """
         loop = asyncio.get_running_loop()
         deadline_s, pause_s, reopened = loop.time() + self._patience_s, _PAUSE_S, False

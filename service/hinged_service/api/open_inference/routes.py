@@ -44,7 +44,7 @@ Version = Annotated[
 
 
 class InferenceError(BaseModel):
-    """What went wrong and what to do next, in the protocol's form."""
+    """Error in the protocol's form: the problem and what to do next."""
 
     error: str
 
@@ -141,7 +141,7 @@ class TensorAbout(BaseModel):
 
 
 class ModelAbout(BaseModel):
-    """What a model takes and gives."""
+    """Inputs and outputs of a model."""
 
     name: str
     versions: list[str] = Field(description="The position up to which it has learned.")
@@ -161,19 +161,19 @@ class ServerAbout(BaseModel):
 
 
 class Live(BaseModel):
-    """Whether the server runs."""
+    """Liveness of the server."""
 
     live: bool
 
 
 class Ready(BaseModel):
-    """Whether the server can serve."""
+    """Readiness of the server."""
 
     ready: bool
 
 
 class ModelReady(Ready):
-    """Whether a model can serve."""
+    """Readiness of a model."""
 
     name: str
 
