@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import abc
 from time import perf_counter
 from typing import Annotated
 
@@ -133,7 +134,7 @@ _encode = msgspec.json.Encoder().encode
 _JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
-class Call:
+class Call(abc.ABC):
     """The common course of a hot call, errors included.
 
     Parameters
@@ -158,11 +159,13 @@ class Call:
         self._max_events = settings.max_events_per_call
         self._settings = settings
 
+    @abc.abstractmethod
     async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        raise NotImplementedError
+        """Return the answer to a body of JSON."""
 
+    @abc.abstractmethod
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raise NotImplementedError
+        """Answer a body of lines."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Begun:
         """Answer one request; return how and when the answer began."""

@@ -38,12 +38,12 @@ logger = logging.getLogger(__name__)
 
 RETRY_S = 0.02
 """Pause before what Redis did not answer is sent again."""
-_GATHER_S = 0.002
-_SLOW_S = 0.001
-_FEW = 3
+_FEW = 3  # callers of a batch that come back within one round of the loop
 _ROUNDS = 4
-_ROUNDS_S = 0.0005
-_SMALL_BYTES = 2**16
+_ROUNDS_S = 0.0005  # rounds that serve other models may be long
+_SLOW_S = 0.001  # a round trip beyond which a pause costs less than a half-empty batch
+_GATHER_S = 0.002
+_SMALL_BYTES = 2**16  # a larger batch is worth its round trip as it is
 _ANSWERS: Final = frozenset({"replay", "stale", "moved"})
 """Kinds of replies that end an append though its entry is not the newest."""
 
@@ -137,7 +137,7 @@ class GroupCommit:
             readers: list[asyncio.Future[None]] = []
             began_s = perf_counter()  # the loop's clock stands still between its rounds
             try:
-                if queue.waiting:
+                if queue.waiting:  # an append reads the log too: it goes before those who read
                     taken = queue.take()
                     await self._commit(taken)
                 else:
@@ -145,7 +145,7 @@ class GroupCommit:
                     await self._follower.fold_through(None)
                     _resolve(readers)
             except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
-                raise
+                raise  # the worker ends: its callers go with it
             except BaseException as caught:  # noqa: BLE001 - a panic in the Rust of River is no Exception
                 error = self._failed(caught)
                 for answer in (*readers, *[waiting.answer for waiting in taken]):

@@ -22,7 +22,7 @@ __all__ = ["Housekeeping"]
 
 logger = logging.getLogger(__name__)
 
-_SWEEP_EVERY = 20
+_SWEEP_EVERY = 20  # rounds: what sweeps look for is rare, and each reads all of the index
 _SWEEPING_SHARE = 0.1
 """The share of the time that sweeps may take, of many streams above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
@@ -62,6 +62,7 @@ class Housekeeping:
             if self._closing:
                 return
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
+            # A model saves as it learns; one that is not used any more has only this.
             for live_model in list(self._registry.recent()):
                 live_model.save_if_due()
                 live_model.delayed.expire_soon()
@@ -86,6 +87,7 @@ class Housekeeping:
 
     async def sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
+        # Before the index is read: a model made meanwhile is not in it, but is no model gone.
         told = self._connection.observer.known()
         found, _, unreadable = await index.index(self._connection)
         by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
@@ -136,8 +138,11 @@ class Housekeeping:
             named[entry.uid] = name
         if not named:
             return set()
+        # Open models do that in each round; a stream may have none open anywhere.
         await pending_predictions.retire(self._connection, keys)
         following = await followers.snapshot_positions(self._connection, keys)
+        # The index was read before: a follower without a name may be a model just made, so it
+        # is removed only if the sweep before found no name for it either.
         unnamed = following.keys() - named.keys()
         for uid in self._orphans & unnamed:
             await followers.delete(self._connection, keys.model(uid))
@@ -150,6 +155,7 @@ class Housekeeping:
         kept = (await followers.retention(self._connection, keys)).bytes
         limit = self._settings.retention_bytes if kept is None else kept
         for uid, name in named.items():
+            # At half, so that the model has moved on before the log reaches its bound.
             if lag.get(uid, 0) > limit // 2:
                 try:
                     live_model = await self._registry.open(name)

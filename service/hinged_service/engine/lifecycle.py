@@ -203,21 +203,10 @@ class ModelLifecycle:
         exclude: Exclude | None,
         learner: Learner | None,
     ) -> tuple[IndexEntry, bool]:
-        """Create a model that learns the past of another one's stream again.
+        """Create a model that learns the past of `source`'s stream again.
 
-        Parameters
-        ----------
-        source
-            The other model.
-        name
-            The new model's name.
-        checkpoint
-            Start from this one; from the oldest event that the stream has if left out.
-        exclude
-            Events to leave out.
-        learner
-            Another learner than that of the other model.
-
+        It starts from a checkpoint, or else from the oldest event that the stream has; it may
+        leave events out, and have another learner.
         """
         changes: dict[str, object] = {
             "stream": source.entry.stream,

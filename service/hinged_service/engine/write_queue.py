@@ -128,7 +128,6 @@ class WriteQueue:
         self._delayed = delayed
         self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._sources = 0
         self.waiting: deque[PendingWrite] = deque()
         self.events = 0
         self.bytes = 0
@@ -166,32 +165,24 @@ class WriteQueue:
         self.waiting.append(PendingWrite(events, payload, marks, deadline_s, answer, each, span))
         self.events += count
         self.bytes += size
-        self._sources += span is not None
         return answer
 
     def take(self) -> list[PendingWrite]:
-        """Remove and return what goes out together: a source's batch goes alone."""
-        most = self._settings.max_batch_events
-        if not self._sources and self.events <= most and self.bytes <= GATHER_BYTES:
-            taken = list(self.waiting)
-            self.waiting.clear()
-            self.events = self.bytes = 0
-            return taken
-        taken = [self.waiting.popleft()]
-        events, size = len(taken[0].events), len(taken[0].payload)
-        while self.waiting and taken[0].span is None:
-            first = self.waiting[0]
-            if first.span is not None:
-                break
+        """Remove and return what goes out together, the first at least; a source's goes alone."""
+        most, waiting = self._settings.max_batch_events, self.waiting
+        taken: list[PendingWrite] = []
+        events = size = 0
+        while waiting:
+            first = waiting[0]
             events += len(first.events)
             size += len(first.payload)
-            if events > most or size > GATHER_BYTES:
+            if taken and (
+                (first.span or taken[0].span) is not None or events > most or size > GATHER_BYTES
+            ):
                 break
-            taken.append(self.waiting.popleft())
-        for waiting in taken:
-            self.events -= len(waiting.events)
-            self.bytes -= len(waiting.payload)
-            self._sources -= waiting.span is not None
+            self.events -= len(first.events)
+            self.bytes -= len(first.payload)
+            taken.append(waiting.popleft())
         return taken
 
 

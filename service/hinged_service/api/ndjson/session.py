@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -22,16 +23,10 @@ _LONGEST_PAUSE_S = 1.0
 R = TypeVar("R")
 
 
-class Course(Generic[T]):
+class Course(abc.ABC, Generic[T]):
     """One request: the model that it is for, met again for each batch.
 
-    Parameters
-    ----------
-    registry, settings
-        The worker's.
-    first
-        The model as found at the beginning; the request stays with it.
-
+    It stays with the model that was found first.
     """
 
     def __init__(self, registry: ModelRegistry, settings: Settings, first: LiveModel) -> None:
@@ -40,9 +35,9 @@ class Course(Generic[T]):
         self._first = first
         self._patience_s = settings.lines_patience_ms / 1000
 
+    @abc.abstractmethod
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
         """Do what the lines ask for and return their answers, in order."""
-        raise NotImplementedError
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count what the answers for some lines tell."""
