@@ -76,14 +76,7 @@ async def read_json_body(
 ) -> bytes:
     """Return the body of a JSON request, without byte order marks in front.
 
-    Parameters
-    ----------
-    scope, receive
-        The request's.
-    max_bytes
-        Its largest size.
-    counted
-        Whether it counts among the bytes that the worker's requests may hold.
+    If `counted`, it counts among the bytes that the worker's requests may hold.
 
     Raises
     ------

@@ -137,11 +137,6 @@ _JSON = [(b"content-type", b"application/json"), *GUARDS]
 class Call(abc.ABC):
     """The common course of a hot call, errors included.
 
-    Parameters
-    ----------
-    settings
-        The worker's.
-
     Attributes
     ----------
     registry

@@ -43,16 +43,9 @@ class CommandLog:
         self._loop = asyncio.get_running_loop()
 
     async def append(self, command: Mapping[str, Any]) -> Position:
-        """Append a command for this model to the log and carry it out.
+        """Append a command to the log; return the position at which it was carried out.
 
-        Parameters
-        ----------
-        command
-            What to do, as `ModelState.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
-
-        Returns
-        -------
-        The position at which it was carried out.
+        It is as `ModelState.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
 
         Raises
         ------
@@ -84,11 +77,7 @@ class CommandLog:
                 return reply.position
 
     async def restore(self, checkpoint: Checkpoint) -> Position:
-        """Go back to a checkpoint's state by a command in the log.
-
-        Returns
-        -------
-        The position at which it was carried out.
+        """Go back to a checkpoint's state by a command in the log; return as `append` does.
 
         Raises
         ------

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from hinged_service.errors import Busy, Conflict, Detail, Expired, ServiceError, Unavailable
+from hinged_service.engine.refusals import refused_prediction
+from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
@@ -40,16 +41,9 @@ class DelayedLabels:
     async def keep(
         self, questions: Sequence[Question], sent: Sequence[str], labels: Sequence[Any]
     ) -> None:
-        """Keep predictions until their labels come.
+        """Keep predictions until their labels come: those with an id, all of them or none.
 
-        Parameters
-        ----------
-        questions
-            Those with an id are kept, all or none of them.
-        sent
-            The JSON of their features.
-        labels
-            The predicted labels.
+        `sent` is the JSON of their features, `labels` are the predicted labels.
 
         Raises
         ------
@@ -75,17 +69,7 @@ class DelayedLabels:
             return
         number, why = refused
         index = [i for i, question in enumerate(questions) if question.id is not None][number]
-        if why == 3:
-            raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
-        if why == 4:
-            raise Expired(
-                "Nothing was predicted: see errors.",
-                [Detail(f"[{index}].id", "names a prediction that waited too long")],
-            )
-        reason = (
-            "other features wait under this id" if why == 1 else "names an event that has its label"
-        )
-        raise Conflict("Nothing was predicted: see errors.", [Detail(f"[{index}].id", reason)])
+        raise refused_prediction(index, why)
 
     def expire_soon(self) -> None:
         """Give up predictions that waited too long, in a task of its own."""

@@ -51,19 +51,8 @@ _ANSWERS: Final = frozenset({"replay", "stale", "moved"})
 class GroupCommit:
     """The one task that appends to a model's log and reads it.
 
-    Parameters
-    ----------
-    follower
-        The model's replica; no other object moves it.
-    queue
-        Writes that wait to be appended.
-    snapshots
-        Saves the replica as it moves.
-    delayed
-        Tells if the script has to look for predictions.
-    producer, sequence
-        A name for this worker and model that no other has; the worker's counter of batches.
-
+    No other object moves the follower's replica. `producer` is a name for this worker and model
+    that no other has, `sequence` the worker's counter of batches.
     """
 
     def __init__(

@@ -212,14 +212,9 @@ class LiveModel:
     async def predict(
         self, questions: Sequence[Question], at_least: Position | None = None
     ) -> Predictions:
-        """Predict events, with a replica no older than allowed unless Redis is slow or away.
+        """Predict validated events, at the position `at_least` or later if one is given.
 
-        Parameters
-        ----------
-        questions
-            Validated events without labels.
-        at_least
-            A position to wait for.
+        The replica is no older than allowed unless Redis is slow or away.
 
         Raises
         ------

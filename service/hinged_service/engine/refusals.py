@@ -16,7 +16,7 @@ from hinged_service.errors import (
 from hinged_service.model.state import Rejection
 from hinged_service.wire.faults import MAX_DETAILS
 
-__all__ = ["COUNTED", "refused_by_log", "refused_by_model", "refused_line"]
+__all__ = ["COUNTED", "refused_by_log", "refused_by_model", "refused_line", "refused_prediction"]
 
 COUNTED = {
     400: "invalid",
@@ -31,15 +31,9 @@ COUNTED = {
 
 
 def refused_by_model(faults: Sequence[tuple[int, Rejection]], logged: bool) -> Unprocessable:
-    """Return the refusal of a call, by the index of each event at fault.
+    """Return the refusal of a call whose events, if `logged`, are in the log all the same.
 
-    Parameters
-    ----------
-    faults
-        Index and fault, at least one.
-    logged
-        True if the events are in the log all the same.
-
+    `faults` are the index and the fault of each event at fault, at least one.
     """
     what = "The log has all of it, the model could not take some" if logged else "Nothing was taken"
     some = "" if len(faults) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(faults)} shown)"
@@ -72,3 +66,16 @@ def refused_by_log(index: int, why: int) -> ServiceError:
         "Nothing was taken: an event id was used before for another event.",
         [Detail(f"[{index}].id", "names another event already")],
     )
+
+
+def refused_prediction(index: int, why: int) -> ServiceError:
+    """Return the refusal to keep predictions, all for the one at `index`, by the script's code."""
+    if why == 3:
+        return Busy("Too many predictions wait for their labels.", retry_after_s=1)
+    what, field = "Nothing was predicted: see errors.", f"[{index}].id"
+    if why == 4:
+        return Expired(what, [Detail(field, "names a prediction that waited too long")])
+    reason = (
+        "other features wait under this id" if why == 1 else "names an event that has its label"
+    )
+    return Conflict(what, [Detail(field, reason)])

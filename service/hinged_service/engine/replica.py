@@ -27,21 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class AppliedEntry(NamedTuple):
-    """Result of one applied entry, for the watchers of a replica.
+    """Result of one applied entry: its events, their results, its command for this model if any.
 
-    Parameters
-    ----------
-    entry
-        The entry.
-    events
-        Its decoded events.
-    results
-        What each of them did.
-    command
-        What it commanded this model, if it did.
-    detections
-        Drifts that its events showed.
-
+    `detections` are the drifts that its events showed.
     """
 
     entry: Entry
@@ -62,15 +50,13 @@ class Replica:
 
     Parameters
     ----------
-    uid, spec
-        The model's uid and spec.
     loaded
         The snapshot to start from.
     now_s
         The time on some monotonic clock, in seconds.
     complete
-        Whether the stored snapshot may be updated by what changes from here on;
-        `False` if it is damaged and must be replaced whole.
+        True if the stored snapshot may be updated by what changes from here on;
+        false if it is damaged and must be replaced whole.
 
     Attributes
     ----------
@@ -135,19 +121,9 @@ class Replica:
     def fold_entry(
         self, entry: Entry, events: Sequence[Event | None] | None = None
     ) -> list[Result]:
-        """Apply the next entry of the log.
+        """Apply the entry right after `position`, whose events may be decoded already.
 
-        Parameters
-        ----------
-        entry
-            The entry right after `position`.
-        events
-            Its payload as already decoded, labels completed.
-
-        Returns
-        -------
-        What became of each of its events, `None` for those that did not count.
-
+        Return the result of each of its events, `None` for those that did not count.
         """
         state, detected = self.state, self.state.detected
         late = None
@@ -270,14 +246,8 @@ class Replica:
     def fold_restore(self, entry: Entry, checkpoint: Loaded | None) -> None:
         """Apply a command that restores the state of a checkpoint.
 
-        Parameters
-        ----------
-        entry
-            The entry right after `position`.
-        checkpoint
-            The checkpoint's state; `None` if there is no such checkpoint. Then, or if it is of
-            another kind of model, the command is counted and nothing else changes.
-
+        Without the checkpoint, or if it is of another kind of model, the command is counted and
+        nothing else changes.
         """
         stored = None if checkpoint is None else checkpoint.state
         state = ModelState(self._spec)
@@ -331,16 +301,10 @@ class Replica:
         return count
 
     def take_snapshot(self, kept: Retention, full: bool) -> Snapshot:
-        """Return the state as it is now, to be saved.
+        """Return the state as it is now, to be saved; `kept` tells what of the log to keep.
 
-        Parameters
-        ----------
-        kept
-            How much of the log is to be kept behind the snapshot.
-        full
-            All names, not only those changed since `base`; also then with those removed, for
-            it may not be saved, and then they are still to be removed.
-
+        A full one has all names, not only those changed since `base`, and still those removed:
+        if it cannot be saved, they remain to be removed.
         """
         vectors = self.state.vectors()
         changed: dict[str, dict[Any, float | None]] = {}

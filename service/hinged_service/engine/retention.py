@@ -14,14 +14,7 @@ _MARKS_PER_RETENTION = 16
 
 
 class LogMarks:
-    """Places in a log behind a model's snapshots, some sixteen for each retention.
-
-    Parameters
-    ----------
-    marks
-        As the snapshot has them.
-
-    """
+    """Places in a log behind a model's snapshots, some sixteen for each retention."""
 
     def __init__(self, marks: Sequence[Mark] = ()) -> None:
         self._marks = list(marks)

@@ -237,14 +237,7 @@ async def at_origin(
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
-    Parameters
-    ----------
-    mark
-        Bytes and events that the log had taken until there, if known.
-    barrier
-        The model's last upgrade, if there was one.
-    chunk
-        Names to read in one command.
+    `mark` and `barrier` are what is known of the log until there and the last upgrade.
 
     Raises
     ------

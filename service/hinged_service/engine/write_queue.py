@@ -77,14 +77,14 @@ class SourceAppendResult(NamedTuple):
 class PendingWrite(msgspec.Struct):
     """Events of one caller that wait to be appended.
 
-    Parameters
+    Attributes
     ----------
-    events, payload, marks
-        The events, their JSON joined by commas, what the script has to know of ids.
+    payload
+        Their JSON, joined by commas.
+    marks
+        What the script has to know of ids.
     deadline_s
-        When the caller gives up, on the loop's clock.
-    answer
-        Future of the result.
+        End of the caller's patience, on the loop's clock.
     each
         True if each event is taken or refused by itself.
     span
@@ -103,15 +103,6 @@ class PendingWrite(msgspec.Struct):
 
 class WriteQueue:
     """Writes that wait, in the order in which they came.
-
-    Parameters
-    ----------
-    settings
-        The worker's.
-    observer
-        Counts what is refused.
-    delayed
-        The model's delayed labels, told of labels among the events.
 
     Attributes
     ----------
