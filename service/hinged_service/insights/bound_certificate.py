@@ -182,8 +182,8 @@ class _Recorder:
                 self._spoiled = "an update left out features beyond max_features, or overflowed"
             segment = self.segments[-1]
             segment.rows.append((x, y))
-            segment.mistakes += bool(outcome[2])
-            if outcome[3]:
+            segment.mistakes += bool(outcome.mistake)
+            if outcome.updated:
                 segment.updates.append((x, y))
             return outcome
 

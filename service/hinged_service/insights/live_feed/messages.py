@@ -74,19 +74,19 @@ def weights_message(shown: dict[str, Any], position: str) -> bytes:
     return message("weights", {**shown, "position": position})
 
 
-def outcome_data(fold: ModelState, event: Event, outcome: Any) -> dict[str, Any]:
+def outcome_data(fold: ModelState, event: Event, outcome: hinged.Outcome) -> dict[str, Any]:
     """Return what an event did to a model, without its place in the log."""
-    y_pred, score, mistake, updated, hinge_loss = outcome
     data = {
         "id": event.id,
         "y": event.y,
         "w": event.w,
-        "y_pred": fold.answers.label(y_pred),
-        "score": score,
-        "mistake": mistake,
-        "updated": updated,
-        "hinge_loss": hinge_loss,
+        "y_pred": fold.answers.label(outcome.y_pred),
+        "score": outcome.score,
+        "mistake": outcome.mistake,
+        "updated": outcome.updated,
+        "hinge_loss": outcome.hinge_loss,
     }
     if isinstance(fold.learner, hinged.BinaryLinearClassifier):
+        score = outcome.score
         data["margin"] = score if fold.answers.target(event.y) else 0.0 - score
     return data
