@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import csv
 import fcntl
 import gc
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
+import redis
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.support.engine import Worker, worker
 from tests.support.machine_clock import Clock, machine_clock
 from tests.support.patience import PATIENT
+from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.running import running
 from tests.support.shared_service import client, model, new_model, service  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
@@ -53,6 +59,24 @@ def pytest_collection_finish() -> None:
     """Do not look for garbage again and again among the thousands of tests, which stay."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine; it enters the asynchronous contexts among its arguments."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+            for name, value in given.items():
+                if isinstance(value, contextlib.AbstractAsyncContextManager):
+                    given[name] = await stack.enter_async_context(value)
+            await pyfuncitem.obj(**given)
+
+    asyncio.run(run())
+    return True
 
 
 class _Machine:
@@ -175,12 +199,43 @@ def redis_url(shared_server: RedisServer) -> Iterator[str]:
 
 
 @pytest.fixture
+def db(shared_server: RedisServer) -> Iterator[redis.Redis]:
+    """A plain client of the shared server, for looking and meddling."""
+    with shared_server.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def one(redis_url: str) -> contextlib.AbstractAsyncContextManager[Worker]:
+    """A worker on the shared server, for a test that is a coroutine."""
+    return worker(redis_url)
+
+
+@pytest.fixture
+def two(redis_url: str) -> contextlib.AbstractAsyncContextManager[Worker]:
+    """Another one."""
+    return worker(redis_url)
+
+
+@pytest.fixture(scope="module")
+def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Valkey that the tests of a module share."""
+    with running(RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Valkey of the test's own, to be killed, stopped or set back."""
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    yield server
-    server.kill()
+    with running(RedisServer(tmp_path / "redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(own_server: RedisServer) -> Iterator[Proxy]:
+    """A proxy before the test's own server."""
+    with running(Proxy(own_server.port)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

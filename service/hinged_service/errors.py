@@ -164,9 +164,10 @@ class Unavailable(ServiceError):
     title = "Service unavailable"
 
 
-class SetAside(Unavailable):
+class SetAside(ServiceError):
     """One model cannot be folded here; the reason is in the detail."""
 
+    status = 503
     title = "Model set aside"
 
 

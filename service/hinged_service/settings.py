@@ -1,4 +1,7 @@
-"""Every setting of the service, in one place, units in the names."""
+"""Settings of the service in groups, units in the names.
+
+A function that needs one group takes that group; `Settings` is all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,24 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
+__all__ = [
+    "AccessSettings",
+    "LimitSettings",
+    "RedisSettings",
+    "Settings",
+    "SnapshotSettings",
+    "TelemetrySettings",
+    "TimeoutSettings",
+    "TuningSettings",
+]
 
 
-class Settings(BaseSettings):
-    """Settings, read from `HINGED_…` environment variables or given by name.
-
-    What decides the arithmetic of a model is not here but in its spec, so that
-    workers with different settings still agree on every model.
-    """
-
+class _Group(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="HINGED_", extra="forbid")
+
+
+class RedisSettings(_Group):
+    """The Redis that keeps the models, and the way a worker speaks to it."""
 
     redis_url: str | None = Field(
         None,
@@ -35,6 +45,19 @@ class Settings(BaseSettings):
         Path.home() / ".local" / "share" / "hinged",
         description="Where the embedded Valkey keeps its append-only file.",
     )
+    redis_connections: int = Field(
+        16, ge=1, description="Connections per worker to Redis, to each primary of a cluster."
+    )
+    redis_timeout_ms: int = Field(
+        800, ge=50, description="Longest one command may take before its connection is given up."
+    )
+    reply_bytes: int = Field(
+        4 * 2**20, ge=1024, description="Log bytes that one script reply may carry; then it pages."
+    )
+
+
+class AccessSettings(_Group):
+    """Keys of the API, code of the operator, and the models to begin with."""
 
     keys_file: Path | None = Field(
         None,
@@ -47,6 +70,15 @@ class Settings(BaseSettings):
         description="The operator's own pipelines: Python files or module:function, separated by "
         "commas. This code is run.",
     )
+    preload: str | None = Field(
+        None,
+        description="Names of models to load at the start, separated by commas; before that the "
+        "worker is not ready.",
+    )
+
+
+class LimitSettings(_Group):
+    """Bounds on size and number; beyond them a call is refused."""
 
     max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
     max_import_bytes: int = Field(
@@ -57,20 +89,12 @@ class Settings(BaseSettings):
         ge=1024,
         description="Longest line of a body of lines, which has no limit itself.",
     )
-    lines_patience_ms: int = Field(
-        10_000,
-        ge=0,
-        description="Longest such a body waits in the middle for Redis or a full queue.",
-    )
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
     max_queued_events: int = Field(
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
     )
     max_queued_bytes: int = Field(
         32 * 2**20, ge=1, description="The same in bytes of their JSON; whichever comes first."
-    )
-    max_batch_events: int = Field(
-        2_000, ge=1, description="Events that one append may gather from waiting callers."
     )
     max_requests: int = Field(
         5_000, ge=1, description="Requests that a worker has under way at once; then 429."
@@ -79,11 +103,6 @@ class Settings(BaseSettings):
         64 * 2**20,
         ge=1024,
         description="What the bodies of all these requests may hold together; then 429.",
-    )
-    body_timeout_ms: int = Field(
-        30_000,
-        ge=1,
-        description="Longest a body may be on its way, and a second more per 64 KiB; then 408.",
     )
     max_models: int = Field(
         20_000, ge=1, description="Models and aliases that there may be; then PUT answers 409."
@@ -96,12 +115,16 @@ class Settings(BaseSettings):
     max_replicas: int = Field(
         1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
     )
-
-    preload: str | None = Field(
-        None,
-        description="Names of models to load at the start, separated by commas; before that the "
-        "worker is not ready.",
+    max_live_feeds: int = Field(
+        200, ge=0, description="Live feeds that may be open on a worker; then 429."
     )
+    max_bound_events: int = Field(
+        20_000, ge=1, description="Events that a bound certificate covers at most."
+    )
+
+
+class TimeoutSettings(_Group):
+    """Bounds on time, in milliseconds."""
 
     max_staleness_ms: int = Field(
         100, ge=0, description="Age beyond which a prediction reads the log first."
@@ -115,26 +138,23 @@ class Settings(BaseSettings):
     at_least_timeout_ms: int = Field(
         1_000, ge=1, description="Longest a call waits for the position it asked for."
     )
-
-    max_live_feeds: int = Field(
-        200, ge=0, description="Live feeds that may be open on a worker; then 429."
+    body_timeout_ms: int = Field(
+        30_000,
+        ge=1,
+        description="Longest a body may be on its way, and a second more per 64 KiB; then 408.",
     )
-    max_bound_events: int = Field(
-        20_000, ge=1, description="Events that a bound certificate covers at most."
+    lines_patience_ms: int = Field(
+        10_000,
+        ge=0,
+        description="Longest such a body waits in the middle for Redis or a full queue.",
     )
     bound_timeout_ms: int = Field(
         10_000, ge=1, description="Longest a bound certificate may fold and search, each."
     )
 
-    redis_connections: int = Field(
-        16, ge=1, description="Connections per worker to Redis, to each primary of a cluster."
-    )
-    redis_timeout_ms: int = Field(
-        800, ge=50, description="Longest one command may take before its connection is given up."
-    )
-    reply_bytes: int = Field(
-        4 * 2**20, ge=1024, description="Log bytes that one script reply may carry; then it pages."
-    )
+
+class SnapshotSettings(_Group):
+    """Snapshots of models, and the log kept behind them."""
 
     snapshot_every_events: int = Field(10_000, ge=1, description="Events between snapshots.")
     snapshot_every_names: int = Field(
@@ -155,12 +175,10 @@ class Settings(BaseSettings):
     retention_bytes: int = Field(
         64 * 2**20, ge=0, description="Log kept behind the snapshots, per stream."
     )
-    inbox_poll_ms: int = Field(
-        200, ge=10, description="Pause between two looks for what came into the inboxes."
-    )
-    housekeeping_ms: int = Field(
-        500, ge=10, description="Pause between two rounds of the background task."
-    )
+
+
+class TelemetrySettings(_Group):
+    """Metrics and logs."""
 
     metrics_models: int = Field(
         500, ge=0, description="Models that /metrics names; of the others it tells how many."
@@ -177,6 +195,19 @@ class Settings(BaseSettings):
         "info", description="What `hinged serve` logs at least."
     )
 
+
+class TuningSettings(_Group):
+    """Trade-offs of throughput, latency and memory."""
+
+    max_batch_events: int = Field(
+        2_000, ge=1, description="Events that one append may gather from waiting callers."
+    )
+    inbox_poll_ms: int = Field(
+        200, ge=10, description="Pause between two looks for what came into the inboxes."
+    )
+    housekeeping_ms: int = Field(
+        500, ge=10, description="Pause between two rounds of the background task."
+    )
     seen_ids: int = Field(
         1_000_000,
         ge=1,
@@ -187,3 +218,19 @@ class Settings(BaseSettings):
         ge=1,
         description="How long a new stream remembers an event id at least, unless seen_ids came.",
     )
+
+
+class Settings(
+    TuningSettings,
+    TelemetrySettings,
+    SnapshotSettings,
+    TimeoutSettings,
+    LimitSettings,
+    AccessSettings,
+    RedisSettings,
+):
+    """All settings, read from `HINGED_...` environment variables or given by name.
+
+    They never decide the arithmetic of a model, which its spec alone does: workers with
+    different settings agree on every model.
+    """

@@ -1,7 +1,5 @@
 """A client that hangs up in mid-call: its call counts whole, or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
@@ -11,13 +9,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-import httpx
 import pytest
 
 import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 from tests.support.service import Service, post_bytes, read_answer
 
 EVENTS = 200
@@ -46,17 +44,14 @@ def after_the_status_line(connection: socket.socket) -> bool:
 
 
 @pytest.fixture
-def slow(own_server: RedisServer) -> Iterator[Service]:
+def slow(proxy: Proxy) -> Iterator[Service]:
     """A service whose Redis takes a while, so that hanging up finds calls under way."""
-    proxy = Proxy(own_server.port)
-    proxy.start()
     with Service(proxy.url, append_timeout_ms=10_000) as service:
         with service.client() as client:
             client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         proxy.delay_s = 0.005
         yield service
         proxy.delay_s = 0.0
-    proxy.stop()
 
 
 def event(name: str, n: int) -> dict[str, Any]:
@@ -114,9 +109,7 @@ def test_what_was_acknowledged_is_logged_and_every_call_is_there_whole_or_not_at
         assert weights["intercept"] == folded.learner.intercept
 
 
-def test_calls_sent_ahead_on_one_connection_are_answered_in_order(
-    slow: Service,
-) -> None:
+def test_calls_sent_ahead_on_one_connection_are_answered_in_order(slow: Service) -> None:
     with socket.create_connection(("127.0.0.1", slow.port), timeout=20) as connection:
         requests = [post_bytes(LEARN, json.dumps(event(f"e{n}", n)).encode()) for n in range(10)]
         connection.sendall(requests[0])
@@ -146,7 +139,7 @@ def test_hanging_up_does_not_disturb_the_answers_of_others(
     thread = threading.Thread(target=hang_up)
     thread.start()
     try:
-        with httpx.Client(base_url=slow.url, timeout=20, verify=False) as client:
+        with client_of(slow) as client:
             for n in range(50):
                 answer = client.post(LEARN, json=event(f"stays{n}", n))
                 assert answer.status_code == 200

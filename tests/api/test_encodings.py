@@ -1,7 +1,5 @@
 """Byte order marks and other encodings of a JSON body: one rule for every call that takes one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names that transformers make, seen in the weights; what OpenAPI says of them and of kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Damaged bodies by the thousand: no failure of ours; what is taken reads the same everywhere."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

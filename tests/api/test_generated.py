@@ -1,7 +1,5 @@
 """Clients that programs generate from the OpenAPI document, used against the service."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json
@@ -73,8 +71,6 @@ def name() -> str:
 
 
 class OpenAPIPythonClient:
-    """What `openapi-python-client` makes."""
-
     def __init__(self, document: Path, folder: Path, url: str) -> None:
         command = [
             "generate",
@@ -200,8 +196,6 @@ def test_openapi_python_client_takes_every_kind_of_label_and_value(
 
 
 class OpenAPIGenerator:
-    """What `openapi-generator-cli` makes for Python."""
-
     def __init__(self, document: Path, folder: Path, url: str) -> None:
         command = ["generate", "-g", "python", "-i", str(document), "-o", str(folder)]
         done = subprocess.run(

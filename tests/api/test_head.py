@@ -1,7 +1,5 @@
 """HEAD: status and fields of a GET, and no body, wherever GET is answered."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time
@@ -15,6 +13,7 @@ from hinged_service.api.api_keys import new_key
 from hinged_service.server.protocol import BoundedProtocol
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service, read_answer
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -33,19 +32,14 @@ def served(redis_url: str, protocol: Any, **settings: Any) -> Service:
 
 
 @pytest.fixture(scope="module", params=["httptools", "h11", BoundedProtocol], ids=str)
-def service(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
-    server = RedisServer(tmp_path_factory.mktemp("head"))
-    server.start()
-    with served(server.url, request.param, max_live_feeds=1) as running:
+def service(request: pytest.FixtureRequest, module_server: RedisServer) -> Iterator[Service]:
+    with served(module_server.url, request.param, max_live_feeds=1) as running:
         with running.client() as client:
             assert client.put(MODEL, json=SPEC).status_code == 201
             assert client.post(f"{MODEL}/learn", json=EVENTS).status_code == 200
             assert client.post(f"{MODEL}/checkpoints", json={"name": "c1"}).is_success
             assert client.put("/v1/aliases/live", json={"model": "spam"}).is_success
         yield running
-    server.kill()
 
 
 def raw(connection: socket.socket, method: str, path: str) -> Any:
@@ -138,7 +132,7 @@ def test_a_head_is_counted_as_one_at_its_route(service: Service) -> None:
 
 
 def test_the_state_of_a_worker_whose_redis_is_gone(own_server: RedisServer) -> None:
-    with Service(own_server.url) as running, running.client() as client:
+    with serving(own_server.url) as client:
         assert client.head("/readyz").status_code == 200
         own_server.kill()
         deadline = time.monotonic() + 20
@@ -155,7 +149,7 @@ def test_a_head_needs_the_key_of_its_get(own_server: RedisServer) -> None:
     key, record = new_key("reader", ("predict",), ("spam",))
     teacher, other = new_key("teacher", ("learn",), ("*",))
     keys = f"[{record.model_dump_json()},{other.model_dump_json()}]"
-    with Service(own_server.url, keys=keys) as running, running.client() as client:
+    with serving(own_server.url, keys=keys) as client:
         for path, free in (("/healthz", True), ("/readyz", True), ("/", True), (MODEL, False)):
             got, head = client.get(path), client.head(path)
             assert head.status_code == got.status_code == (200 if free else 401), path

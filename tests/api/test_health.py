@@ -1,7 +1,5 @@
 """Alive and ready: what each says when Redis is away, takes no writes or stands still."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from tests.support.machine_clock import Clock
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -38,7 +37,7 @@ def ready(client: httpx.Client) -> bool:
 
 
 def test_a_redis_that_is_gone(own_server: RedisServer) -> None:
-    with Service(own_server.url) as service, service.client() as client:
+    with serving(own_server.url) as client:
         assert ready(client)
         own_server.kill()
         not_ready(client, "redis", "does not answer")
@@ -50,11 +49,7 @@ def test_a_replica_takes_no_writes(own_server: RedisServer, tmp_path: Path) -> N
     other = RedisServer(tmp_path / "other")
     other.start()
     try:
-        with (
-            Service(own_server.url) as service,
-            service.client() as client,
-            own_server.client() as store,
-        ):
+        with serving(own_server.url) as client, own_server.client() as store:
             assert ready(client)
             store.replicaof("127.0.0.1", other.port)
             wait_until(lambda: client.get("/readyz").status_code == 503)
@@ -66,11 +61,7 @@ def test_a_replica_takes_no_writes(own_server: RedisServer, tmp_path: Path) -> N
 
 
 def test_a_full_redis_takes_no_writes(own_server: RedisServer) -> None:
-    with (
-        Service(own_server.url) as service,
-        service.client() as client,
-        own_server.client() as store,
-    ):
+    with serving(own_server.url) as client, own_server.client() as store:
         store.config_set("maxmemory", 1)
         not_ready(client, "redis", "takes no writes: ")
         store.config_set("maxmemory", 0)
@@ -82,7 +73,7 @@ def test_a_redis_that_cannot_save_takes_no_writes(tmp_path: Path) -> None:
     (tmp_path / "redis" / "dump.rdb" / "in-the-way").mkdir(parents=True)
     server.start("--save", "3600 1000000")
     try:
-        with Service(server.url) as service, service.client() as client, server.client() as store:
+        with serving(server.url) as client, server.client() as store:
             assert ready(client)
             store.bgsave()
             wait_until(lambda: store.info("persistence")["rdb_last_bgsave_status"] == "err")
@@ -94,11 +85,7 @@ def test_a_redis_that_cannot_save_takes_no_writes(tmp_path: Path) -> None:
 
 
 def test_a_redis_without_its_replicas_takes_no_writes(own_server: RedisServer) -> None:
-    with (
-        Service(own_server.url) as service,
-        service.client() as client,
-        own_server.client() as store,
-    ):
+    with serving(own_server.url) as client, own_server.client() as store:
         store.config_set("min-replicas-to-write", 1)
         not_ready(client, "redis", "takes no writes: ")
 
@@ -108,7 +95,7 @@ def test_a_redis_that_stands_still_is_told_within_a_second(
     own_server: RedisServer, clock: Clock
 ) -> None:
     bounded: dict[str, Any] = {"redis_timeout_ms": 800}
-    with Service(own_server.url, **bounded) as service, service.client() as client:
+    with serving(own_server.url, **bounded) as client:
         assert ready(client)
         own_server.signal(signal.SIGSTOP)
         try:
@@ -124,7 +111,7 @@ def test_a_redis_that_stands_still_is_told_within_a_second(
 
 def test_a_redis_of_the_wrong_kind_that_came_later(tmp_path: Path) -> None:
     server = RedisServer(tmp_path / "redis")
-    with Service(server.url) as service, service.client() as client:
+    with serving(server.url) as client:
         not_ready(client, "redis", "does not answer")
         server.start("--maxmemory-policy", "allkeys-lru")
         try:
@@ -141,7 +128,7 @@ def test_no_answer_shows_the_address_or_its_password(own_server: RedisServer) ->
     with own_server.client() as store:
         store.config_set("requirepass", "the-secret")
         url = own_server.url.replace("//", "//:wrong-guess@")
-        with Service(url) as service, service.client() as client:
+        with serving(url) as client:
             text = client.get("/readyz").text
             assert "refuses the user or the password" in text
             for hidden in ("the-secret", "wrong-guess", str(own_server.port), "127.0.0.1"):
@@ -155,13 +142,11 @@ def test_a_worker_told_to_stop_is_not_ready(own_server: RedisServer) -> None:
         not_ready(client, "worker", "is stopping")
 
 
-def test_it_is_ready_when_what_was_to_be_loaded_is(own_server: RedisServer) -> None:
+def test_it_is_ready_when_what_was_to_be_loaded_is(own_server: RedisServer, proxy: Proxy) -> None:
     with Service(own_server.url) as service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
         client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True})
         client.put("/v1/aliases/live", json={"model": "m"})
-    proxy = Proxy(own_server.port)
-    proxy.start()
     proxy.refuse = True
     names: dict[str, Any] = {"preload": "m, live ,never-made"}
     with Service(proxy.url, **names) as service, service.client() as client:
@@ -172,7 +157,6 @@ def test_it_is_ready_when_what_was_to_be_loaded_is(own_server: RedisServer) -> N
         wait_until(lambda: ready(client))
         assert [a.name for a in service.app.state.registry._live.values()] == ["m"]
         assert client.post("/v1/models/m/predict", json={"x": {"a": 1}}).json()["score"] == 2.0
-    proxy.stop()
 
 
 def test_serving_from_a_wrong_redis_ends_at_once_in_plain_words(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """API keys: who may do what; nobody learns more from a refusal than that it is one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,9 +94,7 @@ def test_a_wrong_key_is_refused_and_changes_nothing(
     guarded: dict[str, httpx.Client], header: str
 ) -> None:
     answer = guarded["nobody"].post(
-        "/v1/models/spam/learn",
-        json=EVENT,
-        headers={b"authorization": header.encode("latin-1")},
+        "/v1/models/spam/learn", json=EVENT, headers={b"authorization": header.encode("latin-1")}
     )
     assert answer.status_code == 401
     assert guarded["root"].get("/v1/models/spam").json()["events"] == 0

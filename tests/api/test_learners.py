@@ -1,7 +1,5 @@
 """Every learner through HTTP: event by event what the library does, on every worker, for good."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
@@ -15,6 +13,7 @@ from river.optim.schedulers import InverseScaling
 
 import hinged
 from tests.support.redis_server import RedisServer
+from tests.support.running import running
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -89,11 +88,8 @@ def multiclass_events() -> list[Event]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Valkey that the workers of this module share."""
-    made = RedisServer(tmp_path_factory.mktemp("learners"))
-    made.start()
-    yield made
-    made.kill()
+    with running(RedisServer(tmp_path_factory.mktemp("learners"))) as made:
+        yield made
 
 
 def start(server: RedisServer) -> Service:
@@ -105,7 +101,6 @@ def start(server: RedisServer) -> Service:
 
 @pytest.fixture(scope="module")
 def workers(server: RedisServer) -> Iterator[list[Service]]:
-    """Two workers on one Redis."""
     both = [start(server), start(server)]
     yield both
     for worker in both:
@@ -113,7 +108,6 @@ def workers(server: RedisServer) -> Iterator[list[Service]]:
 
 
 def weights_of(learner: Any) -> dict[str, Any]:
-    """Return a learner's weights as the service shows them."""
 
     def linear(one: Any) -> dict[str, Any]:
         return {"weights": dict(one.weights), "intercept": 0.0 - one.threshold}

@@ -1,7 +1,5 @@
 """Everything a client can make large is bounded, and a refusal for size takes nothing."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import signal
@@ -14,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import RawAnswer, Service, post_bytes, read_answer, send_raw
 from tests.support.shared_service import NewModel
 
@@ -155,8 +154,7 @@ def test_a_full_queue_takes_nothing_more_and_everything_it_took_is_learned_once(
 ) -> None:
     patient: dict[str, Any] = {"append_timeout_ms": 20_000, "redis_timeout_ms": 20_000}
     with (
-        Service(own_server.url, **limit, **patient) as service,
-        service.client() as client,
+        serving(own_server.url, **limit, **patient) as client,
         concurrent.futures.ThreadPoolExecutor(16) as pool,
     ):
         client.put("/v1/models/m", json=PERCEPTRON)
@@ -190,7 +188,7 @@ def test_a_full_queue_takes_nothing_more_and_everything_it_took_is_learned_once(
 def test_an_array_longer_than_the_queue_is_taken_when_nothing_waits(
     own_server: RedisServer,
 ) -> None:
-    with Service(own_server.url, max_queued_events=2) as service, service.client() as client:
+    with serving(own_server.url, max_queued_events=2) as client:
         client.put("/v1/models/m", json=PERCEPTRON)
         events = [{"x": {"a": 1}, "y": True}] * 5
         assert client.post("/v1/models/m/learn", json=events).status_code == 200

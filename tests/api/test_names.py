@@ -1,7 +1,5 @@
 """Names of features and ids of events come back exactly as they were sent, after Redis too."""
 
-from __future__ import annotations
-
 import json
 
 import httpx

@@ -1,7 +1,5 @@
 """The OpenAPI document: complete, closed, and true: its own examples are taken by the service."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Positions: a client reads its own writes on any worker, and a wrong position is told apart."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +8,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 CHAIN = "0" * 40
@@ -106,7 +105,7 @@ def test_a_position_older_than_a_trimmed_log_counts_as_reached(own_server: Redis
         "snapshot_every_events": 1,
         "housekeeping_ms": 10,
     }
-    with Service(own_server.url, **settings) as service, service.client() as client:
+    with serving(own_server.url, **settings) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         first = client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True}).json()
         with own_server.client() as store:

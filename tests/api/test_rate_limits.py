@@ -1,7 +1,5 @@
 """An API key with a rate: what is over it is refused, and nothing of it is taken."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

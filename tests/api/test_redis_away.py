@@ -1,13 +1,11 @@
 """Redis goes away in every way it can, and comes back: nothing is lost and nobody restarts."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import functools
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +18,7 @@ from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
-from tests.support.service import Service
+from tests.support.running import serving
 
 Test = Callable[..., None]
 Unavailable = Callable[[Callable[[], httpx.Response]], None]
@@ -39,13 +37,10 @@ EVENT: dict[str, Any] = {"x": {"a": 1}, "y": True}
 
 @dataclass
 class Outage:
-    """Ways to take Redis away and to bring it back."""
-
     server: RedisServer
     proxy: Proxy
 
     def begin(self, kind: str) -> None:
-        """Take it away."""
         if kind == "killed":
             self.server.kill()
         elif kind == "frozen":
@@ -68,14 +63,11 @@ KINDS = pytest.mark.parametrize("kind", ["killed", "frozen", "refused"])
 
 
 @pytest.fixture
-def outage(own_server: RedisServer) -> Iterator[Outage]:
+def outage(own_server: RedisServer, proxy: Proxy) -> Outage:
     own_server.fsync = "always"
     own_server.stop()
     own_server.start()
-    proxy = Proxy(own_server.port)
-    proxy.start()
-    yield Outage(own_server, proxy)
-    proxy.stop()
+    return Outage(own_server, proxy)
 
 
 @pytest.fixture
@@ -99,7 +91,7 @@ def unavailable(clock: Clock) -> Unavailable:
 def test_learning_pauses_predicting_goes_on_and_all_comes_back(
     outage: Outage, unavailable: Unavailable, clock: Clock, kind: str
 ) -> None:
-    with Service(outage.proxy.url) as service, service.client() as client:
+    with serving(outage.proxy.url) as client:
         client.put(MODEL, json=PERCEPTRON)
         client.put("/v1/models/cold", json=PERCEPTRON)
         assert client.post(f"{MODEL}/learn", json={**EVENT, "id": "before"}).status_code == 200
@@ -154,7 +146,7 @@ def test_a_service_that_starts_before_its_redis_serves_when_it_comes(
     own_server: RedisServer, unavailable: Unavailable, clock: Clock
 ) -> None:
     own_server.stop()
-    with Service(own_server.url) as service, service.client() as client:
+    with serving(own_server.url) as client:
         assert client.get("/healthz").status_code == 200
         unavailable(lambda: client.get("/readyz"))
         unavailable(lambda: client.put(MODEL, json=PERCEPTRON))
@@ -172,11 +164,7 @@ def test_a_service_that_starts_before_its_redis_serves_when_it_comes(
 def test_a_full_redis_pauses_learning_only(
     own_server: RedisServer, unavailable: Unavailable, clock: Clock
 ) -> None:
-    with (
-        Service(own_server.url) as service,
-        service.client() as client,
-        own_server.client() as store,
-    ):
+    with serving(own_server.url) as client, own_server.client() as store:
         client.put(MODEL, json=PERCEPTRON)
         client.post(f"{MODEL}/learn", json={**EVENT, "id": "before"})
         store.config_set("maxmemory", "1")
@@ -192,12 +180,9 @@ def test_a_full_redis_pauses_learning_only(
         assert client.get(MODEL).json()["events"] == 2
 
 
-def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(
-    outage: Outage,
-) -> None:
+def test_lost_answers_and_a_forgotten_script_cache_count_no_event_twice(outage: Outage) -> None:
     with (
-        Service(outage.proxy.url, append_timeout_ms=5_000) as service,
-        service.client() as client,
+        serving(outage.proxy.url, append_timeout_ms=5_000) as client,
         outage.server.client() as store,
     ):
         client.put(MODEL, json=PERCEPTRON)
@@ -221,15 +206,13 @@ def _learned(client: httpx.Client, name: str, sign: float) -> bool:
     return client.post(f"/v1/models/{name}/learn", json=event).is_success
 
 
-def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None:
-    proxy = Proxy(own_server.port)
-    proxy.start()
+def test_slow_answers_never_reach_another_model(proxy: Proxy) -> None:
     settings: dict[str, Any] = {
         "redis_connections": 2,
         "append_timeout_ms": 60,
         "max_staleness_ms": 0,
     }
-    with Service(proxy.url, **settings, read_wait_ms=20) as service, service.client() as client:
+    with serving(proxy.url, **settings, read_wait_ms=20) as client:
         for name, sign in (("a", 1.0), ("b", -1.0)):
             client.put(f"/v1/models/{name}", json=PERCEPTRON)
             wait_until(functools.partial(_learned, client, name, sign), 30)
@@ -242,7 +225,6 @@ def test_slow_answers_never_reach_another_model(own_server: RedisServer) -> None
             assert found["weights"] == {name: sign}
             proxy.delay_s = 0.1 if n % 3 else 0.0
         proxy.delay_s = 0.0
-    proxy.stop()
 
 
 @timed
@@ -250,8 +232,7 @@ def test_more_models_than_connections_are_answered_in_time_while_redis_stands_st
     own_server: RedisServer, unavailable: Unavailable
 ) -> None:
     with (
-        Service(own_server.url, redis_connections=2) as service,
-        service.client() as client,
+        serving(own_server.url, redis_connections=2) as client,
         concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
         for n in range(8):
@@ -279,7 +260,7 @@ def test_connections_that_are_cut_all_the_time_fail_no_call(outage: Outage) -> N
             outage.proxy.cut()
             time.sleep(0.002)
 
-    with Service(outage.proxy.url, append_timeout_ms=10_000) as service, service.client() as client:
+    with serving(outage.proxy.url, append_timeout_ms=10_000) as client:
         client.put(MODEL, json=PERCEPTRON)
         client.post(f"{MODEL}/learn", json=[])
         cutting = threading.Thread(target=cut_on)

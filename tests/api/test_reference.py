@@ -1,7 +1,5 @@
 """Numbers of public data sets through HTTP, against counts computed elsewhere and in process."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A Redis that would lose the log, or is no Redis, is refused at the start in plain words."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -18,7 +16,7 @@ from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
 from tests.support.redis_server import RedisServer, free_port
-from tests.support.service import Service
+from tests.support.running import serving
 
 
 def check(url: str) -> None:
@@ -34,7 +32,6 @@ def check(url: str) -> None:
 
 @pytest.fixture
 def bare_server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that the test starts with options of its own."""
     server = RedisServer(tmp_path / "redis")
     yield server
     server.kill()
@@ -141,11 +138,7 @@ def test_a_redis_that_wants_a_password_is_named_as_such(
         with pytest.raises(Unavailable, match=r"refuses the user .*(no permissions|NOPERM)"):
             check(bare_server.url.replace("//", "//poor:x@"))
         check(bare_server.url.replace("//", "//:secret@"))
-    with (
-        caplog.at_level(logging.WARNING),
-        Service(bare_server.url) as service,
-        service.client() as client,
-    ):
+    with caplog.at_level(logging.WARNING), serving(bare_server.url) as client:
         answer = client.get("/readyz")
         assert answer.status_code == 503
         assert "secret" not in answer.text

@@ -1,7 +1,5 @@
 """Four worker processes on one Redis: one order of events, one model, each event once."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random
@@ -15,6 +13,7 @@ import hinged
 from tests.support.forked_worker import ForkedWorker
 from tests.support.plain_fold import fold_log
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 
 WORKERS = 4
 
@@ -79,7 +78,7 @@ def test_one_event_sent_50_times_at_once_to_four_workers_counts_once(
     (first,) = [a for a in answers if not a["duplicate"]]
     assert (first["mistake"], first["updated"], first["hinge_loss"]) == (True, True, 1.0)
     for worker in workers:
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             at_least = {"at_least": first["position"]}
             info = client.get("/v1/models/once", params=at_least).json()
             assert (info["events"], info["mistakes"], info["hinge_loss"]) == (1, 1, 1.0)
@@ -115,7 +114,7 @@ def test_2000_events_through_four_workers_at_once_make_one_model(
     assert sum(a["updated"] for a in answers) == account.updates
     assert math.fsum(a["hinge_loss"] for a in answers) == pytest.approx(account.hinge_loss)
     for worker in workers:
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             info = client.get("/v1/models/many", params={"at_least": last}).json()
             assert (info["events"], info["position"]) == (2_000, last)
             assert info["mistakes"] == account.mistakes

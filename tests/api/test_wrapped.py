@@ -1,7 +1,5 @@
 """The app with middleware, or mounted in another app, serves as it does alone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
@@ -16,6 +14,7 @@ import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service, post_bytes, read_answer
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
@@ -54,7 +53,7 @@ def mounted(app: FastAPI) -> FastAPI:
 def test_every_call_works_as_it_does_alone(
     own_server: RedisServer, wrap: Callable[[FastAPI], FastAPI], at: str
 ) -> None:
-    with Service(own_server.url, wrap=wrap) as service, service.client() as client:
+    with serving(own_server.url, wrap=wrap) as client:
         model = f"{at}/v1/models/m"
         assert client.put(model, json=PERCEPTRON).status_code == 201
         learned = client.post(f"{model}/learn", json={"x": {"a": 1}, "y": True, "id": "e"})
@@ -83,9 +82,9 @@ def test_every_call_works_as_it_does_alone(
         assert client.get(model).json()["events"] == 1
 
 
-def test_hanging_up_behind_a_middleware_cancels_no_commit(own_server: RedisServer) -> None:
-    proxy = Proxy(own_server.port)
-    proxy.start()
+def test_hanging_up_behind_a_middleware_cancels_no_commit(
+    own_server: RedisServer, proxy: Proxy
+) -> None:
     with Service(proxy.url, wrap=stamped, append_timeout_ms=10_000) as service:
         with service.client() as client:
             client.put("/v1/models/m", json=PERCEPTRON)
@@ -111,4 +110,3 @@ def test_hanging_up_behind_a_middleware_cancels_no_commit(own_server: RedisServe
             assert client.get("/v1/models/m").json()["events"] == 41
             weights = client.get("/v1/models/m/weights").json()["weights"]
             assert weights == folded.weights
-    proxy.stop()

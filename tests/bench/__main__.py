@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: measure, print the table, and write it to RESULTS.md."""
+"""`python -m tests.bench`: measure, print the tables, and keep every value in RESULTS.json."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import os
 import platform
 import subprocess
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.bench import (
     arrays,
     cluster,
-    compare,
     doors,
     family,
     http_calls,
@@ -27,6 +28,7 @@ from tests.bench import (
     quality,
     replay,
     restart,
+    results,
     scale,
     sizes,
     tables,
@@ -36,47 +38,80 @@ from tests.bench.load import generator
 from tests.bench.table import Row, table
 from tests.support.redis_server import server_binaries
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
-PACKAGES = (
-    *(
-        "hinged",
-        "river",
-        "scikit-learn",
-        "vowpalwabbit",
-        "fastapi",
-        "starlette",
-        "uvicorn",
-        "uvloop",
-        "httptools",
+RESULTS = Path(__file__).with_name("RESULTS.json")
+PACKAGES = [
+    *("hinged", "river", "scikit-learn", "vowpalwabbit", "fastapi", "starlette", "uvicorn"),
+    *("uvloop", "httptools", "pydantic", "msgspec", "orjson", "redis", "hiredis"),
+]
+
+
+class Part(NamedTuple):
+    """A part of the measurements.
+
+    Attributes
+    ----------
+    title
+        Heading of its table.
+    measure
+        Returns the rows, given a folder (unless `in_process`) and `whole` or `quick`.
+    whole, quick
+        Rounds and sizes of a whole run and of a quick one.
+
+    """
+
+    title: str
+    measure: Callable[..., list[Row]]
+    whole: tuple[object, ...]
+    quick: tuple[object, ...]
+    in_process: bool = False
+
+
+LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
+PARTS = {
+    "http": Part("Single calls, 16 connections", http_calls.measure, (5, 2), (3, 1)),
+    "arrays": Part("Arrays of 500", arrays.measure, (7, 60), (3, 30)),
+    "lines": Part("Bodies of lines", lines.measure, (7, 60), (3, 30)),
+    "doors": Part(
+        "Files and streams against arrays of 500", doors.measure, (7, 50_000), (3, 5_000)
     ),
-    *("pydantic", "msgspec", "orjson", "redis", "hiredis"),
-)
+    "live": Part("Learning while 50 watch, 16 connections", live.measure, (5, 2), (3, 1)),
+    "learners": Part(
+        "In process, 30 random features of 20,000",
+        *(learners.measure, (9, 20_000), (3, 10_000), True),
+    ),
+    "family": Part(
+        "Every learner in process, beside River's nearest relative",
+        *(family.measure, (5, 2_000), (1, 500), True),
+    ),
+    "tables": Part("Whole tables", tables.measure, (5, 50_000), (1, 5_000), True),
+    "text": Part("From text to weights", text.measure, (5, 50_000), (1, 5_000)),
+    "matrix": Part("The service over connections and workers", matrix.measure, (3, 1), (1, 1)),
+    "mixed": Part(
+        "Predictions while others learn, 64 connections, 2 workers", mixed.measure, (5, 3), (3, 2)
+    ),
+    "replay": Part(
+        "A log folded in again, in process, entries of 500", replay.measure, (9, 20), (3, 10), True
+    ),
+    "restart": Part("Restart", restart.measure, (5, 1_000_000), (3, 100_000)),
+    "promises": Part("Promised in seconds", promises.measure, (5, 1_000_000), (1, 100_000)),
+    "growth": Part("Growth with the log", restart.measure_growth, (3, LENGTHS), (1, LENGTHS[:2])),
+    "sizes": Part("What things weigh", sizes.measure, (2, 200_000), (1, 10_000)),
+    "scale": Part(
+        "Growth with models, features and workers", scale.measure, (2, 1, 10_000), (1, 1, 100)
+    ),
+    "cluster": Part(
+        "A million models on a cluster, simulated",
+        *(cluster.measure, (3, 1_000_000), (1, 100_000), True),
+    ),
+    "quality": Part(
+        "Accuracy, predicted before learning", quality.measure, (False,), (True,), True
+    ),
+    "profile": Part("Where a worker's time goes", profile.measure, (8,), (2,)),
+}
 
 
 def main() -> None:
-    """Run what the command line asks for."""
-    parts = {
-        "http": ("Single calls, 16 connections", _http),
-        "arrays": ("Arrays of 500", _arrays),
-        "lines": ("Bodies of lines", _lines),
-        "doors": ("Files and streams against arrays of 500", _doors),
-        "live": ("Learning while 50 watch, 16 connections", _live),
-        "learners": ("In process, 30 random features of 20,000", _learners),
-        "family": ("Every learner in process, beside River's nearest relative", _family),
-        "tables": ("Whole tables", _tables),
-        "text": ("From text to weights", _text),
-        "matrix": ("The service over connections and workers", _matrix),
-        "mixed": ("Predictions while others learn, 64 connections, 2 workers", _mixed),
-        "replay": ("A log folded in again, in process, entries of 500", _replay),
-        "restart": ("Restart", _restart),
-        "promises": ("Promised in seconds", _promises),
-        "growth": ("Growth with the log", _growth),
-        "sizes": ("What things weigh", _sizes),
-        "scale": ("Growth with models, features and workers", _scale),
-        "cluster": ("A million models on a cluster, simulated", _cluster),
-        "quality": ("Accuracy, predicted before learning", _quality),
-        "profile": ("Where a worker's time goes", _profile),
-    }
+    """Run the parts that the command line names, or show what was kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
     parser.add_argument(
@@ -85,118 +120,54 @@ def main() -> None:
     parser.add_argument(
         "--compare", type=Path, metavar="OLD.json", help="tell what became slower since that run"
     )
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all")
+    parser.add_argument(
+        "--show",
+        action="store_true",
+        help="measure nothing: print the tables of --json, of RESULTS.json if left out",
+    )
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; all")
     given = parser.parse_args()
-    if unknown := set(given.parts) - parts.keys():
+    if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    old = None
-    if given.compare is not None:
-        try:
-            old = compare.read(given.compare)
-        except (OSError, ValueError) as error:
-            parser.error(str(error))
-    sections, found = ["# Measured by `python -m tests.bench`", _machine()], {}
-    for name, (title, measure) in parts.items():
-        if given.parts and name not in given.parts:
-            continue
-        print(f"… {title}", flush=True)
+    parts = {name: part for name, part in PARTS.items() if not given.parts or name in given.parts}
+    old: results.Results | None = None
+    try:
+        if given.show:
+            _show(results.read(given.json or RESULTS), parts)
+            return
+        if given.compare is not None:
+            old = results.read(given.compare)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    new = results.Results(_machine(), {})
+    for name, part in parts.items():
+        print(f"… {part.title}", flush=True)
+        sizes = part.quick if given.quick else part.whole
         with tempfile.TemporaryDirectory() as folder:
-            found[title] = measure(Path(folder), given.quick)
-        shown = quality.grid if name == "quality" else table
-        shown_rows = shown(found[title])
-        print(shown_rows, flush=True)
-        sections.append(f"## {title}\n\n{shown_rows}")
+            new.sections[part.title] = part.measure(
+                *() if part.in_process else (Path(folder),), *sizes
+            )
+        print(_table(name, new.sections[part.title]), flush=True)
         if not given.quick and not given.parts:  # part by part: a whole run takes long
-            RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
-            compare.write(RESULTS.with_suffix(".json"), sections[1], found)
-    machine = _machine()
-    print(machine)
+            results.write(RESULTS, new)
+    print(new.machine)
     if given.json is not None:
-        compare.write(given.json, machine, found)
+        results.write(given.json, new)
     if old is not None:
-        slower = compare.changes(old, found)
+        slower = results.changes(old.sections, new.sections)
         print("\n".join(slower) or "Nothing became worse beyond what rounds differ by.")
 
 
-def _http(folder: Path, quick: bool) -> list[Row]:
-    return http_calls.measure(folder, 3, 1) if quick else http_calls.measure(folder, 5, 2)
+def _show(kept: results.Results, parts: Mapping[str, Part]) -> None:
+    """Print the tables of a run as Markdown."""
+    print(f"# Measured by `python -m tests.bench`\n\n{kept.machine}")
+    for name, part in parts.items():
+        if part.title in kept.sections:
+            print(f"\n## {part.title}\n\n{_table(name, kept.sections[part.title])}")
 
 
-def _arrays(folder: Path, quick: bool) -> list[Row]:
-    return arrays.measure(folder, 3, 30) if quick else arrays.measure(folder, 7, 60)
-
-
-def _lines(folder: Path, quick: bool) -> list[Row]:
-    return lines.measure(folder, 3, 30) if quick else lines.measure(folder, 7, 60)
-
-
-def _doors(folder: Path, quick: bool) -> list[Row]:
-    return doors.measure(folder, 3, 5_000) if quick else doors.measure(folder, 7, 50_000)
-
-
-def _live(folder: Path, quick: bool) -> list[Row]:
-    return live.measure(folder, 3, 1) if quick else live.measure(folder, 5, 2)
-
-
-def _learners(_: Path, quick: bool) -> list[Row]:
-    return learners.measure(3, 10_000) if quick else learners.measure(9, 20_000)
-
-
-def _mixed(folder: Path, quick: bool) -> list[Row]:
-    return mixed.measure(folder, 3, 2) if quick else mixed.measure(folder, 5, 3)
-
-
-def _replay(_: Path, quick: bool) -> list[Row]:
-    return replay.measure(3, 10) if quick else replay.measure(9, 20)
-
-
-def _restart(folder: Path, quick: bool) -> list[Row]:
-    return restart.measure(folder, 3, 100_000) if quick else restart.measure(folder, 5, 1_000_000)
-
-
-def _promises(folder: Path, quick: bool) -> list[Row]:
-    return promises.measure(folder, 1, 100_000) if quick else promises.measure(folder, 5, 1_000_000)
-
-
-def _sizes(folder: Path, quick: bool) -> list[Row]:
-    return sizes.measure(folder, 1, 10_000) if quick else sizes.measure(folder, 2, 200_000)
-
-
-def _scale(folder: Path, quick: bool) -> list[Row]:
-    return scale.measure(folder, 1, 1, 100) if quick else scale.measure(folder, 2, 1, 10_000)
-
-
-def _cluster(_: Path, quick: bool) -> list[Row]:
-    return cluster.measure(1, 100_000) if quick else cluster.measure(3, 1_000_000)
-
-
-def _family(_: Path, quick: bool) -> list[Row]:
-    return family.measure(1, 500) if quick else family.measure(5, 2_000)
-
-
-def _tables(_: Path, quick: bool) -> list[Row]:
-    return tables.measure(1, 5_000) if quick else tables.measure(5, 50_000)
-
-
-def _text(folder: Path, quick: bool) -> list[Row]:
-    return text.measure(folder, 1, 5_000) if quick else text.measure(folder, 5, 50_000)
-
-
-def _matrix(folder: Path, quick: bool) -> list[Row]:
-    return matrix.measure(folder, 1, 1) if quick else matrix.measure(folder, 3, 1)
-
-
-def _growth(folder: Path, quick: bool) -> list[Row]:
-    lengths = (1_000, 10_000) if quick else (1_000, 10_000, 100_000, 1_000_000)
-    return restart.measure_growth(folder, 1 if quick else 3, lengths)
-
-
-def _quality(_: Path, quick: bool) -> list[Row]:
-    return quality.measure(quick)
-
-
-def _profile(folder: Path, quick: bool) -> list[Row]:
-    return profile.measure(folder, 2 if quick else 8)
+def _table(part: str, rows: list[Row]) -> str:
+    return quality.grid(rows) if part == "quality" else table(rows)
 
 
 def _machine() -> str:

@@ -20,7 +20,7 @@ import hinged_service.api.events
 from hinged_service.app import create_app
 from hinged_service.engine.replica import Replica
 from hinged_service.settings import Settings
-from hinged_service.store import log
+from hinged_service.store.log import EventLog
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.dedup import mark
 from tests.bench.events import FEATURES, POOL, made_events
@@ -165,7 +165,7 @@ def _clocked(spent: dict[str, list[float]]) -> Iterator[None]:
     places: list[tuple[Any, str, str]] = [
         (hot, "parse_events", "decode and validate"),
         (Replica, "fold_entry", "fold"),
-        (log, "append", "append: pack, Redis, unpack"),
+        (EventLog, "append", "append: pack, Redis, unpack"),
     ]
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     for owner, name, step in places:

@@ -1,7 +1,5 @@
 """The client under test, before the running service of all service tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -40,13 +38,11 @@ def api(service: Service, recorder: Recorder) -> Iterator[Client]:
 
 @pytest.fixture
 def name(new_model: NewModel) -> str:
-    """The name of a fresh plain perceptron."""
     return new_model().rpartition("/")[2]
 
 
 @pytest.fixture
 def new_name(new_model: NewModel) -> NewName:
-    """Make a model from parts of a spec and return its name."""
     return lambda **spec: new_model(**spec).rpartition("/")[2]
 
 

@@ -4,8 +4,6 @@ Model `m<k>` scores k + 1 times the value of `a`, plus 1. Each process asks for 
 its own, so an answer to another one's question shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os
@@ -21,7 +19,7 @@ import pytest
 from hinged_service.client import (
     AsyncClient,
     Client,
-    HingedError,
+    ClientError,
     LiveModel,
     LiveOutcome,
     RemoteClassifier,
@@ -186,7 +184,7 @@ def transport(url: str) -> None:
             if number == 0:
                 assert api.predict("m0", {"a": 3}).score == 4
                 return
-            with pytest.raises(HingedError, match="fork"):
+            with pytest.raises(ClientError, match="fork"):
                 api.predict("m0", {"a": 2})
             api.close()
 
@@ -206,7 +204,6 @@ def closed(url: str) -> None:
 
 
 def threads(url: str) -> None:
-    """Fork again and again while threads use the client."""
     with Client(url) as api:
         stop = threading.Event()
         wrong: list[Any] = []

@@ -1,7 +1,5 @@
 """Streams of any length in bodies of bounded size."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tracemalloc

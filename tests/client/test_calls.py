@@ -1,7 +1,5 @@
 """Each call against the running service: what goes in, what comes out, what is refused."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import ssl
@@ -20,9 +18,9 @@ from hinged_service.client import (
     AsyncClient,
     BadAnswer,
     Client,
+    ClientError,
     Conflict,
     Duplicate,
-    HingedError,
     Invalid,
     Label,
     Learned,
@@ -154,7 +152,7 @@ def test_what_only_the_model_could_refuse_says_that_it_is_logged(
 
 def test_an_odd_model_name_stays_one_part_of_the_path(api: Client) -> None:
     for odd in ("a/weights", "a?top=1", "ü"):
-        with pytest.raises(HingedError) as refused:
+        with pytest.raises(ClientError) as refused:
             api.create_model(odd, {"learner": {"type": "perceptron"}})
         assert refused.value.status in (404, 405, 422)
     for empty in ("", ".", ".."):
@@ -176,7 +174,7 @@ def test_an_address_of_something_else_is_said_to_be_one(name: str) -> None:
     with Client("http://other", transport=httpx.MockTransport(page)) as client:
         with pytest.raises(BadAnswer, match=r"http://other/v1/models .*cannot read"):
             client.models()
-        with pytest.raises(HingedError, match=r"500: <h1>Welcome"):
+        with pytest.raises(ClientError, match=r"500: <h1>Welcome"):
             client.learn(name, {}, True)
 
 

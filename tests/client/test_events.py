@@ -1,7 +1,5 @@
 """What becomes of features, labels, weights and ids on their way into JSON."""
 
-from __future__ import annotations
-
 import enum
 import json
 from decimal import Decimal

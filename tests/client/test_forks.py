@@ -1,7 +1,5 @@
 """A client that is shared: by forked processes, threads and tasks. No answer is another one's."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
@@ -20,11 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service with the models of the program."""
-    server = RedisServer(tmp_path_factory.mktemp("forks"))
-    server.start()
-    with Service(server.url) as service:
+def url(module_server: RedisServer) -> Iterator[str]:
+    with Service(module_server.url) as service:
         with Client(service.url) as api:
             for number in range(PROCESSES):
                 learner = {"type": "perceptron", "learning_rate": 1}
@@ -33,7 +28,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             for name in ("live", "gathered"):
                 api.create_model(name, {"learner": {"type": "perceptron"}})
         yield service.url
-    server.kill()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -58,24 +52,21 @@ def test_threads_share_a_client(url: str) -> None:
             assert all(threads.map(ask, range(300)))
 
 
-def test_tasks_share_a_client_even_if_some_are_cancelled(url: str) -> None:
-    async def main() -> None:
-        async with AsyncClient(url) as api:
+async def test_tasks_share_a_client_even_if_some_are_cancelled(url: str) -> None:
+    async with AsyncClient(url) as api:
 
-            async def ask(value: int) -> float:
-                return (await api.predict("m0", {"a": value})).score
+        async def ask(value: int) -> float:
+            return (await api.predict("m0", {"a": value})).score
 
-            for turn in range(5):
-                tasks = [asyncio.create_task(ask(value)) for value in range(100)]
-                await asyncio.sleep(0.002 * turn)
-                for task in tasks[::3]:
-                    task.cancel()
-                found = await asyncio.gather(*tasks, return_exceptions=True)
-                for value, answer in enumerate(found):
-                    assert answer == value + 1 or (
-                        value % 3 == 0 and isinstance(answer, asyncio.CancelledError)
-                    )
-            info = await asyncio.gather(*(api.model(f"m{n}") for n in range(PROCESSES)))
-            assert [model.name for model in info] == [f"m{n}" for n in range(PROCESSES)]
-
-    asyncio.run(main())
+        for turn in range(5):
+            tasks = [asyncio.create_task(ask(value)) for value in range(100)]
+            await asyncio.sleep(0.002 * turn)
+            for task in tasks[::3]:
+                task.cancel()
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+            for value, answer in enumerate(found):
+                assert answer == value + 1 or (
+                    value % 3 == 0 and isinstance(answer, asyncio.CancelledError)
+                )
+        info = await asyncio.gather(*(api.model(f"m{n}") for n in range(PROCESSES)))
+        assert [model.name for model in info] == [f"m{n}" for n in range(PROCESSES)]

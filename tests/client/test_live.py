@@ -1,7 +1,5 @@
 """`events` over the live feed of the real service, blocking and for asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -88,7 +86,7 @@ def test_no_such_model_and_no_features(api: Client, name: str) -> None:
         assert first(events, LiveOutcome).x is None
 
 
-def test_closing_hangs_up(service: Service, name: str) -> None:
+async def test_closing_hangs_up(service: Service, name: str) -> None:
     before = readers(service)
     with Client(service.url) as client:
         for end in ("close", "drop", "throw"):
@@ -105,26 +103,23 @@ def test_closing_hangs_up(service: Service, name: str) -> None:
             wait_until(lambda: readers(service) == before, 5)
         assert client.model(name).events == 0
 
-    async def course() -> None:
-        async with AsyncClient(service.url) as client:
-            async with contextlib.aclosing(client.events(name)) as events:
-                assert isinstance(await anext(events), LiveModel)
-                assert readers(service) == before + 1
-            await asyncio.to_thread(wait_until, lambda: readers(service) == before, 5)
+    async with AsyncClient(service.url) as other:
+        async with contextlib.aclosing(other.events(name)) as coming:
+            assert isinstance(await anext(coming), LiveModel)
+            assert readers(service) == before + 1
+        await asyncio.to_thread(wait_until, lambda: readers(service) == before, 5)
 
-            async def watch() -> None:
-                async for _ in client.events(name):
-                    pass
+        async def watch() -> None:
+            async for _ in other.events(name):
+                pass
 
-            task = asyncio.create_task(watch())
-            await asyncio.to_thread(wait_until, lambda: readers(service) == before + 1, 5)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-            await asyncio.to_thread(wait_until, lambda: readers(service) == before, 5)
-            assert (await client.model(name)).events == 0
-
-    asyncio.run(course())
+        task = asyncio.create_task(watch())
+        await asyncio.to_thread(wait_until, lambda: readers(service) == before + 1, 5)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(wait_until, lambda: readers(service) == before, 5)
+        assert (await other.model(name)).events == 0
 
 
 def test_a_cut_connection_is_made_again_and_the_gap_is_seen(
@@ -169,35 +164,32 @@ def test_deleted_or_made_anew_while_away(api: Client, lossy: Proxy, new_name: Ne
             assert [e for e in events if not isinstance(e, LiveMetrics)] == [LiveEnd("deleted")]
 
 
-def test_another_worker_after_a_stop(own_server: RedisServer) -> None:
-    async def course() -> None:
-        worker = ForkedWorker(own_server.url)
-        await asyncio.to_thread(worker.start)
-        try:
-            async with AsyncClient(worker.url) as client:
-                await client.create_model("m", {"learner": {"type": "perceptron"}})
-                async with contextlib.aclosing(client.events("m")) as events:
-                    begun = await anext(events)
-                    await asyncio.to_thread(worker.stop)
-                    worker.start(wait=False)
-                    async for event in events:
-                        assert not isinstance(event, LiveEnd)
-                        if isinstance(event, LiveModel):
-                            assert isinstance(begun, LiveModel)
-                            assert (event.after, event.uid) == (begun.position, begun.uid)
-                            break
-                    position = (await client.learn("m", {"a": 1}, True)).position
-                    async for event in events:
-                        if isinstance(event, LiveOutcome):
-                            assert event.position == position
-                            break
-                    await client.delete_model("m")
-                    rest = [event async for event in events]
-                    assert rest[-1] == LiveEnd("deleted")
-        finally:
-            worker.kill()
-
-    asyncio.run(course())
+async def test_another_worker_after_a_stop(own_server: RedisServer) -> None:
+    worker = ForkedWorker(own_server.url)
+    await asyncio.to_thread(worker.start)
+    try:
+        async with AsyncClient(worker.url) as client:
+            await client.create_model("m", {"learner": {"type": "perceptron"}})
+            async with contextlib.aclosing(client.events("m")) as events:
+                begun = await anext(events)
+                await asyncio.to_thread(worker.stop)
+                worker.start(wait=False)
+                async for event in events:
+                    assert not isinstance(event, LiveEnd)
+                    if isinstance(event, LiveModel):
+                        assert isinstance(begun, LiveModel)
+                        assert (event.after, event.uid) == (begun.position, begun.uid)
+                        break
+                position = (await client.learn("m", {"a": 1}, True)).position
+                async for event in events:
+                    if isinstance(event, LiveOutcome):
+                        assert event.position == position
+                        break
+                await client.delete_model("m")
+                rest = [event async for event in events]
+                assert rest[-1] == LiveEnd("deleted")
+    finally:
+        worker.kill()
 
 
 def test_the_deadline_counts_from_the_last_connection(lossy: Proxy, name: str) -> None:

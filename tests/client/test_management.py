@@ -1,8 +1,5 @@
 """Commands, checkpoints, streams and aliases through the client, against the running service."""
 
-from __future__ import annotations
-
-import asyncio
 import itertools
 import json
 import time
@@ -190,32 +187,29 @@ def test_names_that_are_none_are_refused_before_they_are_sent(
     assert len(recorder.requests) == before
 
 
-def test_every_call_awaited(service: Service) -> None:
-    async def course() -> None:
-        one, two, copy, past, alias = (fresh_name() for _ in range(5))
-        async with AsyncClient(service.url) as client:
-            spec = {"learner": {"type": "perceptron"}, "stream": one}
-            for name in (one, two):
-                await client.create_model(name, spec)
-            await client.learn(one, {"a": 1.0}, True)
-            assert (await client.explain(one, {"a": 1.0})).score == 2.0
-            kept = await client.make_checkpoint(one, "kept")
-            assert await client.checkpoints(one) == [kept]
-            document = await client.export_checkpoint(one, "kept")
-            assert (await client.import_model(copy, document)).name == copy
-            assert (await client.replay(one, past)).name == past
-            await client.configure(one, {"learning_rate": 2.0})
-            await client.freeze(one)
-            await client.unfreeze(one)
-            await client.reset(one)
-            position = await client.restore(one, "kept")
-            assert (await client.weights(one, at_least=position)).weights == {"a": 1.0}
-            await client.delete_checkpoint(copy, (await client.make_checkpoint(copy)).uid)
-            assert (await client.set_alias(alias, one)).model == one
-            assert (await client.promote(alias, one, two)).became == "ok"
-            assert alias in {a.alias for a in await client.aliases()}
-            assert (await client.stream(one)).aliases == {alias: two}
-            assert one in {s.stream for s in await client.streams()}
-            await client.delete_alias(alias)
-
-    asyncio.run(course())
+async def test_every_call_awaited(service: Service) -> None:
+    one, two, copy, past, alias = (fresh_name() for _ in range(5))
+    async with AsyncClient(service.url) as client:
+        spec = {"learner": {"type": "perceptron"}, "stream": one}
+        for name in (one, two):
+            await client.create_model(name, spec)
+        await client.learn(one, {"a": 1.0}, True)
+        assert (await client.explain(one, {"a": 1.0})).score == 2.0
+        kept = await client.make_checkpoint(one, "kept")
+        assert await client.checkpoints(one) == [kept]
+        document = await client.export_checkpoint(one, "kept")
+        assert (await client.import_model(copy, document)).name == copy
+        assert (await client.replay(one, past)).name == past
+        await client.configure(one, {"learning_rate": 2.0})
+        await client.freeze(one)
+        await client.unfreeze(one)
+        await client.reset(one)
+        position = await client.restore(one, "kept")
+        assert (await client.weights(one, at_least=position)).weights == {"a": 1.0}
+        await client.delete_checkpoint(copy, (await client.make_checkpoint(copy)).uid)
+        assert (await client.set_alias(alias, one)).model == one
+        assert (await client.promote(alias, one, two)).became == "ok"
+        assert alias in {a.alias for a in await client.aliases()}
+        assert (await client.stream(one)).aliases == {alias: two}
+        assert one in {s.stream for s in await client.streams()}
+        await client.delete_alias(alias)

@@ -1,7 +1,5 @@
 """A classifier of River in the service: its answers are those of the learner in process."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random
@@ -185,9 +183,7 @@ def test_sample_weights(api: Client, remote: RemoteClassifier) -> None:
     assert remote.score_one({"a": 1.0}) == 1.0
 
 
-def test_a_prediction_sees_what_was_just_learned_on_another_worker(
-    own_server: RedisServer,
-) -> None:
+def test_a_prediction_sees_what_was_just_learned_on_another_worker(own_server: RedisServer) -> None:
     with (
         Service(own_server.url, max_staleness_ms=60_000) as here,
         Service(own_server.url, max_staleness_ms=60_000) as there,

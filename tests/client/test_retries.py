@@ -1,7 +1,5 @@
 """Answers get lost, Redis goes away, queues are full: an event counts once all the same."""
 
-from __future__ import annotations
-
 import email.utils
 import json
 import threading
@@ -15,9 +13,9 @@ import pytest
 from hinged_service.client import (
     Busy,
     Client,
+    ClientError,
     Conflict,
     Duplicate,
-    HingedError,
     Invalid,
     Malformed,
     NotAllowed,
@@ -169,16 +167,16 @@ def test_what_passes_is_sent_again(status: int) -> None:
         (404, NotFound),
         (409, Conflict),
         (413, TooLarge),
-        (418, HingedError),
+        (418, ClientError),
         (422, Invalid),
-        (500, HingedError),
+        (500, ClientError),
     ],
 )
-def test_nothing_else_is_sent_again(status: int, kind: type[HingedError]) -> None:
+def test_nothing_else_is_sent_again(status: int, kind: type[ClientError]) -> None:
     script = Scripted(status, 200)
     with (
         Client("http://s", transport=script, retries=QUICK) as client,
-        pytest.raises(HingedError) as refused,
+        pytest.raises(ClientError) as refused,
     ):
         client.models()
     assert type(refused.value) is kind

@@ -1,7 +1,5 @@
 """Server-sent events are read the same however their bytes are cut, and in bounded memory."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

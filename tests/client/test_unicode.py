@@ -1,8 +1,5 @@
 """Text that is not valid Unicode, at every door of the client: refused, and nothing is sent."""
 
-from __future__ import annotations
-
-import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Any
@@ -59,16 +56,13 @@ def test_a_lone_surrogate_is_refused(api: Client, recorder: Recorder, place: str
     assert recorder.requests == []
 
 
-def test_asynchronously_too(service: Service) -> None:
-    async def run() -> None:
-        async with AsyncClient(service.url) as api:
+async def test_asynchronously_too(service: Service) -> None:
+    async with AsyncClient(service.url) as api:
+        with pytest.raises(Invalid):
+            await api.predict("\ud800", X)
+        async with contextlib.aclosing(api.events("\ud800")) as events:
             with pytest.raises(Invalid):
-                await api.predict("\ud800", X)
-            async with contextlib.aclosing(api.events("\ud800")) as events:
-                with pytest.raises(Invalid):
-                    await anext(events)
-
-    asyncio.run(run())
+                await anext(events)
 
 
 def test_names_that_are_valid_go_out_as_they_are(api: Client, recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import compare
+from tests.bench import results
 from tests.bench.table import RIGHT, Row
 
 
@@ -38,7 +38,7 @@ def test_only_what_is_worse_beyond_noise_is_told(
     unit: str, at_most: bool, old: list[float], new: list[float], worse: bool
 ) -> None:
     before, after = (sections(Row("it", values, unit, at_most=at_most)) for values in (old, new))
-    found = compare.changes(before, after)
+    found = results.changes(before, after)
     assert bool(found) is worse
     assert all(line.startswith("A part: it: ") for line in found)
 
@@ -46,7 +46,7 @@ def test_only_what_is_worse_beyond_noise_is_told(
 def test_the_worst_comes_first_and_what_only_one_run_has_is_left_out() -> None:
     before = sections(Row("a", [1, 1, 1], "ms"), Row("b", [1, 1, 1], "ms"), Row("gone", [1], "ms"))
     after = sections(Row("a", [2, 2, 2], "ms"), Row("b", [3, 3, 3], "ms"), Row("new", [1], "ms"))
-    told = compare.changes(before, after)
+    told = results.changes(before, after)
     assert [line.split(": ")[1] for line in told] == ["b", "a"]
 
 
@@ -66,6 +66,10 @@ def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
         for row in rows:
             factor = 100 if row["unit"] == "×" else 0.01
             row["values"] = [value * factor for value in row["values"]]
+    shown = run("--show", "--json", str(kept))
+    assert shown.returncode == 0, shown.stderr
+    table = [line for line in first.stdout.splitlines() if line.startswith("|")]
+    assert table == [line for line in shown.stdout.splitlines() if line.startswith("|")]
     past = tmp_path / "past.json"
     past.write_text(json.dumps(said))
     second = run("--compare", str(past))

@@ -17,6 +17,7 @@ SEED = int(os.environ.get("HINGED_TEST_SEED", random.SystemRandom().randrange(10
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300 + 5 * SECONDS)
 def test_trouble_of_all_kinds_at_random(own_server: RedisServer, tmp_path: Path) -> None:
     """HINGED_TEST_CHAOS_S says for how long, HINGED_TEST_SEED which trouble."""
     own_server.kill()

@@ -1,11 +1,10 @@
 """The tests of the storage engine can fail: without any one guard, the test of it does."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +23,9 @@ from tests.support.chaos import Chaos
 from tests.support.guards import GUARDS, take_out
 from tests.support.redis_server import RedisServer
 
-Shared = Callable[[str, RedisServer], None]
-Own = Callable[[RedisServer, Path], None]
+Ran = Coroutine[Any, Any, None] | None
+Shared = Callable[[str, RedisServer], Ran]
+Own = Callable[[RedisServer, Path], Ran]
 
 ON_SHARED_SERVER: list[tuple[str, Shared]] = [
     *(
@@ -46,10 +46,7 @@ ON_SHARED_SERVER: list[tuple[str, Shared]] = [
         "the position must be in the log",
         test_positions.test_a_replica_behind_the_start_of_the_log_loads_the_snapshot,
     ),
-    (
-        "a snapshot is newer than the stored one",
-        test_snapshots.test_late_snapshots_change_nothing,
-    ),
+    ("a snapshot is newer than the stored one", test_snapshots.test_late_snapshots_change_nothing),
     ("a snapshot is of a follower", test_delete.test_nobody_writes_a_deleted_model_back),
     ("a batch is of a follower", test_delete.test_nobody_writes_a_deleted_model_back),
     (
@@ -122,6 +119,17 @@ ON_OWN_SERVER: list[tuple[str, Own]] = [
 ]
 
 
+def _fails(scenario: Callable[[], Ran]) -> None:
+    with pytest.raises(AssertionError):
+        _run(scenario)
+
+
+def _run(scenario: Callable[[], Ran]) -> None:
+    ran = scenario()
+    if ran is not None:
+        asyncio.run(ran)
+
+
 @pytest.mark.parametrize(
     ("guard", "scenario"), ON_SHARED_SERVER, ids=lambda value: value if type(value) is str else ""
 )
@@ -133,8 +141,7 @@ def test_without_it_a_test_fails(
     scenario: Shared,
 ) -> None:
     take_out(guard, monkeypatch)
-    with pytest.raises(AssertionError):
-        scenario(redis_url, shared_server)
+    _fails(lambda: scenario(redis_url, shared_server))
 
 
 @pytest.mark.parametrize(
@@ -148,8 +155,7 @@ def test_without_it_a_test_with_a_rollback_fails(
     scenario: Own,
 ) -> None:
     take_out(guard, monkeypatch)
-    with pytest.raises(AssertionError):
-        scenario(own_server, tmp_path)
+    _fails(lambda: scenario(own_server, tmp_path))
 
 
 def test_without_counting_a_lost_chunk_is_noticed(
@@ -157,8 +163,10 @@ def test_without_counting_a_lost_chunk_is_noticed(
 ) -> None:
     take_out("a full snapshot is counted", monkeypatch)
     with pytest.raises(AssertionError), pytest.MonkeyPatch.context() as inner:
-        test_snapshots.test_a_full_snapshot_that_lost_a_chunk_is_refused(
-            redis_url, shared_server, inner
+        asyncio.run(
+            test_snapshots.test_a_full_snapshot_that_lost_a_chunk_is_refused(
+                redis_url, shared_server, inner
+            )
         )
 
 

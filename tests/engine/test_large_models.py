@@ -1,7 +1,5 @@
 """A model of a million weights is saved, loaded and deleted without other clients noticing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

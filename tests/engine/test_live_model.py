@@ -1,12 +1,10 @@
 """One request in flight per model: what waits goes out together, in order, within bounds."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
 import hinged
 from hinged import Outcome
@@ -27,135 +25,108 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 
-@pytest.fixture
-def proxy(shared_server: RedisServer, redis_url: str) -> Iterator[Proxy]:
-    """A proxy before the shared server."""
-    one = Proxy(shared_server.port)
-    one.start()
-    yield one
-    one.stop()
-
-
 def entries_of(server: RedisServer) -> list[dict[str, str]]:
     with server.client() as client:
         found: Any = client.xrange("hinged:{m}:log")
     return [fields for _, fields in found]
 
 
-def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
-    proxy: Proxy, shared_server: RedisServer
+async def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
+    proxy: Proxy, shared_server: RedisServer, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(proxy.url) as one:
-            await one.create("m")
-            await one.open("m")
-            proxy.delay_s = 0.03
-            calls = [one.learn("m", *(event(10 * n + k) for k in range(n + 1))) for n in range(8)]
-            first = asyncio.ensure_future(calls[0])
-            await asyncio.sleep(0.01)  # it is on its way
-            answers = await asyncio.gather(first, *calls[1:])
-            entries = entries_of(shared_server)
-            assert len(entries) == 1 + 2, "the first alone, the rest together"
-            assert [len(a.outcomes) for a in answers] == list(range(1, 9))
-            with shared_server.client() as client:
-                plain = fold_of(client)
-            outcomes = [o for a in answers for o in a.outcomes if isinstance(o, Outcome)]
-            assert plain["mistakes"] == sum(o.mistake for o in outcomes)
-            assert plain["updates"] == sum(o.updated for o in outcomes)
-            assert replica_state(await one.registry.open("m")) == plain
-
-    asyncio.run(run())
+    async with worker(proxy.url) as one:
+        await one.create("m")
+        await one.open("m")
+        proxy.delay_s = 0.03
+        calls = [one.learn("m", *(event(10 * n + k) for k in range(n + 1))) for n in range(8)]
+        first = asyncio.ensure_future(calls[0])
+        await asyncio.sleep(0.01)  # it is on its way
+        answers = await asyncio.gather(first, *calls[1:])
+        entries = entries_of(shared_server)
+        assert len(entries) == 1 + 2, "the first alone, the rest together"
+        assert [len(a.outcomes) for a in answers] == list(range(1, 9))
+        plain = fold_of(db)
+        outcomes = [o for a in answers for o in a.outcomes if isinstance(o, Outcome)]
+        assert plain["mistakes"] == sum(o.mistake for o in outcomes)
+        assert plain["updates"] == sum(o.updated for o in outcomes)
+        assert replica_state(await one.registry.open("m")) == plain
 
 
-def test_callers_who_come_back_one_by_one_go_together(
+async def test_callers_who_come_back_one_by_one_go_together(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     callers, times = 12, 30
 
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m")
-            await one.open("m")
+    async with worker(redis_url) as one:
+        await one.create("m")
+        await one.open("m")
 
-            async def call_again_and_again(number: int) -> None:
-                for k in range(times):
-                    await one.learn("m", event(number * times + k))
-                    for _ in range(number % 3):  # as over sockets: not all in one round of the loop
-                        await asyncio.sleep(0)
+        async def call_again_and_again(number: int) -> None:
+            for k in range(times):
+                await one.learn("m", event(number * times + k))
+                for _ in range(number % 3):  # as over sockets: not all in one round of the loop
+                    await asyncio.sleep(0)
 
-            await asyncio.gather(*map(call_again_and_again, range(callers)))
-            # if nobody is waited for, every second batch is that of the first to come back
-            assert len(entries_of(shared_server)) < 1.5 * times
-
-    asyncio.run(run())
+        await asyncio.gather(*map(call_again_and_again, range(callers)))
+        # if nobody is waited for, every second batch is that of the first to come back
+        assert len(entries_of(shared_server)) < 1.5 * times
 
 
-def test_a_batch_gathers_no_more_events_than_it_may(
+async def test_a_batch_gathers_no_more_events_than_it_may(
+    proxy: Proxy, shared_server: RedisServer, db: redis.Redis
+) -> None:
+    async with worker(proxy.url, max_batch_events=10) as one:
+        await one.create("m")
+        await one.open("m")
+        proxy.delay_s = 0.01
+        sizes = [1, 4, 4, 4, 10, 1, 25, 3]
+        first = 0
+        calls = []
+        for size in sizes:
+            calls.append(one.learn("m", *(event(n) for n in range(first, first + size))))
+            first += size
+        await asyncio.gather(*calls)
+        counts = [e["events"].count('"id"') for e in entries_of(shared_server)[1:]]
+        assert sum(counts) == sum(sizes)
+        assert all(count <= 10 or count == 25 for count in counts)
+        ids = fold_log(db, "m", hinged.Perceptron()).counted_ids
+        assert ids == [f"e{n}" for n in range(sum(sizes))], "in the order of the calls"
+
+
+async def test_a_full_queue_refuses_and_takes_nothing(proxy: Proxy, db: redis.Redis) -> None:
+    async with worker(proxy.url, max_queued_events=5) as one:
+        await one.create("m")
+        await one.open("m")
+        proxy.delay_s = 0.05
+        calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(9)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [n for n, a in enumerate(answers) if isinstance(a, Busy)]
+        assert refused == [5, 6, 7, 8] or refused == [6, 7, 8]
+        assert all(a.retry_after_s for a in answers if isinstance(a, Busy))
+        proxy.delay_s = 0.0
+        for n in range(9):
+            await one.learn("m", event(n))
+        assert fold_of(db)["events"] == 9
+        # whoever waits alone may be longer than the queue
+        assert len((await one.learn("m", *(event(n) for n in range(20, 30)))).outcomes) == 10
+
+
+async def test_a_queue_that_was_refused_by_redis_is_empty_again(
     proxy: Proxy, shared_server: RedisServer
 ) -> None:
-    async def run() -> None:
-        async with worker(proxy.url, max_batch_events=10) as one:
-            await one.create("m")
-            await one.open("m")
-            proxy.delay_s = 0.01
-            sizes = [1, 4, 4, 4, 10, 1, 25, 3]
-            first = 0
-            calls = []
-            for size in sizes:
-                calls.append(one.learn("m", *(event(n) for n in range(first, first + size))))
-                first += size
-            await asyncio.gather(*calls)
-            counts = [e["events"].count('"id"') for e in entries_of(shared_server)[1:]]
-            assert sum(counts) == sum(sizes)
-            assert all(count <= 10 or count == 25 for count in counts)
-            with shared_server.client() as client:
-                ids = fold_log(client, "m", hinged.Perceptron()).counted_ids
-            assert ids == [f"e{n}" for n in range(sum(sizes))], "in the order of the calls"
-
-    asyncio.run(run())
-
-
-def test_a_full_queue_refuses_and_takes_nothing(proxy: Proxy, shared_server: RedisServer) -> None:
-    async def run() -> None:
-        async with worker(proxy.url, max_queued_events=5) as one:
-            await one.create("m")
-            await one.open("m")
-            proxy.delay_s = 0.05
-            calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(9)]
+    async with worker(proxy.url, append_timeout_ms=60, max_queued_events=10) as one:
+        await one.create("m")
+        await one.open("m")
+        for _ in range(3):
+            proxy.refuse = True
+            proxy.cut()
+            calls = [one.learn("m", event(n)) for n in range(10)]
             answers = await asyncio.gather(*calls, return_exceptions=True)
-            refused = [n for n, a in enumerate(answers) if isinstance(a, Busy)]
-            assert refused == [5, 6, 7, 8] or refused == [6, 7, 8]
-            assert all(a.retry_after_s for a in answers if isinstance(a, Busy))
-            proxy.delay_s = 0.0
-            for n in range(9):
-                await one.learn("m", event(n))
-            with shared_server.client() as client:
-                assert fold_of(client)["events"] == 9
-            # whoever waits alone may be longer than the queue
-            assert len((await one.learn("m", *(event(n) for n in range(20, 30)))).outcomes) == 10
-
-    asyncio.run(run())
-
-
-def test_a_queue_that_was_refused_by_redis_is_empty_again(
-    proxy: Proxy, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        async with worker(proxy.url, append_timeout_ms=60, max_queued_events=10) as one:
-            await one.create("m")
-            await one.open("m")
-            for _ in range(3):
-                proxy.refuse = True
-                proxy.cut()
-                calls = [one.learn("m", event(n)) for n in range(10)]
-                answers = await asyncio.gather(*calls, return_exceptions=True)
-                assert all(isinstance(a, Unavailable) for a in answers)
-                proxy.refuse = False
-                await until(lambda: _learned(one, event(100)))
-            await one.learn("m", *(event(n) for n in range(10)))
-            assert (await one.state("m"))["events"] == 11
-
-    asyncio.run(run())
+            assert all(isinstance(a, Unavailable) for a in answers)
+            proxy.refuse = False
+            await until(lambda: _learned(one, event(100)))
+        await one.learn("m", *(event(n) for n in range(10)))
+        assert (await one.state("m"))["events"] == 11
 
 
 async def _learned(one: Worker, *events: Any) -> bool:
@@ -163,115 +134,93 @@ async def _learned(one: Worker, *events: Any) -> bool:
     return True
 
 
-def test_learns_and_reads_at_once_apply_each_entry_once(
-    redis_url: str, shared_server: RedisServer
+async def test_learns_and_reads_at_once_apply_each_entry_once(
+    one: Worker, two: Worker, db: redis.Redis
 ) -> None:
     """An append and a catch-up that overlapped would apply the entries between twice."""
-
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m")
-            calls: list[Any] = []
-            for n in range(200):
-                calls.append((one, two)[n % 2].learn("m", event(n)))
-                calls.append((two, one)[n % 2].read("m"))
-            await asyncio.gather(*calls)
-            with shared_server.client() as client:
-                plain = fold_of(client)
-                assert plain["events"] == 200
-                assert await one.state("m") == await two.state("m") == plain
-
-    asyncio.run(run())
+    await one.create("m")
+    calls: list[Any] = []
+    for n in range(200):
+        calls.append((one, two)[n % 2].learn("m", event(n)))
+        calls.append((two, one)[n % 2].read("m"))
+    await asyncio.gather(*calls)
+    plain = fold_of(db)
+    assert plain["events"] == 200
+    assert await one.state("m") == await two.state("m") == plain
 
 
-def test_predictions_share_one_read_of_the_log(
+async def test_predictions_share_one_read_of_the_log(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url, max_staleness_ms=10_000) as one:
-            await one.create("m")
-            await one.open("m")
-            ran: list[str] = []
-            script_run = one.connection.run
-
-            async def counted(script: LuaScript, *rest: Any, **bounds: Any) -> Any:
-                ran.append(script.name)
-                return await script_run(script, *rest, **bounds)
-
-            monkeypatch.setattr(one.connection, "run", counted)
-            await asyncio.gather(*(one.open("m") for _ in range(50)))
-            assert ran == []
-            (await one.registry.open("m"))._follower.fresh_at_s = -1e9
-            await asyncio.gather(*(one.open("m") for _ in range(50)))
-            assert ran == ["catch_up"]
-            await one.learn("m", event(0))
-            await one.open("m")
-            assert ran == ["catch_up", "append"], "an append tells all that there is"
-
-    asyncio.run(run())
-
-
-def test_a_worker_that_stops_in_order_saves_what_it_learned(
-    redis_url: str, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        one = Worker(redis_url)
-        one.housekeeping.start()
+    async with worker(redis_url, max_staleness_ms=10_000) as one:
         await one.create("m")
         await one.open("m")
-        learning = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(20)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await one.stop()
-        await asyncio.gather(*learning)
-        with shared_server.client() as client:
-            assert fold_of(client)["events"] == 20
-            assert stored_state(client) == fold_of(client)
+        ran: list[str] = []
+        script_run = one.connection.run
 
-    asyncio.run(run())
+        async def counted(script: LuaScript, *rest: Any, **bounds: Any) -> Any:
+            ran.append(script.name)
+            return await script_run(script, *rest, **bounds)
+
+        monkeypatch.setattr(one.connection, "run", counted)
+        await asyncio.gather(*(one.open("m") for _ in range(50)))
+        assert ran == []
+        (await one.registry.open("m"))._follower.fresh_at_s = -1e9
+        await asyncio.gather(*(one.open("m") for _ in range(50)))
+        assert ran == ["catch_up"]
+        await one.learn("m", event(0))
+        await one.open("m")
+        assert ran == ["catch_up", "append"], "an append tells all that there is"
 
 
-def test_the_least_recently_used_replicas_go_and_come_back_whole(
-    redis_url: str, shared_server: RedisServer
+async def test_a_worker_that_stops_in_order_saves_what_it_learned(
+    redis_url: str, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url, max_replicas=3) as one:
-            for turn in range(3):
-                for name in "abcdefg":
-                    if turn == 0:
-                        await one.create(name)
-                    await one.learn(name, event(turn))
-                    assert len(one.registry._live) <= 3
-            with shared_server.client() as client:
-                for name in "abcdefg":
-                    assert await one.state(name) == fold_of(client, name)
-                    assert (await one.state(name))["events"] == 3
-
-    asyncio.run(run())
+    one = Worker(redis_url)
+    one.housekeeping.start()
+    await one.create("m")
+    await one.open("m")
+    learning = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(20)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await one.stop()
+    await asyncio.gather(*learning)
+    assert fold_of(db)["events"] == 20
+    assert stored_state(db) == fold_of(db)
 
 
-def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
-    redis_url: str, shared_server: RedisServer
+async def test_the_least_recently_used_replicas_go_and_come_back_whole(
+    redis_url: str, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m")
-            for n in range(5):
-                await one.learn("m", event(n))
-                await two.learn("m", event(n + 100))
-            await one.read("m")
-            await one.save("m")
-            with shared_server.client() as client:
-                position = stored_position(client)
-                replica = (await two.read("m")).replica
-                assert replica.is_saved()
-                assert replica.changed_names() == 0
-                await two.save("m")
-                assert stored_position(client) == position
-                x = {"z": 1.0}  # one of the two labels is wrong, whatever the intercept
-                await two.learn("m", {"x": x, "y": True}, {"x": x, "y": False})
-                assert 0 < replica.changed_names() <= 3
-                await two.save("m")
-                assert stored_state(client) == fold_of(client)
+    async with worker(redis_url, max_replicas=3) as one:
+        for turn in range(3):
+            for name in "abcdefg":
+                if turn == 0:
+                    await one.create(name)
+                await one.learn(name, event(turn))
+                assert len(one.registry._live) <= 3
+        for name in "abcdefg":
+            assert await one.state(name) == fold_of(db, name)
+            assert (await one.state(name))["events"] == 3
 
-    asyncio.run(run())
+
+async def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
+    one: Worker, two: Worker, db: redis.Redis
+) -> None:
+    await one.create("m")
+    for n in range(5):
+        await one.learn("m", event(n))
+        await two.learn("m", event(n + 100))
+    await one.read("m")
+    await one.save("m")
+    position = stored_position(db)
+    replica = (await two.read("m")).replica
+    assert replica.is_saved()
+    assert replica.changed_names() == 0
+    await two.save("m")
+    assert stored_position(db) == position
+    x = {"z": 1.0}  # one of the two labels is wrong, whatever the intercept
+    await two.learn("m", {"x": x, "y": True}, {"x": x, "y": False})
+    assert 0 < replica.changed_names() <= 3
+    await two.save("m")
+    assert stored_state(db) == fold_of(db)

@@ -1,7 +1,5 @@
 """A worker loads a stored snapshot whole and of one moment, or refuses it and folds the log."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.errors import SetAside, Unavailable
+from hinged_service.errors import SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
@@ -36,11 +34,9 @@ async def _grow(one: Worker, names: int) -> None:
 
 
 def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
     """Reading takes far longer than from one snapshot to the next."""
-    proxy = Proxy(shared_server.port)
-    proxy.start()
     proxy.delay_s = 0.005
 
     async def run() -> None:
@@ -51,93 +47,81 @@ def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
             await _grow(busy, 1_000)
             opening = asyncio.ensure_future(cold.open("m"))
             number, positions = 0, set()
-            with shared_server.client() as client:
-                while not opening.done():
-                    number += 1
-                    await busy.learn("m", event(number))
-                    await busy.save("m")
-                    positions.add(stored_position(client))
-                    await asyncio.sleep(0.002)
-                await opening
-                assert len(positions) > 5, "the model was being saved"
-                assert await cold.state("m") == await busy.state("m") == fold_of(client)
+            while not opening.done():
+                number += 1
+                await busy.learn("m", event(number))
+                await busy.save("m")
+                positions.add(stored_position(db))
+                await asyncio.sleep(0.002)
+            await opening
+            assert len(positions) > 5, "the model was being saved"
+            assert await cold.state("m") == await busy.state("m") == fold_of(db)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
-def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
+async def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
     hold = followers._HOLD
 
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await _grow(one, 10)
-            keys = (await one.open("m")).keys
-            held: Any = [keys.on.meta, keys.on.followers]
-            with shared_server.client() as client:
-                await one.connection.run(hold, held, keys.uid, 5_000)
-                first = client.hget(keys.on.meta, f"hold:{keys.uid}")
-                await one.connection.run(hold, held, keys.uid, 50_000)
-                assert client.hget(keys.on.meta, f"hold:{keys.uid}") == first, "never renewed"
-                client.hdel(keys.on.meta, f"hold:{keys.uid}")
+    async with worker(redis_url) as one:
+        await _grow(one, 10)
+        keys = (await one.open("m")).keys
+        held: Any = [keys.on.meta, keys.on.followers]
+        with shared_server.client() as client:
+            await one.connection.run(hold, held, keys.uid, 5_000)
+            first = client.hget(keys.on.meta, f"hold:{keys.uid}")
+            await one.connection.run(hold, held, keys.uid, 50_000)
+            assert client.hget(keys.on.meta, f"hold:{keys.uid}") == first, "never renewed"
+            client.hdel(keys.on.meta, f"hold:{keys.uid}")
 
-                positions, number = {stored_position(client)}, 0
-                end_s = time.monotonic() + 1
-                while time.monotonic() < end_s:
-                    await one.connection.run(hold, held, keys.uid, 100)
-                    number += 1
-                    await one.learn("m", event(number))
-                    await one.save("m")
-                    positions.add(stored_position(client))
-                    await asyncio.sleep(0.005)
-                assert 4 <= len(positions) <= 11
-                await asyncio.sleep(0.1)
+            positions, number = {stored_position(client)}, 0
+            end_s = time.monotonic() + 1
+            while time.monotonic() < end_s:
+                await one.connection.run(hold, held, keys.uid, 100)
+                number += 1
+                await one.learn("m", event(number))
                 await one.save("m")
-                assert stored_state(client) == fold_of(client)
-                assert not client.hexists(keys.on.meta, f"hold:{keys.uid}")
+                positions.add(stored_position(client))
+                await asyncio.sleep(0.005)
+            assert 4 <= len(positions) <= 11
+            await asyncio.sleep(0.1)
+            await one.save("m")
+            assert stored_state(client) == fold_of(client)
+            assert not client.hexists(keys.on.meta, f"hold:{keys.uid}")
 
-    asyncio.run(run())
 
-
-def test_a_snapshot_that_is_held_stays_as_it_is(redis_url: str, shared_server: RedisServer) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await _grow(one, 10)
-            live_model = await one.open("m")
-            keys = live_model.keys
-            await one.learn("m", event(1))
-            with shared_server.client() as client:
-                before = stored_state(client)
-                await one.connection.run(
-                    followers._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
-                )
-                changes = live_model.replica.take_snapshot(followers.Retention(None, 0), full=False)
-                base = live_model.replica.base
-                assert (
-                    await snapshot_writer.save_changes(one.connection, keys, changes, base)
-                ).became == "later"
-                whole = live_model.replica.take_snapshot(
-                    followers.Retention(None, 2**30), full=True
-                )
-                assert (
-                    await snapshot_writer.save_full(one.connection, keys, whole, 5)
-                ).became == "later"
-                assert stored_state(client) == before
-                # a hold set by a clock that has gone back since is none
-                far_ms = int(time.time() * 1000) + 10**7
-                hold = f"{stored_position(client)} {far_ms}"
-                client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
-                assert (
-                    await snapshot_writer.save_full(one.connection, keys, whole, 5)
-                ).became == "ok"
-                assert stored_state(client) == fold_of(client)
-
-    asyncio.run(run())
+async def test_a_snapshot_that_is_held_stays_as_it_is(
+    redis_url: str, shared_server: RedisServer
+) -> None:
+    async with worker(redis_url) as one:
+        await _grow(one, 10)
+        live_model = await one.open("m")
+        keys = live_model.keys
+        await one.learn("m", event(1))
+        with shared_server.client() as client:
+            before = stored_state(client)
+            await one.connection.run(
+                followers._HOLD, [keys.on.meta, keys.on.followers], keys.uid, 50_000
+            )
+            changes = live_model.replica.take_snapshot(followers.Retention(None, 0), full=False)
+            base = live_model.replica.base
+            assert (
+                await snapshot_writer.save_changes(one.connection, keys, changes, base)
+            ).became == "later"
+            whole = live_model.replica.take_snapshot(followers.Retention(None, 2**30), full=True)
+            assert (
+                await snapshot_writer.save_full(one.connection, keys, whole, 5)
+            ).became == "later"
+            assert stored_state(client) == before
+            # a hold set by a clock that has gone back since is none
+            far_ms = int(time.time() * 1000) + 10**7
+            hold = f"{stored_position(client)} {far_ms}"
+            client.hset(keys.on.meta, f"hold:{keys.uid}", hold)
+            assert (await snapshot_writer.save_full(one.connection, keys, whole, 5)).became == "ok"
+            assert stored_state(client) == fold_of(client)
 
 
 Damage = Callable[[redis.Redis, str, str, str], object]
@@ -211,109 +195,91 @@ def _move(client: redis.Redis, state: str) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_snapshot_is_refused_and_made_anew_from_the_log(
-    redis_url: str, shared_server: RedisServer, damage: str
+async def test_a_damaged_snapshot_is_refused_and_made_anew_from_the_log(
+    redis_url: str, db: redis.Redis, damage: str
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as before:
-            await before.create("m")
-            await before.create("neighbour", stream="m")
-            for n in range(10):
-                await before.learn("m", event(n))
-            await before.save("m")
-        with shared_server.client() as client:
-            uid = model_uid(client, "m")
-            keys = StreamKeys("m").model(uid)
-            DAMAGES[damage](client, keys.state, keys.vector("weights"), keys.on.followers)
-            async with worker(redis_url) as after:
-                assert await after.state("m") == fold_of(client)
-                learned = await after.learn("m", event(10))
-                assert learned.outcomes[0] is not None
-                await after.save("neighbour")
-                await after.save("m")
-                assert stored_state(client) == fold_of(client)
-                neighbour = model_uid(client, "neighbour")
-                assert stored_state(client, "m", neighbour) == fold_of(client)
-            async with worker(redis_url) as later:
-                assert not (await later.open("m")).replica.needs_full, "it is sound again"
-                assert await later.state("m") == fold_of(client)
-
-    asyncio.run(run())
+    async with worker(redis_url) as before:
+        await before.create("m")
+        await before.create("neighbour", stream="m")
+        for n in range(10):
+            await before.learn("m", event(n))
+        await before.save("m")
+    uid = model_uid(db, "m")
+    keys = StreamKeys("m").model(uid)
+    DAMAGES[damage](db, keys.state, keys.vector("weights"), keys.on.followers)
+    async with worker(redis_url) as after:
+        assert await after.state("m") == fold_of(db)
+        learned = await after.learn("m", event(10))
+        assert learned.outcomes[0] is not None
+        await after.save("neighbour")
+        await after.save("m")
+        assert stored_state(db) == fold_of(db)
+        neighbour = model_uid(db, "neighbour")
+        assert stored_state(db, "m", neighbour) == fold_of(db)
+    async with worker(redis_url) as later:
+        assert not (await later.open("m")).replica.needs_full, "it is sound again"
+        assert await later.state("m") == fold_of(db)
 
 
-def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
-    redis_url: str, shared_server: RedisServer
+async def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
+    redis_url: str, db: redis.Redis
 ) -> None:
     """Another follower may trim the log meanwhile: what could be rebuilt must be saved soon."""
-
-    async def run() -> None:
-        async with worker(redis_url) as before:
-            await before.create("m")
-            for n in range(10):
-                await before.learn("m", event(n))
-            await before.save("m")
-        with shared_server.client() as client:
-            keys = StreamKeys("m").model(model_uid(client, "m"))
-            client.hset(keys.vector("weights"), "a", "nan")
-            position = stored_position(client)
-            async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
-                after.housekeeping.start()
-                await after.open("m")
-                await until(lambda: client.hget(keys.vector("weights"), "a") != "nan")
-                assert stored_position(client) == position
-                assert stored_state(client) == fold_of(client)
-            async with worker(redis_url) as later:
-                assert not (await later.open("m")).replica.needs_full
-
-    asyncio.run(run())
+    async with worker(redis_url) as before:
+        await before.create("m")
+        for n in range(10):
+            await before.learn("m", event(n))
+        await before.save("m")
+    keys = StreamKeys("m").model(model_uid(db, "m"))
+    db.hset(keys.vector("weights"), "a", "nan")
+    position = stored_position(db)
+    async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
+        after.housekeeping.start()
+        await after.open("m")
+        await until(lambda: db.hget(keys.vector("weights"), "a") != "nan")
+        assert stored_position(db) == position
+        assert stored_state(db) == fold_of(db)
+    async with worker(redis_url) as later:
+        assert not (await later.open("m")).replica.needs_full
 
 
 @pytest.mark.parametrize("damage", ["state lost", "weight NaN", "position no position"])
-def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
-    redis_url: str, shared_server: RedisServer, damage: str
+async def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
+    redis_url: str, db: redis.Redis, damage: str
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url, retention_bytes=0) as one:
-            await one.create("m")
-            await one.create("other")
-            for n in range(5):
-                await one.learn("m", event(n))
-            await one.save("m")
-            await one.learn("m", event(5))
-        with shared_server.client() as client:
-            keys = StreamKeys("m").model(model_uid(client, "m"))
-            DAMAGES[damage](client, keys.state, keys.vector("weights"), keys.on.followers)
-            async with worker(redis_url) as after:
-                for _ in range(2):
-                    with pytest.raises(SetAside) as caught:
-                        await after.learn("m", event(6))
-                    assert caught.value.status == 503
-                    assert caught.value.retry_after_s is not None
-                assert (await after.learn("other", event(1))).outcomes[0] is not None
-                await after.lifecycle.delete("m")
-                await after.create("m")
-                assert (await after.learn("m", event(1))).outcomes[0] is not None
-                assert (await after.state("m"))["events"] == 1
-
-    asyncio.run(run())
+    async with worker(redis_url, retention_bytes=0) as one:
+        await one.create("m")
+        await one.create("other")
+        for n in range(5):
+            await one.learn("m", event(n))
+        await one.save("m")
+        await one.learn("m", event(5))
+    keys = StreamKeys("m").model(model_uid(db, "m"))
+    DAMAGES[damage](db, keys.state, keys.vector("weights"), keys.on.followers)
+    async with worker(redis_url) as after:
+        for _ in range(2):
+            with pytest.raises(SetAside) as caught:
+                await after.learn("m", event(6))
+            assert caught.value.status == 503
+            assert caught.value.retry_after_s is not None
+        assert (await after.learn("other", event(1))).outcomes[0] is not None
+        await after.lifecycle.delete("m")
+        await after.create("m")
+        assert (await after.learn("m", event(1))).outcomes[0] is not None
+        assert (await after.state("m"))["events"] == 1
 
 
-def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
-    redis_url: str, shared_server: RedisServer
+async def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
+    one: Worker, two: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m")
-            with shared_server.client() as client:
-                client.hset("hinged:{m}:meta", "chain", "0" * 40)
-            for _ in range(3):
-                with pytest.raises(SetAside):
-                    await two.learn("m", event(0))
-            await one.lifecycle.delete("m")
-            await one.create("m")
-            assert (await two.learn("m", event(0))).outcomes[0] is not None
-
-    asyncio.run(run())
+    await one.create("m")
+    db.hset("hinged:{m}:meta", "chain", "0" * 40)
+    for _ in range(3):
+        with pytest.raises(SetAside):
+            await two.learn("m", event(0))
+    await one.lifecycle.delete("m")
+    await one.create("m")
+    assert (await two.learn("m", event(0))).outcomes[0] is not None
 
 
 @pytest.mark.parametrize(
@@ -324,59 +290,43 @@ def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
         {"fold": "hinged-of-tomorrow", "schema": "2", "scalars": "[]"},
     ],
 )
-def test_a_model_of_another_version_is_neither_folded_nor_written(
-    redis_url: str, shared_server: RedisServer, changes: dict[str, str]
+async def test_a_model_of_another_version_is_neither_folded_nor_written(
+    redis_url: str, one: Worker, db: redis.Redis, changes: dict[str, str]
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            await one.save("m")
-        with shared_server.client() as client:
-            keys = StreamKeys("m").model(model_uid(client, "m"))
-            _signed(client, keys.state, **changes)
-            before = client.hgetall(keys.state)
-            async with worker(redis_url) as after:
-                with pytest.raises(SetAside, match="hinged-of-tomorrow"):
-                    await after.learn("m", event(1))
-                await after.housekeeping.sweep()
-            assert client.hgetall(keys.state) == before
-            assert client.xlen(keys.on.log) == 2
-
-    asyncio.run(run())
+    await one.create("m")
+    await one.learn("m", event(0))
+    await one.save("m")
+    keys = StreamKeys("m").model(model_uid(db, "m"))
+    _signed(db, keys.state, **changes)
+    before = db.hgetall(keys.state)
+    async with worker(redis_url) as after:
+        with pytest.raises(SetAside, match="hinged-of-tomorrow"):
+            await after.learn("m", event(1))
+        await after.housekeeping.sweep()
+    assert db.hgetall(keys.state) == before
+    assert db.xlen(keys.on.log) == 2
 
 
 @pytest.mark.parametrize("key", ["meta", "followers", "log", "producers"])
-def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
-    redis_url: str, shared_server: RedisServer, key: str
+async def test_a_stream_whose_keys_are_of_another_type_is_set_aside_alone(
+    one: Worker, db: redis.Redis, key: str
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m")
-            await one.create("other")
-            await one.learn("m", event(0))
-            with shared_server.client() as client:
-                name = f"hinged:{{m}}:{key}"
-                client.delete(name)
-                client.set(name, "x")
-            for _ in range(2):
-                with pytest.raises(Unavailable):
-                    await one.learn("m", event(1))
-            await one.housekeeping.sweep()
-            assert (await one.learn("other", event(1))).outcomes[0] is not None
-
-    asyncio.run(run())
+    await one.create("m")
+    await one.create("other")
+    await one.learn("m", event(0))
+    name = f"hinged:{{m}}:{key}"
+    db.delete(name)
+    db.set(name, "x")
+    for _ in range(2):
+        with pytest.raises(SetAside):
+            await one.learn("m", event(1))
+    await one.housekeeping.sweep()
+    assert (await one.learn("other", event(1))).outcomes[0] is not None
 
 
-def test_two_cold_workers_may_load_at_the_same_time(
-    redis_url: str, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as busy, worker(redis_url) as one, worker(redis_url) as two:
-            await _grow(busy, 500)
-            states = await asyncio.gather(*(w.state("m") for w in (one, one, two, two)))
-            with shared_server.client() as client:
-                assert all(state == fold_of(client) for state in states)
-            await until(lambda: one.registry.live("m") is not None)
-
-    asyncio.run(run())
+async def test_two_cold_workers_may_load_at_the_same_time(redis_url: str, db: redis.Redis) -> None:
+    async with worker(redis_url) as busy, worker(redis_url) as one, worker(redis_url) as two:
+        await _grow(busy, 500)
+        states = await asyncio.gather(*(w.state("m") for w in (one, one, two, two)))
+        assert all(state == fold_of(db) for state in states)
+        await until(lambda: one.registry.live("m") is not None)

@@ -1,7 +1,5 @@
 """So many models and aliases as the setting says, and no more, whoever makes them at once."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections.abc import Iterator
 
@@ -17,7 +15,6 @@ MOST = 6
 
 @pytest.fixture
 def two(own_server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """Clients of two workers on one Redis that may hold six models."""
     with (
         Service(own_server.url, max_models=MOST) as one,
         Service(own_server.url, max_models=MOST) as other,

@@ -1,7 +1,5 @@
 """What a worker keeps does not grow with what it touched: models, aliases, names, sources."""
 
-from __future__ import annotations
-
 import gc
 import http.client
 import json
@@ -17,6 +15,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.replica import Replica
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -30,8 +29,6 @@ LINES = {"content-type": LINES_TYPE}
 
 
 class Caller:
-    """A client that costs little."""
-
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
@@ -51,7 +48,6 @@ class Caller:
         assert answer.status == status, (method, path, found)
 
     def close(self) -> None:
-        """Hang up."""
         self._connection.close()
 
 
@@ -63,7 +59,6 @@ def large() -> dict[int, Any]:
 
 
 def owners(of: Any, but: list[Any]) -> Iterator[str]:
-    """Names of the service's attributes that hold an object."""
     for holder in gc.get_referrers(of):
         if isinstance(holder, FrameType) or any(holder is o for o in but):
             continue
@@ -94,7 +89,6 @@ def _thawed() -> Iterator[None]:
 
 @pytest.fixture
 def few(own_server: RedisServer) -> Iterator[tuple[Service, Caller]]:
-    """A worker that keeps ten models, and a client of it."""
     settings: dict[str, Any] = {"max_replicas": REPLICAS, "housekeeping_ms": 20}
     with Service(own_server.url, **settings) as service:
         call = Caller(service.port)
@@ -174,7 +168,7 @@ def test_names_that_come_once_end_at_the_cap(client: httpx.Client, new_model: Ne
 
 
 def test_a_stream_has_so_many_sources(own_server: RedisServer) -> None:
-    with Service(own_server.url, max_sources=3) as service, service.client() as client:
+    with serving(own_server.url, max_sources=3) as client:
         client.put("/v1/models/m", json=SPEC)
         body = json.dumps(EVENT) + "\n"
 

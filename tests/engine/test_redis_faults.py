@@ -1,15 +1,14 @@
 """Redis restarts, forgets its scripts, is full, is read-only, is slow or does not answer at all."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+import redis
 
 from hinged_service.errors import NotFound, Unavailable
 from tests.support.engine import (
@@ -27,7 +26,7 @@ from tests.support.machine_clock import Clock
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
-Test = Callable[..., None]
+Test = Callable[..., Coroutine[Any, Any, None] | None]
 
 
 def timed(test: Test) -> Test:
@@ -44,158 +43,141 @@ async def _learned(one: Worker, *events: Event) -> bool:
     return True
 
 
-def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
+async def test_scripts_that_redis_forgot_are_sent_again(own_server: RedisServer) -> None:
     """SCRIPT FLUSH before, between and while learning; each event counts once."""
+    async with worker(own_server.url) as one:
+        await one.create("m")
+        done = False
 
-    async def run() -> None:
-        async with worker(own_server.url) as one:
-            await one.create("m")
-            done = False
-
-            async def flush() -> int:
-                flushed = 0
-                with own_server.client() as client:
-                    while not done:
-                        client.script_flush()
-                        flushed += 1
-                        await asyncio.sleep(0.001)
-                return flushed
-
-            flushing = asyncio.ensure_future(flush())
-            for n in range(100):
-                learned = await one.learn("m", event(n), event(n, id=None))
-                assert None not in learned.outcomes
-                if n % 10 == 0:
-                    await one.save("m")
-            done = True
-            assert await flushing > 10
+        async def flush() -> int:
+            flushed = 0
             with own_server.client() as client:
-                assert fold_of(client)["events"] == 200
-                assert await one.state("m") == fold_of(client)
+                while not done:
+                    client.script_flush()
+                    flushed += 1
+                    await asyncio.sleep(0.001)
+            return flushed
 
-    asyncio.run(run())
-
-
-@timed
-def test_a_restart_between_two_learns_loses_nothing(own_server: RedisServer) -> None:
-    async def run() -> None:
-        async with worker(own_server.url) as one:
-            await one.create("m")
-            for n in range(3):
-                await one.learn("m", event(n))
-                if n % 2:
-                    await one.save("m")
-                own_server.stop()
-                with pytest.raises(Unavailable):
-                    await one.learn("m", event(100))
-                own_server.start()
-            await one.learn("m", event(100))
-            with own_server.client() as client:
-                assert fold_of(client)["events"] == 4
-                assert await one.state("m") == fold_of(client)
+        flushing = asyncio.ensure_future(flush())
+        for n in range(100):
+            learned = await one.learn("m", event(n), event(n, id=None))
+            assert None not in learned.outcomes
+            if n % 10 == 0:
                 await one.save("m")
-                assert stored_state(client) == fold_of(client)
-
-    asyncio.run(run())
+        done = True
+        assert await flushing > 10
+        with own_server.client() as client:
+            assert fold_of(client)["events"] == 200
+            assert await one.state("m") == fold_of(client)
 
 
 @timed
-def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
+async def test_a_restart_between_two_learns_loses_nothing(own_server: RedisServer) -> None:
+    async with worker(own_server.url) as one:
+        await one.create("m")
+        for n in range(3):
+            await one.learn("m", event(n))
+            if n % 2:
+                await one.save("m")
+            own_server.stop()
+            with pytest.raises(Unavailable):
+                await one.learn("m", event(100))
+            own_server.start()
+        await one.learn("m", event(100))
+        with own_server.client() as client:
+            assert fold_of(client)["events"] == 4
+            assert await one.state("m") == fold_of(client)
+            await one.save("m")
+            assert stored_state(client) == fold_of(client)
+
+
+@timed
+async def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
     own_server: RedisServer,
 ) -> None:
     own_server.kill()
     own_server.fsync = "always"
     own_server.start()
 
-    async def run() -> None:
-        async with worker(own_server.url, snapshot_every_events=5) as one:
-            await one.create("m")
-            done, said = False, set[int]()
+    async with worker(own_server.url, snapshot_every_events=5) as one:
+        await one.create("m")
+        done, said = False, set[int]()
 
-            async def load(first: int) -> None:
-                number = first
-                while not done:
-                    try:
-                        await one.learn("m", event(number))
-                    except Unavailable:
-                        continue  # the same again
-                    said.add(number)
-                    number += 3
+        async def load(first: int) -> None:
+            number = first
+            while not done:
+                try:
+                    await one.learn("m", event(number))
+                except Unavailable:
+                    continue  # the same again
+                said.add(number)
+                number += 3
 
-            loads = [asyncio.ensure_future(load(first)) for first in range(3)]
-            for _ in range(3):
-                count = len(said)
-                await until(lambda count=count: len(said) > count + 20)
-                own_server.kill()
-                await asyncio.sleep(0.05)
-                own_server.start()
-            done = True
-            await asyncio.gather(*loads)
-            with own_server.client() as client:
-                plain = fold_of(client)
-                assert plain["events"] == len(said)
-                assert await one.state("m") == plain
-                await one.save("m")
-                assert stored_state(client) == plain
-
-    asyncio.run(run())
+        loads = [asyncio.ensure_future(load(first)) for first in range(3)]
+        for _ in range(3):
+            count = len(said)
+            await until(lambda count=count: len(said) > count + 20)
+            own_server.kill()
+            await asyncio.sleep(0.05)
+            own_server.start()
+        done = True
+        await asyncio.gather(*loads)
+        with own_server.client() as client:
+            plain = fold_of(client)
+            assert plain["events"] == len(said)
+            assert await one.state("m") == plain
+            await one.save("m")
+            assert stored_state(client) == plain
 
 
-def test_a_full_redis_takes_nothing_by_halves_and_recovers(own_server: RedisServer) -> None:
-    async def run() -> None:
-        async with worker(own_server.url, append_timeout_ms=2_000) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            with own_server.client() as client:
-                before = everything(client)
-                client.config_set("maxmemory", 1)
-                with pytest.raises(Unavailable) as caught:
-                    await one.learn("m", event(1))
-                assert caught.value.retry_after_s is not None
-                with pytest.raises(Unavailable):
-                    await one.create("another")
-                with pytest.raises(Unavailable):
-                    await one.connection.check_writable()
-                await one.save("m")
-                assert everything(client) == before
-                assert (await one.state("m"))["events"] == 1, "reading goes on"
-                client.config_set("maxmemory", 0)
+async def test_a_full_redis_takes_nothing_by_halves_and_recovers(own_server: RedisServer) -> None:
+    async with worker(own_server.url, append_timeout_ms=2_000) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        with own_server.client() as client:
+            before = everything(client)
+            client.config_set("maxmemory", 1)
+            with pytest.raises(Unavailable) as caught:
+                await one.learn("m", event(1))
+            assert caught.value.retry_after_s is not None
+            with pytest.raises(Unavailable):
+                await one.create("another")
+            with pytest.raises(Unavailable):
                 await one.connection.check_writable()
-                assert (await one.learn("m", event(1))).outcomes[0] is not None
-                await one.save("m")
-                assert stored_state(client) == fold_of(client) == await one.state("m")
-
-    asyncio.run(run())
+            await one.save("m")
+            assert everything(client) == before
+            assert (await one.state("m"))["events"] == 1, "reading goes on"
+            client.config_set("maxmemory", 0)
+            await one.connection.check_writable()
+            assert (await one.learn("m", event(1))).outcomes[0] is not None
+            await one.save("m")
+            assert stored_state(client) == fold_of(client) == await one.state("m")
 
 
 @timed
-def test_a_redis_that_fills_up_during_learns_keeps_model_and_log_one(
+async def test_a_redis_that_fills_up_during_learns_keeps_model_and_log_one(
     own_server: RedisServer,
 ) -> None:
     """Memory runs out somewhere in a row of learns, snapshots and chunks of full snapshots."""
-
-    async def run() -> None:
-        async with worker(
-            own_server.url, snapshot_every_events=3, snapshot_chunk=10, append_timeout_ms=100
-        ) as one:
-            await one.create("m")
-            await until(lambda: _learned(one, event(0)))
-            with own_server.client() as client:
-                for step in range(12):
-                    used = int(client.info("memory")["used_memory"])
-                    client.config_set("maxmemory", used + 2_000 * step)
-                    for n in range(12):
-                        x = {f"n{i}": 1.0 for i in range(40)}
-                        try:
-                            await one.learn("m", {"x": x, "y": n % 2 == 0, "id": f"{step}-{n}"})
-                        except Unavailable:
-                            break
-                    client.config_set("maxmemory", 0)
-                    assert await one.state("m") == fold_of(client)
-                    await one.save("m")
-                    assert stored_state(client) == fold_of(client)
-
-    asyncio.run(run())
+    async with worker(
+        own_server.url, snapshot_every_events=3, snapshot_chunk=10, append_timeout_ms=100
+    ) as one:
+        await one.create("m")
+        await until(lambda: _learned(one, event(0)))
+        with own_server.client() as client:
+            for step in range(12):
+                used = int(client.info("memory")["used_memory"])
+                client.config_set("maxmemory", used + 2_000 * step)
+                for n in range(12):
+                    x = {f"n{i}": 1.0 for i in range(40)}
+                    try:
+                        await one.learn("m", {"x": x, "y": n % 2 == 0, "id": f"{step}-{n}"})
+                    except Unavailable:
+                        break
+                client.config_set("maxmemory", 0)
+                assert await one.state("m") == fold_of(client)
+                await one.save("m")
+                assert stored_state(client) == fold_of(client)
 
 
 def test_a_read_only_replica_serves_predictions_and_takes_no_event(
@@ -235,33 +217,25 @@ def test_a_read_only_replica_serves_predictions_and_takes_no_event(
         replica.kill()
 
 
-def test_thirty_learns_at_once_share_two_connections(
-    redis_url: str, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        async with worker(redis_url, redis_connections=2) as one:
-            names = [f"m{i}" for i in range(10)]
-            await asyncio.gather(*(one.create(name) for name in names))
-            await asyncio.gather(
-                *(one.learn(names[n % 10], event(n)) for n in range(30)),
-                *(one.save(name) for name in names),
-            )
-            with shared_server.client() as client:
-                for name in names:
-                    assert (await one.state(name))["events"] == 3
-                    assert await one.state(name) == fold_of(client, name)
-                clients: Any = client.client_list()
-                assert len(clients) <= 2 + 2  # the test's own two
-
-    asyncio.run(run())
+async def test_thirty_learns_at_once_share_two_connections(redis_url: str, db: redis.Redis) -> None:
+    async with worker(redis_url, redis_connections=2) as one:
+        names = [f"m{i}" for i in range(10)]
+        await asyncio.gather(*(one.create(name) for name in names))
+        await asyncio.gather(
+            *(one.learn(names[n % 10], event(n)) for n in range(30)),
+            *(one.save(name) for name in names),
+        )
+        for name in names:
+            assert (await one.state(name))["events"] == 3
+            assert await one.state(name) == fold_of(db, name)
+        clients: Any = db.client_list()
+        assert len(clients) <= 2 + 2  # the test's own two
 
 
 @timed
 def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
-    shared_server: RedisServer, redis_url: str, clock: Clock
+    proxy: Proxy, redis_url: str, clock: Clock
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url, redis_connections=2) as one:
@@ -289,18 +263,13 @@ def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
                 await one.learn(name, event(0))
                 assert (await one.state(name))["events"] == 1
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 def test_cancelled_requests_never_get_each_others_answers(
-    shared_server: RedisServer, redis_url: str
+    proxy: Proxy, db: redis.Redis, redis_url: str
 ) -> None:
     """Answers come late, callers hang up early, two models alternate on two connections."""
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(
@@ -333,21 +302,15 @@ def test_cancelled_requests_never_get_each_others_answers(
             proxy.delay_s = 0.0
             for name in ("a", "b"):
                 await until(lambda: one.registry.live("a") is None or one.registry.live("a").idle)  # type: ignore[union-attr]
-                with shared_server.client() as client:
-                    assert await one.state(name) == fold_of(client, name)
-                    assert client.info("clients")["connected_clients"] <= 4
+                assert await one.state(name) == fold_of(db, name)
+                assert db.info("clients")["connected_clients"] <= 4
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 def test_a_caller_that_hangs_up_never_cancels_the_commit(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
@@ -363,185 +326,166 @@ def test_a_caller_that_hangs_up_never_cancels_the_commit(
                 *(True, False, True, False, True)
             ]
             proxy.delay_s = 0.0
-            with shared_server.client() as client:
-                assert (await one.state("m"))["events"] == 6
-                assert await one.state("m") == fold_of(client)
-
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
-
-
-@timed
-def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: Clock) -> None:
-    """Learn is refused within a second, predictions go on and say how stale they are."""
-
-    async def run() -> None:
-        async with worker(own_server.url, max_staleness_ms=50) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            live_model = await one.open("m")
-            assert live_model.freshness.staleness_s() is None
-            own_server.signal(signal.SIGSTOP)
-            try:
-                began_s = clock()
-                learns = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 4)]
-                await asyncio.sleep(0.1)
-                learns.append(asyncio.ensure_future(one.learn("m", event(4))))
-                refused = await asyncio.gather(*learns, return_exceptions=True)
-                assert clock() - began_s < 1.1
-                assert [type(a) for a in refused] == [Unavailable] * 4
-                slowest_s = 0.0
-                for _ in range(50):
-                    asked_s = clock()
-                    assert (await one.open("m")) is live_model
-                    live_model.state.learner.score_one({"a": 1.0})
-                    slowest_s = max(slowest_s, clock() - asked_s)
-                    stale_s = live_model.freshness.staleness_s()
-                    assert stale_s is not None
-                    assert 0.5 < stale_s < 10
-                    await asyncio.sleep(0.005)
-                assert slowest_s < 0.35
-            finally:
-                own_server.signal(signal.SIGCONT)
-            back_s = clock()
-            await until(lambda: _fresh(one))
-            while True:
-                with contextlib.suppress(Unavailable):
-                    await one.learn("m", *(event(n) for n in range(1, 5)))
-                    break
-                assert clock() - back_s < 1
-            assert clock() - back_s < 1
-            with own_server.client() as client:
-                assert fold_of(client)["events"] == 5
-                assert await one.state("m") == fold_of(client)
-
-    async def _fresh(one: Any) -> bool:
-        return (await one.open("m")).freshness.staleness_s() is None
+            assert (await one.state("m"))["events"] == 6
+            assert await one.state("m") == fold_of(db)
 
     asyncio.run(run())
 
 
 @timed
-def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
+async def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, clock: Clock) -> None:
+    """Learn is refused within a second, predictions go on and say how stale they are."""
+
+    async def _fresh(one: Any) -> bool:
+        return (await one.open("m")).freshness.staleness_s() is None
+
+    async with worker(own_server.url, max_staleness_ms=50) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        live_model = await one.open("m")
+        assert live_model.freshness.staleness_s() is None
+        own_server.signal(signal.SIGSTOP)
+        try:
+            began_s = clock()
+            learns = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(1, 4)]
+            await asyncio.sleep(0.1)
+            learns.append(asyncio.ensure_future(one.learn("m", event(4))))
+            refused = await asyncio.gather(*learns, return_exceptions=True)
+            assert clock() - began_s < 1.1
+            assert [type(a) for a in refused] == [Unavailable] * 4
+            slowest_s = 0.0
+            for _ in range(50):
+                asked_s = clock()
+                assert (await one.open("m")) is live_model
+                live_model.state.learner.score_one({"a": 1.0})
+                slowest_s = max(slowest_s, clock() - asked_s)
+                stale_s = live_model.freshness.staleness_s()
+                assert stale_s is not None
+                assert 0.5 < stale_s < 10
+                await asyncio.sleep(0.005)
+            assert slowest_s < 0.35
+        finally:
+            own_server.signal(signal.SIGCONT)
+        back_s = clock()
+        await until(lambda: _fresh(one))
+        while True:
+            with contextlib.suppress(Unavailable):
+                await one.learn("m", *(event(n) for n in range(1, 5)))
+                break
+            assert clock() - back_s < 1
+        assert clock() - back_s < 1
+        with own_server.client() as client:
+            assert fold_of(client)["events"] == 5
+            assert await one.state("m") == fold_of(client)
+
+
+@timed
+async def test_appends_that_stood_in_line_at_a_stopped_redis_count_at_most_once(
     own_server: RedisServer,
 ) -> None:
     """Given up and sent again by the caller: what the server still runs later is recognised."""
-
-    async def run() -> None:
-        hurried = {"append_timeout_ms": 150, "redis_timeout_ms": 100}
-        async with worker(own_server.url, **hurried) as one, worker(own_server.url) as two:
-            await two.create("m")
-            await two.learn("m", event(0))
-            for turn in range(3):
-                await until(lambda: _reads(one))
-                own_server.signal(signal.SIGSTOP)
-                for n in range(1, 4):
-                    with pytest.raises(Unavailable):
-                        await one.learn("m", event(10 * turn + n), event(1000 + n, id=None))
-                own_server.signal(signal.SIGCONT)
-                for n in range(1, 4):
-                    await until(lambda n=n, turn=turn: _learned(one, event(10 * turn + n)))
-            with own_server.client() as client:
-                plain = fold_of(client)
-                assert await two.state("m") == plain
-                assert 10 <= plain["events"] <= 10 + 9
-                await until(lambda: _reads(one))
-                assert replica_state(await one.open("m")) == plain
 
     async def _reads(one: Any) -> bool:
         await one.read("m")
         return True
 
-    asyncio.run(run())
+    hurried = {"append_timeout_ms": 150, "redis_timeout_ms": 100}
+    async with worker(own_server.url, **hurried) as one, worker(own_server.url) as two:
+        await two.create("m")
+        await two.learn("m", event(0))
+        for turn in range(3):
+            await until(lambda: _reads(one))
+            own_server.signal(signal.SIGSTOP)
+            for n in range(1, 4):
+                with pytest.raises(Unavailable):
+                    await one.learn("m", event(10 * turn + n), event(1000 + n, id=None))
+            own_server.signal(signal.SIGCONT)
+            for n in range(1, 4):
+                await until(lambda n=n, turn=turn: _learned(one, event(10 * turn + n)))
+        with own_server.client() as client:
+            plain = fold_of(client)
+            assert await two.state("m") == plain
+            assert 10 <= plain["events"] <= 10 + 9
+            await until(lambda: _reads(one))
+            assert replica_state(await one.open("m")) == plain
 
 
 @timed
-def test_a_redis_that_comes_back_empty_does_not_get_the_old_model(
+async def test_a_redis_that_comes_back_empty_does_not_get_the_old_model(
     own_server: RedisServer,
 ) -> None:
-    async def run() -> None:
-        async with worker(own_server.url) as one:
+    async with worker(own_server.url) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        with own_server.client() as client:
+            client.flushall()
+            for _ in range(2):
+                with pytest.raises(Exception, match="no model") as caught:
+                    await one.learn("m", event(1))
+                assert getattr(caught.value, "status", None) == 404
             await one.create("m")
-            await one.learn("m", event(0))
-            with own_server.client() as client:
-                client.flushall()
-                for _ in range(2):
-                    with pytest.raises(Exception, match="no model") as caught:
-                        await one.learn("m", event(1))
-                    assert getattr(caught.value, "status", None) == 404
-                await one.create("m")
-                await one.learn("m", event(1))
-                assert await one.state("m") == fold_of(client)
-
-    asyncio.run(run())
+            await one.learn("m", event(1))
+            assert await one.state("m") == fold_of(client)
 
 
 @timed
-def test_no_call_waits_long_for_a_redis_that_stands_still(
+async def test_no_call_waits_long_for_a_redis_that_stands_still(
     own_server: RedisServer, clock: Clock
 ) -> None:
     """Not even those that need several answers, of a model that is not open here."""
-
-    async def run() -> None:
-        async with worker(own_server.url) as one, worker(own_server.url) as cold:
-            await one.create("m")
-            await one.learn("m", event(0))
-            own_server.signal(signal.SIGSTOP)
-            try:
-                began_s = clock()
-                refused = await asyncio.gather(
-                    cold.learn("m", event(1)),
-                    cold.open("m"),
-                    cold.create("another"),
-                    one.create("m"),
-                    one.lifecycle.delete("m"),
-                    one.registry.entries(),
-                    one.connection.check_writable(),
-                    one.read("m"),
-                    return_exceptions=True,
-                )
-                assert clock() - began_s < 1
-                for answer in refused:
-                    assert type(answer) is Unavailable
-                    assert answer.retry_after_s is not None
-                began_s = clock()
-                await one.save("m")
-                assert clock() - began_s < 1
-            finally:
-                own_server.signal(signal.SIGCONT)
-            await until(lambda: _deleted(cold))
-            with own_server.client() as client:
-                # what stood in line at the server was run when it went on
-                await cold.create("m")
-                await cold.learn("m", event(1))
-                assert await cold.state("m") == fold_of(client)
 
     async def _deleted(cold: Any) -> bool:
         with contextlib.suppress(NotFound):
             await cold.lifecycle.delete("m")
         return True
 
-    asyncio.run(run())
-
-
-@timed
-def test_a_worker_that_stops_while_redis_stands_still_ends_soon(
-    own_server: RedisServer, clock: Clock
-) -> None:
-    async def run() -> None:
-        one = Worker(own_server.url)
-        one.housekeeping.start()
-        for name in "abcdefgh":
-            await one.create(name)
-            await one.learn(name, event(0))
+    async with worker(own_server.url) as one, worker(own_server.url) as cold:
+        await one.create("m")
+        await one.learn("m", event(0))
         own_server.signal(signal.SIGSTOP)
         try:
             began_s = clock()
-            await one.stop()
-            assert clock() - began_s < 3
+            refused = await asyncio.gather(
+                cold.learn("m", event(1)),
+                cold.open("m"),
+                cold.create("another"),
+                one.create("m"),
+                one.lifecycle.delete("m"),
+                one.registry.entries(),
+                one.connection.check_writable(),
+                one.read("m"),
+                return_exceptions=True,
+            )
+            assert clock() - began_s < 1
+            for answer in refused:
+                assert type(answer) is Unavailable
+                assert answer.retry_after_s is not None
+            began_s = clock()
+            await one.save("m")
+            assert clock() - began_s < 1
         finally:
             own_server.signal(signal.SIGCONT)
+        await until(lambda: _deleted(cold))
+        with own_server.client() as client:
+            # what stood in line at the server was run when it went on
+            await cold.create("m")
+            await cold.learn("m", event(1))
+            assert await cold.state("m") == fold_of(client)
 
-    asyncio.run(run())
+
+@timed
+async def test_a_worker_that_stops_while_redis_stands_still_ends_soon(
+    own_server: RedisServer, clock: Clock
+) -> None:
+    one = Worker(own_server.url)
+    one.housekeeping.start()
+    for name in "abcdefgh":
+        await one.create(name)
+        await one.learn(name, event(0))
+    own_server.signal(signal.SIGSTOP)
+    try:
+        began_s = clock()
+        await one.stop()
+        assert clock() - began_s < 3
+    finally:
+        own_server.signal(signal.SIGCONT)

@@ -1,14 +1,13 @@
 """A stored snapshot equals the fold of the log up to its position, or it is not stored."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
-from hinged_service.errors import Unavailable
+from hinged_service.errors import SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script as LuaScript
@@ -32,32 +31,24 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 
 
-def test_workers_that_save_in_turn_write_the_fold(
-    redis_url: str, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two, worker(redis_url) as three:
-            await one.create("m")
-            workers = (one, two, three)
-            with shared_server.client() as client:
-                for n in range(60):
-                    await workers[n % 3].learn("m", event(2 * n), event(2 * n + 1))
-                    saver = workers[(n * n) % 3]
-                    if n % 4:
-                        await saver.read("m")
-                    await saver.save("m")
-                    stored = read_snapshot(client, "m", model_uid(client, "m"))
-                    assert stored is not None
-                    assert stored_state(client) == fold_of(client, upto=stored.position)
-
-    asyncio.run(run())
+async def test_workers_that_save_in_turn_write_the_fold(redis_url: str, db: redis.Redis) -> None:
+    async with worker(redis_url) as one, worker(redis_url) as two, worker(redis_url) as three:
+        await one.create("m")
+        workers = (one, two, three)
+        for n in range(60):
+            await workers[n % 3].learn("m", event(2 * n), event(2 * n + 1))
+            saver = workers[(n * n) % 3]
+            if n % 4:
+                await saver.read("m")
+            await saver.save("m")
+            stored = read_snapshot(db, "m", model_uid(db, "m"))
+            assert stored is not None
+            assert stored_state(db) == fold_of(db, upto=stored.position)
 
 
 def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
@@ -70,47 +61,39 @@ def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
                 await one.learn("m", event(n))
                 await saving
             await one.save("m")
-            with shared_server.client() as client:
-                assert stored_state(client) == fold_of(client)
+            assert stored_state(db) == fold_of(db)
 
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("confirmed_by", ["own save", "another worker's save"])
-def test_after_a_rollback_of_the_snapshot_alone_it_is_written_in_full(
+async def test_after_a_rollback_of_the_snapshot_alone_it_is_written_in_full(
     own_server: RedisServer, tmp_path: Path, confirmed_by: str
 ) -> None:
     """The log still holds the replica's position, the stored snapshot is older than its base."""
-
-    async def run() -> None:
-        async with worker(own_server.url) as one, worker(own_server.url) as two:
-            await one.create("m")
-            for n in range(10):
-                await one.learn("m", event(n))
-            if confirmed_by == "another worker's save":
-                await two.read("m")
-            own_server.copy_data(tmp_path / "copy")
-            if confirmed_by == "own save":
-                await one.save("m")
-            else:
-                await two.save("m")
-                await one.read("m")
-            replica = (await one.open("m")).replica
-            assert replica.is_saved()
-            assert replica.changed_names() == 0
-            own_server.set_back(tmp_path / "copy")
-            with own_server.client() as client:
-                assert read_snapshot(client, "m", model_uid(client, "m")) is None
-                await until(lambda: _learned(one, event(10)))
-                assert (await one.open("m")).replica is replica, "the log holds its position"
-                assert 0 < replica.changed_names() < 5
-                await one.save("m")
-                assert stored_state(client) == fold_of(client)
-
-    asyncio.run(run())
+    async with worker(own_server.url) as one, worker(own_server.url) as two:
+        await one.create("m")
+        for n in range(10):
+            await one.learn("m", event(n))
+        if confirmed_by == "another worker's save":
+            await two.read("m")
+        own_server.copy_data(tmp_path / "copy")
+        if confirmed_by == "own save":
+            await one.save("m")
+        else:
+            await two.save("m")
+            await one.read("m")
+        replica = (await one.open("m")).replica
+        assert replica.is_saved()
+        assert replica.changed_names() == 0
+        own_server.set_back(tmp_path / "copy")
+        with own_server.client() as client:
+            assert read_snapshot(client, "m", model_uid(client, "m")) is None
+            await until(lambda: _learned(one, event(10)))
+            assert (await one.open("m")).replica is replica, "the log holds its position"
+            assert 0 < replica.changed_names() < 5
+            await one.save("m")
+            assert stored_state(client) == fold_of(client)
 
 
 async def _learned(one: Worker, *events: Any) -> bool:
@@ -118,42 +101,38 @@ async def _learned(one: Worker, *events: Any) -> bool:
     return True
 
 
-def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServer) -> None:
+async def test_late_snapshots_change_nothing(redis_url: str, shared_server: RedisServer) -> None:
     """One that is older than the stored one, one of a lost past, one of a deleted model."""
-
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m")
-            await one.learn("m", event(0))
-            live_model = await one.open("m")
-            base, old = (
-                live_model.replica.base,
-                live_model.replica.take_snapshot(followers.Retention(None, 0), full=True),
-            )
-            keys, connection = live_model.keys, one.connection
-            await two.learn("m", event(1))
-            await two.save("m")
-            lost = Snapshot(
-                Position(f"{old.position.order[0] + 10**7}-0", "0" * 40),
-                *(old.scalars, old.vectors, old.sizes, old.marks, old.wanted),
-            )
-            with shared_server.client() as client:
-                before = everything(client)
-                for snapshot, answer in ((old, "stored"), (lost, "lost")):
-                    saved = await snapshot_writer.save_changes(connection, keys, snapshot, base)
-                    assert saved.became == answer
-                    assert (
-                        await snapshot_writer.save_full(connection, keys, snapshot, 1)
-                    ).became == answer
-                    assert everything(client) == before
-                await two.lifecycle.delete("m")
+    async with worker(redis_url) as one, worker(redis_url) as two:
+        await one.create("m")
+        await one.learn("m", event(0))
+        live_model = await one.open("m")
+        base, old = (
+            live_model.replica.base,
+            live_model.replica.take_snapshot(followers.Retention(None, 0), full=True),
+        )
+        keys, connection = live_model.keys, one.connection
+        await two.learn("m", event(1))
+        await two.save("m")
+        lost = Snapshot(
+            Position(f"{old.position.order[0] + 10**7}-0", "0" * 40),
+            *(old.scalars, old.vectors, old.sizes, old.marks, old.wanted),
+        )
+        with shared_server.client() as client:
+            before = everything(client)
+            for snapshot, answer in ((old, "stored"), (lost, "lost")):
+                saved = await snapshot_writer.save_changes(connection, keys, snapshot, base)
+                assert saved.became == answer
                 assert (
-                    await snapshot_writer.save_changes(connection, keys, old, base)
-                ).became == "gone"
-                assert (await snapshot_writer.save_full(connection, keys, old, 1)).became == "gone"
-                assert leaked_keys(client) == []
-
-    asyncio.run(run())
+                    await snapshot_writer.save_full(connection, keys, snapshot, 1)
+                ).became == answer
+                assert everything(client) == before
+            await two.lifecycle.delete("m")
+            assert (
+                await snapshot_writer.save_changes(connection, keys, old, base)
+            ).became == "gone"
+            assert (await snapshot_writer.save_full(connection, keys, old, 1)).became == "gone"
+            assert leaked_keys(client) == []
 
 
 def drop_one(connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
@@ -172,91 +151,73 @@ def drop_one(connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str)
     return ran
 
 
-def test_a_full_snapshot_that_lost_a_chunk_is_refused(
+async def test_a_full_snapshot_that_lost_a_chunk_is_refused(
     redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url, snapshot_chunk=3) as one:
-            await one.create("m")
-            for n in range(10):
-                await one.learn("m", event(n))
-            live_model = await one.open("m")
-            snapshot = live_model.replica.take_snapshot(followers.Retention(None, 2**30), full=True)
-            drop_one(one.connection, monkeypatch, "stage_chunk")
-            with shared_server.client() as client:
-                before = everything(client)
-                saved = await snapshot_writer.save_full(
-                    one.connection, live_model.keys, snapshot, 3
-                )
-                assert saved.became == "incomplete"
-                assert everything(client) == before
-                assert leaked_keys(client, "m") == []
-                monkeypatch.undo()
-                saved = await snapshot_writer.save_full(
-                    one.connection, live_model.keys, snapshot, 3
-                )
-                assert saved.became == "ok"
-                assert stored_state(client) == fold_of(client)
-                vector = live_model.keys.vector("weights")
-                assert client.ttl(vector) == -1, "what is stored does not expire"
-
-    asyncio.run(run())
+    async with worker(redis_url, snapshot_chunk=3) as one:
+        await one.create("m")
+        for n in range(10):
+            await one.learn("m", event(n))
+        live_model = await one.open("m")
+        snapshot = live_model.replica.take_snapshot(followers.Retention(None, 2**30), full=True)
+        drop_one(one.connection, monkeypatch, "stage_chunk")
+        with shared_server.client() as client:
+            before = everything(client)
+            saved = await snapshot_writer.save_full(one.connection, live_model.keys, snapshot, 3)
+            assert saved.became == "incomplete"
+            assert everything(client) == before
+            assert leaked_keys(client, "m") == []
+            monkeypatch.undo()
+            saved = await snapshot_writer.save_full(one.connection, live_model.keys, snapshot, 3)
+            assert saved.became == "ok"
+            assert stored_state(client) == fold_of(client)
+            vector = live_model.keys.vector("weights")
+            assert client.ttl(vector) == -1, "what is stored does not expire"
 
 
 def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lost(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def run() -> None:
         async with worker(proxy.url) as one:
             await one.create("m")
-            with shared_server.client() as client:
-                for n in range(20):
-                    await one.learn("m", event(n))
-                    proxy.drop_replies = n % 2
-                    await one.save("m")
-                    proxy.drop_replies = 0
-                    assert replica_state(await one.read("m")) == fold_of(client)
-                await one.learn("m", event(20))
+            for n in range(20):
+                await one.learn("m", event(n))
+                proxy.drop_replies = n % 2
                 await one.save("m")
-                assert stored_state(client) == fold_of(client)
-                assert proxy.dropped == 10
-
-    try:
-        asyncio.run(run())
-    finally:
-        proxy.stop()
-
-
-def test_a_large_set_of_changes_goes_in_chunks(
-    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One script that wrote them all would stall every other client."""
-
-    async def run() -> None:
-        async with worker(redis_url, snapshot_every_names=10**9) as one:
-            await one.create("m")
-            names = {f"n{i}": 1.0 for i in range(9_000)}
-            await one.learn("m", {"x": names, "y": True})
-            ran = drop_one(one.connection, monkeypatch, "nothing")
+                proxy.drop_replies = 0
+                assert replica_state(await one.read("m")) == fold_of(db)
+            await one.learn("m", event(20))
             await one.save("m")
-            assert ran == ["snapshot_changes"]
-            await one.learn("m", {"x": names, "y": False})
-            await one.learn("m", {"x": {f"o{i}": 1.0 for i in range(9_000)}, "y": True})
-            ran.clear()
-            await one.save("m")
-            assert set(ran) == {"stage_chunk", "snapshot_full"}
-            with shared_server.client() as client:
-                assert stored_state(client) == fold_of(client)
+            assert stored_state(db) == fold_of(db)
+            assert proxy.dropped == 10
 
     asyncio.run(run())
 
 
+async def test_a_large_set_of_changes_goes_in_chunks(
+    redis_url: str, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One script that wrote them all would stall every other client."""
+    async with worker(redis_url, snapshot_every_names=10**9) as one:
+        await one.create("m")
+        names = {f"n{i}": 1.0 for i in range(9_000)}
+        await one.learn("m", {"x": names, "y": True})
+        ran = drop_one(one.connection, monkeypatch, "nothing")
+        await one.save("m")
+        assert ran == ["snapshot_changes"]
+        await one.learn("m", {"x": names, "y": False})
+        await one.learn("m", {"x": {f"o{i}": 1.0 for i in range(9_000)}, "y": True})
+        ran.clear()
+        await one.save("m")
+        assert set(ran) == {"stage_chunk", "snapshot_full"}
+        assert stored_state(db) == fold_of(db)
+
+
 @pytest.mark.parametrize("due", ["events", "names", "age"])
-def test_snapshots_come_by_number_of_events_changed_names_and_age(
-    redis_url: str, shared_server: RedisServer, due: str
+async def test_snapshots_come_by_number_of_events_changed_names_and_age(
+    redis_url: str, db: redis.Redis, due: str
 ) -> None:
     changes: dict[str, Any] = {
         "events": {"snapshot_every_events": 5},
@@ -264,98 +225,78 @@ def test_snapshots_come_by_number_of_events_changed_names_and_age(
         "age": {"snapshot_every_ms": 50, "housekeeping_ms": 10},
     }[due]
 
-    async def run() -> None:
-        async with worker(redis_url, **changes) as one:
-            await one.create("m")
-            one.housekeeping.start()
-            for n in range(10):
-                await one.learn("m", event(n))
-            with shared_server.client() as client:
-                base = client.xrange("hinged:{m}:log", count=1)[0][0]
-                await until(lambda: stored_position(client) != base)
-
-    asyncio.run(run())
+    async with worker(redis_url, **changes) as one:
+        await one.create("m")
+        one.housekeeping.start()
+        for n in range(10):
+            await one.learn("m", event(n))
+        genesis: Any = db.xrange("hinged:{m}:log", count=1)
+        base = genesis[0][0]
+        await until(lambda: stored_position(db) != base)
 
 
-def test_predictions_change_no_state_and_create_no_weight(
-    redis_url: str, shared_server: RedisServer
+async def test_predictions_change_no_state_and_create_no_weight(
+    one: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m")
-            for n in range(20):
-                await one.learn("m", event(n))
-            await one.save("m")
-            with shared_server.client() as client:
-                before, state = everything(client), await one.state("m")
-                for n in range(1_000):
-                    live_model = await one.open("m")
-                    learner = live_model.state.learner
-                    learner.score_one({"a": n, f"unknown{n}": 1.0})
-                    learner.predict_proba_one({f"other{n}": 1.0})
-                    assert learner.weights.get(f"unknown{n}") is None
-                assert replica_state(live_model) == state
-                assert live_model.replica.is_saved()
-                await live_model.save()
-                assert everything(client) == before
-
-    asyncio.run(run())
+    await one.create("m")
+    for n in range(20):
+        await one.learn("m", event(n))
+    await one.save("m")
+    before, state = everything(db), await one.state("m")
+    for n in range(1_000):
+        live_model = await one.open("m")
+        learner = live_model.state.learner
+        learner.score_one({"a": n, f"unknown{n}": 1.0})
+        learner.predict_proba_one({f"other{n}": 1.0})
+        assert learner.weights.get(f"unknown{n}") is None
+    assert replica_state(live_model) == state
+    assert live_model.replica.is_saved()
+    await live_model.save()
+    assert everything(db) == before
 
 
-def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
-    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+async def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
+    one: Worker, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replica that may have moved by halves is thrown away; the entry is folded anew."""
+    await one.create("m")
+    await one.learn("m", event(0))
+    learner = (await one.open("m")).state.learner
+    learn = learner.predict_learn_one
+    calls = iter(range(100))
 
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m")
-            await one.learn("m", event(0))
-            learner = (await one.open("m")).state.learner
-            learn = learner.predict_learn_one
-            calls = iter(range(100))
+    def failing(x: Any, y: Any, w: float) -> Any:
+        if next(calls) == 1:
+            raise RuntimeError("a part that fails on an event that was checked")
+        return learn(x, y, w)
 
-            def failing(x: Any, y: Any, w: float) -> Any:
-                if next(calls) == 1:
-                    raise RuntimeError("a part that fails on an event that was checked")
-                return learn(x, y, w)
-
-            monkeypatch.setattr(learner, "predict_learn_one", failing)
-            with pytest.raises(Unavailable):
-                await one.learn("m", event(1), event(2), event(3))
-            assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
-            await one.save("m")
-            with shared_server.client() as client:
-                assert fold_of(client)["events"] == 4
-                assert stored_state(client) == await one.state("m") == fold_of(client)
-
-    asyncio.run(run())
+    monkeypatch.setattr(learner, "predict_learn_one", failing)
+    with pytest.raises(SetAside):
+        await one.learn("m", event(1), event(2), event(3))
+    assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
+    await one.save("m")
+    assert fold_of(db)["events"] == 4
+    assert stored_state(db) == await one.state("m") == fold_of(db)
 
 
-def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
-    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+async def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_next(
+    one: Worker, two: Worker, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At rate times penalty 1 every event drops the weights of those before."""
-
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            sgd = {"type": "hinge_sgd", "steps": "constant", "learning_rate": 1.0, "l2": 1.0}
-            await one.create("m", learner=sgd)
-            await one.learn("m", {"x": {"a": 1.0, "b": 1.0}, "y": True})
-            await one.save("m")
-            await one.learn("m", {"x": {"c": 1.0}, "y": False})
-            keys = (await one.open("m")).keys
-            held = [keys.on.meta, keys.on.followers]
-            await one.connection.run(load("hold_snapshot"), held, keys.uid, 60_000)
-            monkeypatch.setattr("hinged_service.engine.snapshots._NAMES_PER_SCRIPT", 0)
-            await one.save("m")
-            monkeypatch.undo()
-            with shared_server.client() as client:
-                client.hdel(keys.on.meta, f"hold:{keys.uid}")
-                await one.save("m")
-                assert client.hkeys(keys.vector("weights")) == ["c"]
-            learner = (await two.open("m")).state.learner
-            assert dict(learner.weights) == {"c": -1.0}
-            assert (await two.open("m")).replica.is_saved()
-
-    asyncio.run(run())
+    sgd = {"type": "hinge_sgd", "steps": "constant", "learning_rate": 1.0, "l2": 1.0}
+    await one.create("m", learner=sgd)
+    await one.learn("m", {"x": {"a": 1.0, "b": 1.0}, "y": True})
+    await one.save("m")
+    await one.learn("m", {"x": {"c": 1.0}, "y": False})
+    keys = (await one.open("m")).keys
+    held = [keys.on.meta, keys.on.followers]
+    await one.connection.run(load("hold_snapshot"), held, keys.uid, 60_000)
+    monkeypatch.setattr("hinged_service.engine.snapshots._NAMES_PER_SCRIPT", 0)
+    await one.save("m")
+    monkeypatch.undo()
+    db.hdel(keys.on.meta, f"hold:{keys.uid}")
+    await one.save("m")
+    assert db.hkeys(keys.vector("weights")) == ["c"]
+    learner = (await two.open("m")).state.learner
+    assert dict(learner.weights) == {"c": -1.0}
+    assert (await two.open("m")).replica.is_saved()

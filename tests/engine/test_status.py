@@ -1,7 +1,5 @@
 """The status of a live model: the allowed changes, and what a model goes through."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

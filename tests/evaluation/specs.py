@@ -1,7 +1,5 @@
 """One spec of each River learner, and streams for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -52,17 +50,14 @@ _ADAPTER: TypeAdapter[Any] = TypeAdapter(RiverLearner)
 
 
 def parsed(spec: dict[str, Any]) -> Any:
-    """Return a spec as the service reads it."""
     return _ADAPTER.validate_json(json.dumps(spec))
 
 
 def built(name: str, max_features: int = 1_000) -> Any:
-    """Return a fresh learner."""
     return parsed(ALL[name]).build(max_features)
 
 
 def dataset(multiclass: bool) -> Any:
-    """Return a data set of River's."""
     return _datasets.ImageSegments() if multiclass else _datasets.Phishing()
 
 

@@ -1,7 +1,5 @@
 """What the catalogue says of each learner, by numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any
@@ -39,12 +37,7 @@ SCHEDULE = {"type": "inverse_scaling", "rate": 8.0, "power": 2.0}
 RISING: Learned = [(A, True), (A, True), (A, False)]
 BY_HAND: list[tuple[dict[str, Any], Learned, float, float]] = [
     # rate / t^2: an update of 8 at the first event, of 8 / 9 at the third
-    (
-        {"type": "perceptron", "learning_rate": SCHEDULE},
-        RISING,
-        8.0 - 8.0 / 9.0,
-        8.0 - 8.0 / 9.0,
-    ),
+    ({"type": "perceptron", "learning_rate": SCHEDULE}, RISING, 8.0 - 8.0 / 9.0, 8.0 - 8.0 / 9.0),
     # a score of 2 is at most the margin of 2: one update more
     ({"type": "perceptron", "margin": 2.0}, [(A, True)] * 3, 2.0, 2.0),
     ({"type": "perceptron", "update_on": "mistake"}, [(A, False)], 0.0, 0.0),

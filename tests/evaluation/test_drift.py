@@ -1,7 +1,5 @@
 """Detectors of drift on the mistake signal."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -27,16 +25,10 @@ DETECTORS: dict[str, tuple[dict[str, Any], Any]] = {
         {"type": "PageHinkley", "threshold": 10.0, "mode": "up"},
         drift.PageHinkley(threshold=10.0, mode="up"),
     ),
-    "kswin": (
-        {"type": "KSWIN", "alpha": 0.001, "seed": 5},
-        drift.KSWIN(alpha=0.001, seed=5),
-    ),
+    "kswin": ({"type": "KSWIN", "alpha": 0.001, "seed": 5}, drift.KSWIN(alpha=0.001, seed=5)),
     "ddm": ({"type": "DDM", "warm_start": 40}, drift.binary.DDM(warm_start=40)),
     "eddm": ({"type": "EDDM", "beta": 0.8}, drift.binary.EDDM(beta=0.8)),
-    "hddm_a": (
-        {"type": "HDDMA", "two_sided_test": True},
-        drift.binary.HDDMA(two_sided_test=True),
-    ),
+    "hddm_a": ({"type": "HDDMA", "two_sided_test": True}, drift.binary.HDDMA(two_sided_test=True)),
     "hddm_w": ({"type": "HDDMW", "lambda_val": 0.1}, drift.binary.HDDMW(lambda_val=0.1)),
 }
 

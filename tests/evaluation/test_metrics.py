@@ -1,7 +1,5 @@
 """Progressive metrics: River's numbers, whatever happens to one of them."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """River's classifiers behind the face of hinged's learners."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """ROC AUC: the share of pairs in the right order, counted pair by pair here."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Prints what every River learner does on a stream: run with several hash seeds by a test."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 
@@ -9,7 +7,6 @@ from tests.evaluation.specs import ALL, built, stream
 
 
 def main() -> None:
-    """Print a digest of outcomes and state for each learner."""
     for name in ALL:
         learner = built(name)
         outcomes = [list(learner.predict_learn_one(x, y)) for x, y in stream(name, 200)]

@@ -1,7 +1,5 @@
 """The bound certificate over HTTP: updates never exceed it, and it says where it does not apply."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any
@@ -10,6 +8,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -119,7 +118,7 @@ def test_the_search_on_wide_data_ends_in_time(own_server: RedisServer) -> None:
         }
         for _ in range(200)
     ]
-    with Service(own_server.url, bound_timeout_ms=1000) as service, service.client() as client:
+    with serving(own_server.url, bound_timeout_ms=1000) as client:
         path = "/v1/models/m"
         client.put(path, json={"learner": {"type": "perceptron"}}).raise_for_status()
         for first in range(0, 200, 50):

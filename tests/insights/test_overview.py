@@ -1,7 +1,5 @@
 """All models at a glance."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -12,6 +10,7 @@ from hinged_service.api.api_keys import new_key
 from hinged_service.wire import codec
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -47,7 +46,7 @@ def test_numbers_are_those_of_the_model(client: httpx.Client, new_model: NewMode
 
 
 def test_models_are_counted_and_cut(own_server: RedisServer) -> None:
-    with Service(own_server.url) as service, service.client() as client:
+    with serving(own_server.url) as client:
         for name in ("b2", "a1", "b1", "c1"):
             client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
         wait_until(lambda: look(client)["total"] == 4)
@@ -65,7 +64,7 @@ def test_a_key_sees_its_own_models(own_server: RedisServer) -> None:
     for name, models in (("root", ("*",)), ("some", ("mine-*",))):
         shown[name], record = new_key(name, ("predict", "admin"), models)
         records.append(record.model_dump(mode="json"))
-    with Service(own_server.url, keys=json.dumps(records)) as service, service.client() as client:
+    with serving(own_server.url, keys=json.dumps(records)) as client:
         assert client.get("/v1/overview").status_code == 401
         client.headers["authorization"] = f"Bearer {shown['root']}"
         for name in ("mine-1", "theirs"):
@@ -78,11 +77,7 @@ def test_a_key_sees_its_own_models(own_server: RedisServer) -> None:
 
 @pytest.mark.alone
 def test_many_who_look_cost_redis_no_more_than_one(own_server: RedisServer) -> None:
-    with (
-        Service(own_server.url) as service,
-        service.client() as client,
-        own_server.client() as redis,
-    ):
+    with serving(own_server.url) as client, own_server.client() as redis:
         client.put("/v1/models/m", json=SPEC).raise_for_status()
         look(client)
 

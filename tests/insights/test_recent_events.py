@@ -1,7 +1,5 @@
 """The newest events of a stream, with what a model says of them now."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Run every pipeline of the catalogue and print a hash of all it gives: for `test_determinism`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
@@ -10,7 +8,6 @@ from tests.pipelines.streams import CATALOGUE, of_catalogue
 
 
 def main() -> None:
-    """Print one line per pipeline."""
     for name in CATALOGUE:
         ours, events = of_catalogue(name, max_features=20)
         found = hashlib.sha256()

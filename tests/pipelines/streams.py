@@ -1,7 +1,5 @@
 """Streams of events, and one pipeline of each kind, that the tests of pipelines share."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable
@@ -27,12 +25,19 @@ def pipeline(*specs: Any, max_features: int = 1_000) -> Pipeline:
     return Pipeline(steps(*named), max_features)
 
 
+def step(kind: str, **parameters: Any) -> dict[str, Any]:
+    return {"type": kind, **parameters}
+
+
+def union(*branches: list[dict[str, Any]]) -> dict[str, Any]:
+    return step("Union", branches=list(branches))
+
+
 def phishing() -> list[Event]:
     return [{str(name): float(v) for name, v in x.items()} for x, _ in datasets.Phishing()]
 
 
 def numbers(n: int = 300) -> list[Event]:
-    """Events of changing features, zeros, integers and constants."""
     r = random.Random(5)
     kinds: list[Callable[[], Value]] = [
         lambda: r.gauss(3.0, 2.0),
@@ -75,67 +80,47 @@ def holes(n: int = 200) -> list[Event]:
 
 
 def mixed(n: int = 200) -> list[Event]:
-    """Events with everything that the other streams have."""
     streams = zip(texts(n), categories(n), holes(n), strict=True)
     return [{**t, **c, "age": h["age"], "hue": h["colour"]} for t, c, h in streams]
 
 
+LISTED = {"colour": ["red", "blue"], "size": [1, 2], "new": [True]}
+STATISTICS = {"age": "Median", "colour": "Mode", "weight": "Mean", "depth": "Min", "height": "Max"}
+IMPUTERS = [
+    *({"feature": name, "statistic": statistic} for name, statistic in STATISTICS.items()),
+    {"feature": "width", "value": 2},
+]
 CATALOGUE: dict[str, tuple[Any, list[Event]]] = {
     "StandardScaler": ("StandardScaler", numbers()),
-    "StandardScaler without std": ({"type": "StandardScaler", "with_std": False}, numbers()),
+    "StandardScaler without std": (step("StandardScaler", with_std=False), numbers()),
     "MinMaxScaler": ("MinMaxScaler", numbers()),
     "MaxAbsScaler": ("MaxAbsScaler", numbers()),
     "RobustScaler": ("RobustScaler", numbers()),
     "Normalizer": ("Normalizer", numbers()),
     "OneHotEncoder": ("OneHotEncoder", categories()),
     "OneHotEncoder without first": (
-        {"type": "OneHotEncoder", "drop_first": True, "drop_zeros": True},
+        step("OneHotEncoder", drop_first=True, drop_zeros=True),
         categories(),
     ),
-    "OneHotEncoder of listed categories": (
-        {
-            "type": "OneHotEncoder",
-            "categories": {"colour": ["red", "blue"], "size": [1, 2], "new": [True]},
-        },
-        categories(),
-    ),
-    "FeatureHasher": ({"type": "FeatureHasher", "n_features": 16}, categories()),
-    "StatImputer": (
-        [
-            {
-                "type": "StatImputer",
-                "imputers": [
-                    {"feature": "age", "statistic": "Median"},
-                    {"feature": "colour", "statistic": "Mode"},
-                    {"feature": "weight", "statistic": "Mean"},
-                    {"feature": "depth", "statistic": "Min"},
-                    {"feature": "height", "statistic": "Max"},
-                    {"feature": "width", "value": 2},
-                ],
-            },
-            "OneHotEncoder",
-        ],
-        holes(),
-    ),
-    "BagOfWords": ({"type": "BagOfWords", "on": "text", "ngram_range": [1, 2]}, texts()),
-    "TFIDF": ({"type": "TFIDF", "on": "text", "stop_words": ["the", "of"]}, texts()),
-    "PolynomialExtender": ({"type": "PolynomialExtender", "include_bias": True}, numbers()),
-    "RBFSampler": ({"type": "RBFSampler", "n_components": 7, "seed": 3}, numbers()),
-    "Select": ({"type": "Select", "keys": ["f1", "f2", "absent"]}, numbers()),
-    "Discard": ({"type": "Discard", "keys": ["f1", "f2", "absent"]}, numbers()),
+    "OneHotEncoder of listed categories": (step("OneHotEncoder", categories=LISTED), categories()),
+    "FeatureHasher": (step("FeatureHasher", n_features=16), categories()),
+    "StatImputer": ([step("StatImputer", imputers=IMPUTERS), "OneHotEncoder"], holes()),
+    "BagOfWords": (step("BagOfWords", on="text", ngram_range=[1, 2]), texts()),
+    "TFIDF": (step("TFIDF", on="text", stop_words=["the", "of"]), texts()),
+    "PolynomialExtender": (step("PolynomialExtender", include_bias=True), numbers()),
+    "RBFSampler": (step("RBFSampler", n_components=7, seed=3), numbers()),
+    "Select": (step("Select", keys=["f1", "f2", "absent"]), numbers()),
+    "Discard": (step("Discard", keys=["f1", "f2", "absent"]), numbers()),
     "Union": (
-        {
-            "type": "Union",
-            "branches": [
-                [
-                    {"type": "StatImputer", "imputers": [{"feature": "age", "statistic": "Mean"}]},
-                    {"type": "Select", "keys": ["age", "length"]},
-                    {"type": "StandardScaler"},
-                ],
-                [{"type": "TFIDF", "on": "text"}],
-                [{"type": "Select", "keys": ["colour", "size"]}, {"type": "OneHotEncoder"}],
+        union(
+            [
+                step("StatImputer", imputers=[{"feature": "age", "statistic": "Mean"}]),
+                step("Select", keys=["age", "length"]),
+                step("StandardScaler"),
             ],
-        },
+            [step("TFIDF", on="text")],
+            [step("Select", keys=["colour", "size"]), step("OneHotEncoder")],
+        ),
         mixed(),
     ),
 }

@@ -1,7 +1,5 @@
 """Whatever comes in: what `transform_one` takes is learned whole, the rest changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

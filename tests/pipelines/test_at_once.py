@@ -1,7 +1,5 @@
 """Events of plain numbers, asked and learned in one pass, do what the same events do in two."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is kept stays within `max_features`, and what was left out is counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipelines.streams import CATALOGUE, of_catalogue, pipeline

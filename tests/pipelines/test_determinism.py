@@ -1,7 +1,5 @@
 """The same events give the same bits in processes that hash text differently."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,143 +1,97 @@
 """What the catalogue says of each transformer, by numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import pytest
 
-from tests.pipelines.streams import pipeline
+from tests.pipelines.streams import pipeline, step, union
 
 E = math.e
 ROOT2 = math.sqrt(2.0)
 A, B = {"a": 1.0}, {"a": 5.0}
 
-BY_HAND: dict[str, tuple[list[Any], list[Any], Any, dict[str, float]]] = {
+NUMERIC = ("Mean", "Median", "Min", "Max")
+
+
+def imputer(*statistics: str) -> dict[str, Any]:
+    return step("StatImputer", imputers=[{"feature": s, "statistic": s} for s in statistics])
+
+
+BY_HAND: dict[str, tuple[Any, list[Any], Any, dict[str, float]]] = {
     # mean 3, variance 4; b was never seen
-    "StandardScaler": (["StandardScaler"], [A, B], {"a": 7.0, "b": 1.0}, {"a": 2.0, "b": 0.0}),
+    "StandardScaler": ("StandardScaler", [A, B], {"a": 7.0, "b": 1.0}, {"a": 2.0, "b": 0.0}),
     "StandardScaler, centred": (
-        [{"type": "StandardScaler", "with_std": False}],
-        [A, B],
-        {"a": 7.0, "b": 1.0},
-        {"a": 4.0, "b": 0.0},
+        *(step("StandardScaler", with_std=False), [A, B]),
+        *({"a": 7.0, "b": 1.0}, {"a": 4.0, "b": 0.0}),
     ),
-    "MinMaxScaler": (["MinMaxScaler"], [A, B], {"a": 3.0, "b": 1.0}, {"a": 0.5, "b": 0.0}),
-    "MinMaxScaler, beyond": (["MinMaxScaler"], [A, B], {"a": 7.0}, {"a": 1.5}),
-    "MinMaxScaler, one value": (["MinMaxScaler"], [A, A], {"a": 9.0}, {"a": 0.0}),
-    "MaxAbsScaler": (["MaxAbsScaler"], [{"a": -4.0}, A], {"a": 3.0, "b": 1.0}, {"a": 0.75, "b": 0}),
-    "MaxAbsScaler, beyond": (["MaxAbsScaler"], [{"a": -4.0}], {"a": -6.0}, {"a": -1.5}),
+    "MinMaxScaler": ("MinMaxScaler", [A, B], {"a": 3.0, "b": 1.0}, {"a": 0.5, "b": 0.0}),
+    "MinMaxScaler, beyond": ("MinMaxScaler", [A, B], {"a": 7.0}, {"a": 1.5}),
+    "MinMaxScaler, one value": ("MinMaxScaler", [A, A], {"a": 9.0}, {"a": 0.0}),
+    "MaxAbsScaler": ("MaxAbsScaler", [{"a": -4.0}, A], {"a": 3.0, "b": 1.0}, {"a": 0.75, "b": 0}),
+    "MaxAbsScaler, beyond": ("MaxAbsScaler", [{"a": -4.0}], {"a": -6.0}, {"a": -1.5}),
     # median 5, quartiles 3 and 7
     "RobustScaler": (
-        ["RobustScaler"],
-        [{"a": v} for v in (1.0, 3.0, 5.0, 7.0, 9.0)],
-        {"a": 7.0, "b": 1.0},
-        {"a": 0.5, "b": 0.0},
+        *("RobustScaler", [{"a": v} for v in (1.0, 3.0, 5.0, 7.0, 9.0)]),
+        *({"a": 7.0, "b": 1.0}, {"a": 0.5, "b": 0.0}),
     ),
     "RobustScaler, two values": (
-        [{"type": "RobustScaler", "with_scaling": False}],
-        [A, B],
-        {"a": 7.0},
-        {"a": 2.0},
+        *(step("RobustScaler", with_scaling=False), [A, B], {"a": 7.0}, {"a": 2.0}),
     ),
-    "Normalizer": (["Normalizer"], [], {"a": 3.0, "b": -4.0}, {"a": 0.6, "b": -0.8}),
+    "Normalizer": ("Normalizer", [], {"a": 3.0, "b": -4.0}, {"a": 0.6, "b": -0.8}),
     "Normalizer, sum": (
-        [{"type": "Normalizer", "order": 1}],
-        [],
-        {"a": 3.0, "b": -1.0},
-        {"a": 0.75, "b": -0.25},
+        *(step("Normalizer", order=1), [], {"a": 3.0, "b": -1.0}, {"a": 0.75, "b": -0.25}),
     ),
-    "Normalizer, zeros": (["Normalizer"], [], {"a": 0.0}, {"a": 0.0}),
+    "Normalizer, zeros": ("Normalizer", [], {"a": 0.0}, {"a": 0.0}),
     "OneHotEncoder": (
-        ["OneHotEncoder"],
-        [{"c": "x"}],
-        {"c": "y", "n": 1.0, "t": True, "s": "1"},
+        *("OneHotEncoder", [{"c": "x"}], {"c": "y", "n": 1.0, "t": True, "s": "1"}),
         {"c_x": 0.0, "c_y": 1.0, "n_1.0": 1.0, "t_True": 1.0, "s_1": 1.0},
     ),
     "OneHotEncoder, first dropped": (
-        [{"type": "OneHotEncoder", "drop_first": True}],
-        [{"c": "x"}],
-        {"c": "y"},
-        {"c_y": 1.0},
+        *(step("OneHotEncoder", drop_first=True), [{"c": "x"}], {"c": "y"}, {"c_y": 1.0}),
     ),
     "StatImputer, fresh": (
-        [
-            {
-                "type": "StatImputer",
-                "imputers": [
-                    *({"feature": s, "statistic": s} for s in ("Mean", "Median", "Min", "Max")),
-                    {"feature": "Mode", "statistic": "Mode"},
-                ],
-            }
-        ],
-        [],
-        {"Mean": None},
-        {"Mean": 0.0, "Median": 0.0, "Min": 0.0, "Max": 0.0},
+        *(imputer(*NUMERIC, "Mode"), [], {"Mean": None}, dict.fromkeys(NUMERIC, 0.0)),
     ),
     "StatImputer": (
-        [
-            {
-                "type": "StatImputer",
-                "imputers": [
-                    {"feature": s, "statistic": s} for s in ("Mean", "Median", "Min", "Max", "Mode")
-                ],
-            }
-        ],
-        [dict.fromkeys(("Mean", "Median", "Min", "Max", "Mode"), v) for v in (1.0, 5.0)],
-        {"Mean": None},
-        {"Mean": 3.0, "Median": 5.0, "Min": 1.0, "Max": 5.0, "Mode": 1.0},
+        *(imputer(*NUMERIC, "Mode"), [dict.fromkeys((*NUMERIC, "Mode"), v) for v in (1.0, 5.0)]),
+        *({"Mean": None}, {"Mean": 3.0, "Median": 5.0, "Min": 1.0, "Max": 5.0, "Mode": 1.0}),
     ),
     "BagOfWords": (
-        [{"type": "BagOfWords", "on": "t", "ngram_range": [1, 2]}],
-        [],
+        *(step("BagOfWords", on="t", ngram_range=[1, 2]), []),
         {"t": "Of THE, of é a", "u": "left out"},
         {"of": 2.0, "the": 1.0, "of the": 1.0, "the of": 1.0},
     ),
     # each word is half of the text; both texts had "aa", one of them "bb"
     "TFIDF": (
-        [{"type": "TFIDF", "on": "t", "normalize": False}],
-        [{"t": "aa bb"}, {"t": "aa"}],
-        {"t": "aa bb"},
-        {"aa": 0.5, "bb": 0.5 * (math.log(1.5) + 1.0)},
+        *(step("TFIDF", on="t", normalize=False), [{"t": "aa bb"}, {"t": "aa"}]),
+        *({"t": "aa bb"}, {"aa": 0.5, "bb": 0.5 * (math.log(1.5) + 1.0)}),
     ),
     "TFIDF, normalised": (
-        [{"type": "TFIDF", "on": "t"}],
-        [],
-        {"t": "aa bb"},
-        {"aa": 1.0 / ROOT2, "bb": 1.0 / ROOT2},
+        *(step("TFIDF", on="t"), [], {"t": "aa bb"}, {"aa": 1.0 / ROOT2, "bb": 1.0 / ROOT2}),
     ),
     "PolynomialExtender": (
-        [{"type": "PolynomialExtender", "include_bias": True}],
-        [],
-        {"b": 2.0, "a": 3.0},
+        *(step("PolynomialExtender", include_bias=True), [], {"b": 2.0, "a": 3.0}),
         {"b": 2.0, "a": 3.0, "b*b": 4.0, "a*b": 6.0, "a*a": 9.0, "bias": 1.0},
     ),
     "PolynomialExtender, others": (
-        [{"type": "PolynomialExtender", "degree": 3, "interaction_only": True}],
-        [],
+        *(step("PolynomialExtender", degree=3, interaction_only=True), []),
         {"b": 2.0, "a": 3.0, "c": 5.0},
         {"b": 2.0, "a": 3.0, "c": 5.0, "a*b": 6.0, "b*c": 10.0, "a*c": 15.0, "a*b*c": 30.0},
     ),
-    "Select": ([{"type": "Select", "keys": ["b", "c"]}], [], {"a": 1.0, "b": 2.0}, {"b": 2.0}),
-    "Discard": ([{"type": "Discard", "keys": ["b", "c"]}], [], {"a": 1.0, "b": 2.0}, {"a": 1.0}),
+    "Select": (step("Select", keys=["b", "c"]), [], {"a": 1.0, "b": 2.0}, {"b": 2.0}),
+    "Discard": (step("Discard", keys=["b", "c"]), [], {"a": 1.0, "b": 2.0}, {"a": 1.0}),
     "Union": (
-        [
-            {
-                "type": "Union",
-                "branches": [[{"type": "MaxAbsScaler"}], [{"type": "Discard", "keys": []}]],
-            }
-        ],
-        [{"a": 2.0}],
-        {"a": 1.0, "b": 3.0},
-        {"a": 0.5, "b": 0.0},
+        *(union([step("MaxAbsScaler")], [step("Discard", keys=[])]), [{"a": 2.0}]),
+        *({"a": 1.0, "b": 3.0}, {"a": 0.5, "b": 0.0}),
     ),
 }
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_catalogue_by_hand(name: str) -> None:
-    specs, learned, x, wanted = BY_HAND[name]
-    ours = pipeline(*specs)
+    spec, learned, x, wanted = BY_HAND[name]
+    ours = pipeline(spec)
     for one in learned:
         ours.learn_transform_one(one)
     assert ours.transform_one(x) == pytest.approx(wanted, abs=1e-15)

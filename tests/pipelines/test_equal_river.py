@@ -1,7 +1,6 @@
 """Pipelines against River's own, event by event, bit for bit unless said otherwise."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,36 +16,35 @@ from tests.pipelines.streams import (
     numbers,
     phishing,
     pipeline,
+    step,
     texts,
+    union,
 )
 
 Case = tuple[list[Any], Callable[[], Any], list[Event]]
 fx: Any = feature_extraction
 pp: Any = preprocessing
 
+
+def same(kind: Any, events: list[Event], **parameters: Any) -> Case:
+    """One of River's transformers under its own name, with the same parameters."""
+    spec = json.loads(json.dumps({"type": kind.__name__, **parameters}, default=list))
+    return [spec], lambda: kind(**parameters), events
+
+
 SCALERS: dict[str, Case] = {
-    "StandardScaler": (["StandardScaler"], pp.StandardScaler, phishing()),
-    "StandardScaler, sparse": (["StandardScaler"], pp.StandardScaler, numbers()),
-    "StandardScaler without std": (
-        [{"type": "StandardScaler", "with_std": False}],
-        lambda: pp.StandardScaler(with_std=False),
-        numbers(),
-    ),
-    "MinMaxScaler": (["MinMaxScaler"], pp.MinMaxScaler, phishing()),
-    "MinMaxScaler, sparse": (["MinMaxScaler"], pp.MinMaxScaler, numbers()),
-    "MaxAbsScaler": (["MaxAbsScaler"], pp.MaxAbsScaler, phishing()),
-    "MaxAbsScaler, sparse": (["MaxAbsScaler"], pp.MaxAbsScaler, numbers()),
-    "RobustScaler": (["RobustScaler"], pp.RobustScaler, phishing()),
-    "RobustScaler, sparse": (["RobustScaler"], pp.RobustScaler, numbers()),
-    "RobustScaler, only centred": (
-        [{"type": "RobustScaler", "with_scaling": False}],
-        lambda: pp.RobustScaler(with_scaling=False),
-        numbers(),
-    ),
-    "RobustScaler of other quantiles": (
-        [{"type": "RobustScaler", "with_centering": False, "q_inf": 0.1, "q_sup": 0.8}],
-        lambda: pp.RobustScaler(with_centering=False, q_inf=0.1, q_sup=0.8),
-        numbers(),
+    "StandardScaler": same(pp.StandardScaler, phishing()),
+    "StandardScaler, sparse": same(pp.StandardScaler, numbers()),
+    "StandardScaler without std": same(pp.StandardScaler, numbers(), with_std=False),
+    "MinMaxScaler": same(pp.MinMaxScaler, phishing()),
+    "MinMaxScaler, sparse": same(pp.MinMaxScaler, numbers()),
+    "MaxAbsScaler": same(pp.MaxAbsScaler, phishing()),
+    "MaxAbsScaler, sparse": same(pp.MaxAbsScaler, numbers()),
+    "RobustScaler": same(pp.RobustScaler, phishing()),
+    "RobustScaler, sparse": same(pp.RobustScaler, numbers()),
+    "RobustScaler, only centred": same(pp.RobustScaler, numbers(), with_scaling=False),
+    "RobustScaler of other quantiles": same(
+        pp.RobustScaler, numbers(), with_centering=False, q_inf=0.1, q_sup=0.8
     ),
     "two scalers": (
         ["MinMaxScaler", "StandardScaler"],
@@ -55,109 +53,69 @@ SCALERS: dict[str, Case] = {
     ),
 }
 TEXTS: dict[str, Case] = {
-    "BagOfWords": (
-        [{"type": "BagOfWords", "on": "text"}],
-        lambda: fx.BagOfWords(on="text"),
-        texts(),
+    "BagOfWords": same(fx.BagOfWords, texts(), on="text"),
+    "BagOfWords as it stands": same(
+        fx.BagOfWords, texts(), on="text", lowercase=False, strip_accents=False
     ),
-    "BagOfWords as it stands": (
-        [{"type": "BagOfWords", "on": "text", "lowercase": False, "strip_accents": False}],
-        lambda: fx.BagOfWords(on="text", lowercase=False, strip_accents=False),
-        texts(),
+    "BagOfWords, n-grams": same(
+        fx.BagOfWords, texts(), on="text", ngram_range=(2, 3), stop_words={"the"}
     ),
-    "BagOfWords, n-grams": (
-        [{"type": "BagOfWords", "on": "text", "ngram_range": [2, 3], "stop_words": ["the"]}],
-        lambda: fx.BagOfWords(on="text", ngram_range=(2, 3), stop_words={"the"}),
-        texts(),
-    ),
-    "TFIDF": ([{"type": "TFIDF", "on": "text"}], lambda: fx.TFIDF(on="text"), texts()),
-    "TFIDF, n-grams, not normalised": (
-        [{"type": "TFIDF", "on": "text", "ngram_range": [1, 2], "normalize": False}],
-        lambda: fx.TFIDF(on="text", ngram_range=(1, 2), normalize=False),
-        texts(),
+    "TFIDF": same(fx.TFIDF, texts(), on="text"),
+    "TFIDF, n-grams, not normalised": same(
+        fx.TFIDF, texts(), on="text", ngram_range=(1, 2), normalize=False
     ),
     "TFIDF, scaled": (
-        [{"type": "TFIDF", "on": "text"}, "StandardScaler"],
+        [step("TFIDF", on="text"), "StandardScaler"],
         lambda: compose.Pipeline(fx.TFIDF(on="text"), pp.StandardScaler()),
         texts(),
     ),
 }
-IMPUTERS = [
-    {"feature": "age", "statistic": "Mean"},
-    {"feature": "colour", "statistic": "Mode"},
-]
+IMPUTERS = [{"feature": "age", "statistic": "Mean"}, {"feature": "colour", "statistic": "Mode"}]
+CONSTANTS = [{"feature": "age", "value": -1}, {"feature": "colour", "value": "none"}]
 OTHERS: dict[str, Case] = {
-    "OneHotEncoder": (["OneHotEncoder"], pp.OneHotEncoder, categories()),
-    "OneHotEncoder without zeros": (
-        [{"type": "OneHotEncoder", "drop_zeros": True}],
-        lambda: pp.OneHotEncoder(drop_zeros=True),
-        categories(),
-    ),
-    "OneHotEncoder without first": (
-        [{"type": "OneHotEncoder", "drop_first": True}],
-        lambda: pp.OneHotEncoder(drop_first=True),
-        categories(),
-    ),
-    "FeatureHasher": (
-        [{"type": "FeatureHasher", "n_features": 8, "seed": 3}],
-        lambda: pp.FeatureHasher(n_features=8, seed=3),
-        categories(),
-    ),
+    "OneHotEncoder": same(pp.OneHotEncoder, categories()),
+    "OneHotEncoder without zeros": same(pp.OneHotEncoder, categories(), drop_zeros=True),
+    "OneHotEncoder without first": same(pp.OneHotEncoder, categories(), drop_first=True),
+    "FeatureHasher": same(pp.FeatureHasher, categories(), n_features=8, seed=3),
     "FeatureHasher without signs": (
-        [{"type": "FeatureHasher", "n_features": 8, "alternate_sign": False}],
+        [step("FeatureHasher", n_features=8, alternate_sign=False)],
         lambda: pp.FeatureHasher(n_features=8, seed=0, alternate_sign=False),
         numbers(),
     ),
     "StatImputer": (
-        [{"type": "StatImputer", "imputers": IMPUTERS}, "OneHotEncoder"],
+        [step("StatImputer", imputers=IMPUTERS), "OneHotEncoder"],
         lambda: compose.Pipeline(
             pp.StatImputer(("age", stats.Mean()), ("colour", stats.Mode())), pp.OneHotEncoder()
         ),
         [{"age": 3.0, "colour": "red", "one": 1.0}, *holes()],
     ),
     "StatImputer with constants": (
-        [
-            {
-                "type": "StatImputer",
-                "imputers": [
-                    {"feature": "age", "value": -1},
-                    {"feature": "colour", "value": "none"},
-                ],
-            },
-            {"type": "OneHotEncoder", "drop_zeros": True},
-        ],
+        [step("StatImputer", imputers=CONSTANTS), step("OneHotEncoder", drop_zeros=True)],
         lambda: compose.Pipeline(
             pp.StatImputer(("age", -1.0), ("colour", "none")), pp.OneHotEncoder(drop_zeros=True)
         ),
         holes(),
     ),
-    "PolynomialExtender": (
-        [{"type": "PolynomialExtender", "degree": 3, "include_bias": True}],
-        lambda: fx.PolynomialExtender(degree=3, include_bias=True),
-        numbers(),
-    ),
+    "PolynomialExtender": same(fx.PolynomialExtender, numbers(), degree=3, include_bias=True),
     "PolynomialExtender of interactions": (
-        [{"type": "PolynomialExtender", "interaction_only": True}, "StandardScaler"],
+        [step("PolynomialExtender", interaction_only=True), "StandardScaler"],
         lambda: compose.Pipeline(fx.PolynomialExtender(interaction_only=True), pp.StandardScaler()),
         numbers(),
     ),
     "Discard": (
-        [{"type": "Discard", "keys": ["f1", "f4"]}],
+        [step("Discard", keys=["f1", "f4"])],
         lambda: compose.Discard("f1", "f4"),
         numbers(),
     ),
-    "Select": ([{"type": "Select", "keys": ["f0"]}], lambda: compose.Select("f0"), numbers()),
+    "Select": ([step("Select", keys=["f0"])], lambda: compose.Select("f0"), numbers()),
     "Union": (
         [
-            {
-                "type": "Union",
-                "branches": [
-                    [{"type": "Select", "keys": ["length"]}, {"type": "StandardScaler"}],
-                    [{"type": "TFIDF", "on": "text"}],
-                    [{"type": "Select", "keys": ["colour"]}, {"type": "OneHotEncoder"}],
-                    [{"type": "Select", "keys": ["length"]}],
-                ],
-            },
+            union(
+                [step("Select", keys=["length"]), step("StandardScaler")],
+                [step("TFIDF", on="text")],
+                [step("Select", keys=["colour"]), step("OneHotEncoder")],
+                [step("Select", keys=["length"])],
+            ),
             "MaxAbsScaler",
         ],
         lambda: compose.Pipeline(
@@ -209,9 +167,7 @@ def test_each_event_gives_what_river_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_event_not_learned_gives_what_river_gives_once_its_features_are_known(
-    name: str,
-) -> None:
+def test_an_event_not_learned_gives_what_river_gives_once_its_features_are_known(name: str) -> None:
     specs, make, events = CASES[name]
     ours, theirs = pipeline(*specs), make()
     for x in events[:100]:

@@ -1,7 +1,5 @@
 """Names that transformers join from parts: as River joins them, or kept apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every feature given is traced to the features of the event."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -23,14 +21,7 @@ AGE = [{"type": "Select", "keys": ["age", "size"]}, {"type": "StandardScaler"}]
         (
             [{"type": "PolynomialExtender", "include_bias": True}],
             {"b": 1.0, "a": 2.0},
-            {
-                "b": ("b",),
-                "a": ("a",),
-                "b*b": ("b",),
-                "a*b": ("b", "a"),
-                "a*a": ("a",),
-                "bias": (),
-            },
+            {"b": ("b",), "a": ("a",), "b*b": ("b",), "a*b": ("b", "a"), "a*a": ("a",), "bias": ()},
         ),
         ([{"type": "RBFSampler", "n_components": 1}], {"a": 1.0}, {"a_0": ("a",)}),
         ([{"type": "FeatureHasher", "n_features": 1}], {"a": 1.0, "b": "x"}, {"0": ("a", "b")}),
@@ -41,11 +32,7 @@ AGE = [{"type": "Select", "keys": ["age", "size"]}, {"type": "StandardScaler"}]
                 {"type": "Select", "keys": ["colour_red*free", "age*size", "free"]},
             ],
             {"colour": "red", "text": "free", "age": 3.0, "size": 4.0},
-            {
-                "colour_red*free": ("text", "colour"),
-                "age*size": ("age", "size"),
-                "free": ("text",),
-            },
+            {"colour_red*free": ("text", "colour"), "age*size": ("age", "size"), "free": ("text",)},
         ),
     ],
 )

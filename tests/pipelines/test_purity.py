@@ -1,7 +1,5 @@
 """No prediction changes a model, and no event that is refused does."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from typing import Any
@@ -10,7 +8,7 @@ import pytest
 
 import hinged
 from hinged_service.pipelines import Pipeline
-from tests.pipelines.streams import CATALOGUE, Event, of_catalogue, pipeline
+from tests.pipelines.streams import CATALOGUE, Event, of_catalogue, pipeline, step, union
 
 
 def state_hash(ours: Pipeline) -> str:
@@ -48,48 +46,28 @@ def test_the_hash_sees_what_is_learned() -> None:
         assert (state_hash(ours) != before) == ours.learns, name
 
 
+def imputer(**statistics: str) -> dict[str, Any]:
+    return step(
+        "StatImputer", imputers=[{"feature": f, "statistic": s} for f, s in statistics.items()]
+    )
+
+
 REFUSED_LATE: dict[str, tuple[list[Any], Event]] = {
-    "by a later scaler": (
-        [
-            {"type": "StatImputer", "imputers": [{"feature": "a", "statistic": "Mean"}]},
-            "StandardScaler",
-        ],
-        {"a": 2.0, "b": "text"},
-    ),
-    "by the learner": (
-        [{"type": "StatImputer", "imputers": [{"feature": "a", "statistic": "Mode"}]}],
-        {"a": "red"},
-    ),
+    "by a later scaler": ([imputer(a="Mean"), "StandardScaler"], {"a": 2.0, "b": "text"}),
+    "by the learner": ([imputer(a="Mode")], {"a": "red"}),
     "by a second branch": (
-        [
-            {
-                "type": "Union",
-                "branches": [[{"type": "TFIDF", "on": "a"}], [{"type": "StandardScaler"}]],
-            }
-        ],
+        [union([step("TFIDF", on="a")], [step("StandardScaler")])],
         {"a": "some text"},
     ),
     "for too many products": (
-        ["StandardScaler", {"type": "PolynomialExtender", "degree": 2}],
+        ["StandardScaler", step("PolynomialExtender", degree=2)],
         {f"f{i}": 1.0 for i in range(200)},
     ),
     "by text after a statistic": (
-        [
-            {
-                "type": "StatImputer",
-                "imputers": [
-                    {"feature": "a", "statistic": "Mode"},
-                    {"feature": "b", "statistic": "Mean"},
-                ],
-            },
-            "OneHotEncoder",
-        ],
+        [imputer(a="Mode", b="Mean"), "OneHotEncoder"],
         {"a": "red", "b": "text"},
     ),
-    "for a number among numbers": (
-        ["StandardScaler", {"type": "BagOfWords", "on": "a"}],
-        {"a": 1.0},
-    ),
+    "for a number among numbers": (["StandardScaler", step("BagOfWords", on="a")], {"a": 1.0}),
 }
 
 

@@ -1,7 +1,5 @@
 """What reaches a stage that does not take it is refused by name, with a remedy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -34,8 +32,7 @@ def refusal(specs: list[Any], x: dict[str, Value]) -> hinged.InvalidEvent:
 
 @pytest.mark.parametrize("stage", [*NUMERIC, None])
 @pytest.mark.parametrize(
-    ("value", "remedy"),
-    [("3.5", "OneHotEncoder"), (True, "OneHotEncoder"), (None, "StatImputer")],
+    ("value", "remedy"), [("3.5", "OneHotEncoder"), (True, "OneHotEncoder"), (None, "StatImputer")]
 )
 def test_only_numbers_go_where_numbers_are_needed(
     stage: str | None, value: Value, remedy: str

@@ -1,7 +1,5 @@
 """The catalogue is closed, and every parameter has its bounds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -76,10 +74,7 @@ def test_every_parameter_is_described_in_the_schema() -> None:
     for name, model in schema["$defs"].items():
         assert model["description"], name
         for parameter, properties in model["properties"].items():
-            assert parameter == "type" or properties.get("description"), (
-                name,
-                parameter,
-            )
+            assert parameter == "type" or properties.get("description"), (name, parameter)
 
 
 def test_specs_survive_the_index() -> None:

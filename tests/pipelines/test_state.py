@@ -1,7 +1,5 @@
 """States as the service stores them, and what a damaged one does: nothing but `InvalidState`."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ from tests.pipelines.streams import CATALOGUE, holes, of_catalogue, pipeline
 
 
 def stored(ours: Pipeline) -> Any:
-    """Return the state as Redis gives it back."""
     return json.loads(json.dumps(ours.get_state(), allow_nan=False, sort_keys=True))
 
 

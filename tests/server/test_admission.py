@@ -1,7 +1,5 @@
 """All requests of a worker together: how many, what they hold, how long a body may take."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """An answer goes out in one write, and nothing of it is held back longer than it may be."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -30,27 +28,21 @@ class Written(asyncio.Transport):
         self.closed = False
 
     def write(self, data: Any) -> None:
-        """Note it."""
         if data:
             self.writes.append(bytes(data))
 
     def close(self) -> None:
-        """Note it."""
         self.closed = True
 
     def is_closing(self) -> bool:
-        """Tell whether it was closed."""
         return self.closed
 
-    def pause_reading(self) -> None:
-        """Do nothing."""
+    def pause_reading(self) -> None: ...
 
-    def resume_reading(self) -> None:
-        """Do nothing."""
+    def resume_reading(self) -> None: ...
 
 
 def connected(app: App, transport: Written) -> BoundedProtocol:
-    """Return the protocol of a connection to the app."""
     config = uvicorn.Config(app, access_log=False, server_header=False, date_header=False)
     config.load()
     config.loaded_app = app
@@ -81,7 +73,6 @@ def written(app: App, *requests: bytes) -> Written:
 
 
 def answering(*parts: bytes, status: int = 200, headers: Any = ()) -> App:
-    """Return an app that answers with these parts."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": status, "headers": list(headers)})

@@ -1,7 +1,5 @@
 """Connections of `hinged serve`: heads have a limit, and who only waits is sent away."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -40,15 +38,15 @@ def served(url: str, protocol: type[BoundedProtocol]) -> Service:
 
 
 @pytest.fixture(scope="module")
-def served_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Service]]:
+def served_by(module_server: RedisServer) -> Iterator[dict[str, Service]]:
     """One worker as `hinged serve` runs it, and one that waits less."""
-    server = RedisServer(tmp_path_factory.mktemp("connections"))
-    server.start()
-    with served(server.url, BoundedProtocol) as plain, served(server.url, Quick) as quick:
+    with (
+        served(module_server.url, BoundedProtocol) as plain,
+        served(module_server.url, Quick) as quick,
+    ):
         with plain.client() as client:
             client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         yield {"plain": plain, "quick": quick}
-    server.kill()
 
 
 def listens(port: int) -> bool:
@@ -93,9 +91,7 @@ def test_a_head_without_end_is_cut_off(served_by: dict[str, Service], begin: byt
     assert cut_off(served_by["plain"].port, begin, b"x" * 4096)
 
 
-def test_headers_without_end_are_cut_off_also_after_the_body(
-    served_by: dict[str, Service],
-) -> None:
+def test_headers_without_end_are_cut_off_also_after_the_body(served_by: dict[str, Service]) -> None:
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: t\r\n"
     body = f"Transfer-Encoding: chunked\r\n\r\n{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n"
     for begin in (head.encode(), head.encode() + body):

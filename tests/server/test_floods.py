@@ -1,18 +1,16 @@
 """A flood before a Redis that stands still: bounded memory, and each answer is true."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 
 import hinged
 from tests.support.plain_fold import fold_log
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 from tests.support.worker import Worker
 
 MIB = 2**20
@@ -87,7 +85,7 @@ def test_what_is_taken_is_learned_what_is_refused_is_not_and_memory_is_bounded(
     worker = Worker(proxy.url, **(patient | limits))
     worker.start()
     try:
-        with httpx.Client(base_url=worker.url, timeout=60, verify=False) as client:
+        with client_of(worker) as client:
             for n in range(4):
                 client.put(f"/v1/models/m{n}", json={"learner": {"type": "perceptron"}})
                 first = {"id": "first", "x": {"a": 1}, "y": True}

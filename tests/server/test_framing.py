@@ -1,7 +1,5 @@
 """Where a request ends: no byte of a body is ever a request, whatever the headers before it."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time
@@ -13,6 +11,7 @@ import uvicorn
 
 from hinged_service.server.protocol import BoundedProtocol
 from tests.support.redis_server import RedisServer
+from tests.support.running import running
 from tests.support.service import Service, post_bytes, read_answer, send_raw
 
 LEARN = "/v1/models/m/learn"
@@ -34,15 +33,11 @@ OFFERS = {
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A server of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("framing"))
-    server.start()
-    yield server
-    server.kill()
+    with running(RedisServer(tmp_path_factory.mktemp("framing"))) as server:
+        yield server
 
 
 def under(redis: RedisServer, http: Any) -> Iterator[Service]:
-    """Serve with that protocol, and two models."""
     service = Service(redis.url)
     config = uvicorn.Config(service.app, port=service.port, log_level="error", http=http, ws="none")
     service._server.config = config
@@ -216,7 +211,7 @@ def test_headers_after_the_body_are_none_of_the_request(served: Service) -> None
 def test_what_cannot_be_read_is_refused_after_the_answers_that_are_due(served: Service) -> None:
     before = events(served)
     assert answers(served.port, post_bytes(LEARN, EVENT) * 3 + b"no HTTP\r\n\r\n" + NEXT) == [
-        *(200, 200, 200, 400),
+        *(200, 200, 200, 400)
     ]
     assert events(served) == before + 3
 

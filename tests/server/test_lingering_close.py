@@ -1,7 +1,5 @@
 """A refusal reaches a client that is still sending, also where the connection is to close."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,13 +1,13 @@
 """The append script: one batch, one entry, one answer, however often and late it is sent."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+import redis
 
 from hinged_service.errors import Unavailable
+from hinged_service.store.log import EventLog
 from hinged_service.wire.codec import Position
 from tests.support.engine import Script, connected, event, everything
 from tests.support.proxy import Proxy
@@ -74,10 +74,8 @@ def test_an_abandoned_batch_that_arrives_late_is_refused_and_learns_nothing(
 
 
 def test_a_lost_reply_is_made_good_by_sending_the_batch_again(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
-    proxy = Proxy(shared_server.port)
-    proxy.start()
 
     async def test(script: Script) -> None:
         await script.append([event(1)], sequence=1)
@@ -88,13 +86,9 @@ def test_a_lost_reply_is_made_good_by_sending_the_batch_again(
         again = await script.append([event(1), event(2)], sequence=2)
         assert again.kind == "replay"
         assert again.skip == {0}
-        with shared_server.client() as client:
-            assert client.xlen(script.keys.log) == 3
+        assert db.xlen(script.keys.log) == 3
 
-    try:
-        on_stream(proxy.url, test)
-    finally:
-        proxy.stop()
+    on_stream(proxy.url, test)
 
 
 def test_one_callers_refused_array_neither_sinks_its_mates_nor_uses_up_their_ids(
@@ -165,39 +159,35 @@ def test_long_arrays_are_checked_as_wholes(redis_url: str) -> None:
     on_stream(redis_url, test)
 
 
-def test_a_batch_of_nothing_new_leaves_no_entry(redis_url: str, shared_server: RedisServer) -> None:
+def test_a_batch_of_nothing_new_leaves_no_entry(redis_url: str, db: redis.Redis) -> None:
     async def test(script: Script) -> None:
         first = await script.append([event(1)], sequence=1)
         second = await script.append([event(1)], [event(1, y="other")], sequence=2)
         assert (second.appended, second.position) == (False, first.position)
-        with shared_server.client() as client:
-            assert client.xlen(script.keys.log) == 2
+        assert db.xlen(script.keys.log) == 2
 
     on_stream(redis_url, test)
 
 
 @pytest.mark.parametrize("case", ["lost", "gone"])
-def test_a_refused_append_writes_nothing(
-    redis_url: str, shared_server: RedisServer, case: str
-) -> None:
+def test_a_refused_append_writes_nothing(redis_url: str, db: redis.Redis, case: str) -> None:
     async def test(script: Script) -> None:
         await script.append([event(1)], sequence=1)
         position = None
         if case == "lost":
             position = Position(script.end.id, "0" * 40)
         else:
-            script.uid = "somebody-else"
-        with shared_server.client() as client:
-            before = everything(client)
-            reply = await script.append([event(2)], sequence=2, position=position)
-            assert reply.kind == case
-            assert everything(client) == before
+            script.log = EventLog(script.connection, script.keys.model("somebody-else"))
+        before = everything(db)
+        reply = await script.append([event(2)], sequence=2, position=position)
+        assert reply.kind == case
+        assert everything(db) == before
 
     on_stream(redis_url, test)
 
 
 def test_the_last_1024_producers_are_remembered_and_the_oldest_goes(
-    redis_url: str, shared_server: RedisServer
+    redis_url: str, db: redis.Redis
 ) -> None:
     async def test(script: Script) -> None:
         for n in range(2):
@@ -205,11 +195,10 @@ def test_the_last_1024_producers_are_remembered_and_the_oldest_goes(
         await asyncio.sleep(0.005)  # the records are told apart by milliseconds
         for n in range(2, 1_024):
             await script.append([event(n)], producer=f"p{n}", sequence=1)
-        with shared_server.client() as client:
-            renewed = await script.append([event(5_000)], producer="p0", sequence=2)
-            newcomer = await script.append([event(5_001)], producer="new", sequence=1)
-            assert (renewed.kind, newcomer.kind) == ("ok", "ok")
-            assert client.hlen(script.keys.producers) == 1_024
+        renewed = await script.append([event(5_000)], producer="p0", sequence=2)
+        newcomer = await script.append([event(5_001)], producer="new", sequence=1)
+        assert (renewed.kind, newcomer.kind) == ("ok", "ok")
+        assert db.hlen(script.keys.producers) == 1_024
         for name, sequence in (("p0", 2), ("p2", 1), ("p1023", 1), ("new", 1)):
             assert (await script.append([event(1)], producer=name, sequence=sequence)).kind == (
                 "replay"

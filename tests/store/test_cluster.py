@@ -1,7 +1,5 @@
 """Every script keeps to the keys it declares, all of one slot: so a cluster can hold a stream."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator
@@ -24,7 +22,6 @@ SCRIPTS = sorted(
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[RedisServer]:
-    """A cluster of one node, which checks slots as any cluster does."""
     server = RedisServer(tmp_path / "redis")
     server.start("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     with server.client() as client:
@@ -39,29 +36,26 @@ def _info(server: RedisServer) -> str:
         return str(client.execute_command("CLUSTER", "INFO"))
 
 
-def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
-    async def run() -> None:
-        async with worker(cluster.url) as one, worker(cluster.url) as two:
-            await one.create("m")
-            await one.create("other", stream="m")
-            await one.learn("m", event(0), event(1))
-            await one.save("m")
-            await two.learn("other", event(2))
-            live_model = await two.read("m")
-            replica, keys = live_model.replica, live_model.keys
-            whole = replica.take_snapshot(followers.Retention(None, 10**6), full=True)
-            assert (await snapshot_writer.save_full(two.connection, keys, whole, 2)).became == "ok"
-            held = [keys.on.meta, keys.on.followers]
-            await two.connection.run(load("hold_snapshot"), held, keys.uid, 100)
-            await followers.release(two.connection, keys.on, keys.uid)
-            await one.housekeeping.sweep()
-            with cluster.client() as client:
-                assert stored_state(client) == fold_of(client)
-                for name in ("m", "other"):
-                    await one.lifecycle.delete(name)
-                assert leaked_keys(client) == []
-
-    asyncio.run(run())
+async def test_a_models_whole_life_in_a_cluster(cluster: RedisServer) -> None:
+    async with worker(cluster.url) as one, worker(cluster.url) as two:
+        await one.create("m")
+        await one.create("other", stream="m")
+        await one.learn("m", event(0), event(1))
+        await one.save("m")
+        await two.learn("other", event(2))
+        live_model = await two.read("m")
+        replica, keys = live_model.replica, live_model.keys
+        whole = replica.take_snapshot(followers.Retention(None, 10**6), full=True)
+        assert (await snapshot_writer.save_full(two.connection, keys, whole, 2)).became == "ok"
+        held = [keys.on.meta, keys.on.followers]
+        await two.connection.run(load("hold_snapshot"), held, keys.uid, 100)
+        await followers.release(two.connection, keys.on, keys.uid)
+        await one.housekeeping.sweep()
+        with cluster.client() as client:
+            assert stored_state(client) == fold_of(client)
+            for name in ("m", "other"):
+                await one.lifecycle.delete(name)
+            assert leaked_keys(client) == []
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

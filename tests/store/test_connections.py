@@ -1,7 +1,5 @@
 """The connections that scripts keep: none too many, none that is dead."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 
@@ -19,45 +17,38 @@ def settings_for(server: RedisServer, connections: int) -> Settings:
 
 
 @pytest.mark.parametrize("stop", ["stop", "kill"])
-def test_the_first_script_after_a_restart_of_redis_runs(own_server: RedisServer, stop: str) -> None:
-    async def course() -> None:
-        connection = Connection(own_server.url, settings_for(own_server, 4))
-        await asyncio.gather(*(connection.check_writable() for _ in range(4)))
-        await asyncio.to_thread(getattr(own_server, stop))
-        await asyncio.to_thread(own_server.start)
-        for _ in range(4):
-            await connection.check_writable()
-        await connection.aclose()
-
-    asyncio.run(course())
+async def test_the_first_script_after_a_restart_of_redis_runs(
+    own_server: RedisServer, stop: str
+) -> None:
+    connection = Connection(own_server.url, settings_for(own_server, 4))
+    await asyncio.gather(*(connection.check_writable() for _ in range(4)))
+    await asyncio.to_thread(getattr(own_server, stop))
+    await asyncio.to_thread(own_server.start)
+    for _ in range(4):
+        await connection.check_writable()
+    await connection.aclose()
 
 
 @pytest.mark.parametrize("connections", [1, 2, 3])
-def test_scripts_leave_connections_to_other_commands(
+async def test_scripts_leave_connections_to_other_commands(
     own_server: RedisServer, connections: int
 ) -> None:
-    async def course() -> None:
-        connection = Connection(own_server.url, settings_for(own_server, connections))
-        for _ in range(2):
-            await asyncio.gather(*(connection.check_writable() for _ in range(8)))
-            await asyncio.gather(*(connection.hget("no hash", "f") for _ in range(8)))
-        await connection.aclose()
-        with own_server.client() as client:
-            assert len(client.client_list()) == 1
-
-    asyncio.run(course())
+    connection = Connection(own_server.url, settings_for(own_server, connections))
+    for _ in range(2):
+        await asyncio.gather(*(connection.check_writable() for _ in range(8)))
+        await asyncio.gather(*(connection.hget("no hash", "f") for _ in range(8)))
+    await connection.aclose()
+    with own_server.client() as client:
+        assert len(client.client_list()) == 1
 
 
-def test_an_error_of_a_script_leaves_the_connection_usable(own_server: RedisServer) -> None:
+async def test_an_error_of_a_script_leaves_the_connection_usable(own_server: RedisServer) -> None:
     source = "return redis.error_reply('on purpose')"
     wrong = Script("wrong", source, hashlib.sha1(source.encode()).hexdigest())
 
-    async def course() -> None:
-        connection = Connection(own_server.url, settings_for(own_server, 2))
-        for _ in range(3):
-            with pytest.raises(ResponseError, match="on purpose"):
-                await connection.run(wrong, ["no key"])
-            await connection.check_writable()
-        await connection.aclose()
-
-    asyncio.run(course())
+    connection = Connection(own_server.url, settings_for(own_server, 2))
+    for _ in range(3):
+        with pytest.raises(ResponseError, match="on purpose"):
+            await connection.run(wrong, ["no key"])
+        await connection.check_writable()
+    await connection.aclose()

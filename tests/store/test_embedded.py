@@ -1,7 +1,5 @@
 """The embedded Valkey with real processes: who starts it, who keeps it, who stops it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -22,9 +22,10 @@ from hinged_service.engine.status import Status
 from hinged_service.errors import ModelGone, ServiceError
 from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
-from hinged_service.store import followers, log
+from hinged_service.store import followers
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, Batch, Caller
 from hinged_service.wire.codec import Position
 from hinged_service.wire.decoding import parse_events
@@ -190,15 +191,14 @@ class Script:
         self.connection = connection
         self.keys: StreamKeys = StreamKeys(stream)
         self.model: ModelKeys = self.keys.model(uid)
-        self.uid = uid
+        self.log = EventLog(connection, self.model)
         self.base = Position("0-0", "0" * 40)
         self.end = self.base
 
     async def register(self, seen_ms: int = NEVER_MS, seen_ids: int = 10**6) -> Position:
         """Make the stream and its follower."""
-        self.base = self.end = await followers.register(
-            self.connection, self.keys, self.uid, seen_ms, seen_ids
-        )
+        rules = followers.StreamRules(seen_ms, seen_ids)
+        self.base = self.end = await followers.register(self.connection, self.model, rules)
         return self.base
 
     async def append(
@@ -212,9 +212,7 @@ class Script:
         """Append one batch of arrays, one per caller."""
         payload = b"[" + b",".join(body(*events)[1:-1] for events in callers) + b"]"
         batch = Batch(producer, sequence, payload, [_caller(events) for events in callers])
-        reply = await log.append(
-            self.connection, self.keys, self.uid, position or self.end, batch, reply_bytes, False
-        )
+        reply = await self.log.append(position or self.end, batch, reply_bytes, False)
         if reply.kind == "ok" and reply.position is not None:
             self.end = reply.position
         return reply

@@ -1,7 +1,5 @@
 """Reading metrics as a scraper does, and waiting for what they tell."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import httpx
@@ -14,8 +12,6 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Told:
-    """The samples of one scrape."""
-
     samples: dict[tuple[str, Labels], float]
 
     def value(self, name: str, **labels: str) -> float:
@@ -23,11 +19,9 @@ class Told:
         return self.samples.get((name, tuple(sorted(labels.items()))), 0.0)
 
     def names(self) -> set[str]:
-        """Return the names of all samples."""
         return {name for name, _ in self.samples}
 
     def labels(self, name: str) -> list[dict[str, str]]:
-        """Return the labels of all samples of a name."""
         return [dict(labels) for found, labels in self.samples if found == name]
 
     def growing(self) -> dict[tuple[str, Labels], float]:

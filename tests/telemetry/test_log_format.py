@@ -1,7 +1,5 @@
 """Logs: a line per change of state, lines of JSON, ids of requests, and nothing that was posted."""
 
-from __future__ import annotations
-
 import contextvars
 import io
 import json
@@ -23,14 +21,13 @@ from hinged_service.telemetry.state_log import StateChangeLog
 from tests.cli.conftest import run_hinged
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
 
 
 class Lines:
-    """What the service logs, as JSON."""
-
     def __init__(self) -> None:
         self._stream = io.StringIO()
         self.handler = logging.StreamHandler(self._stream)
@@ -129,7 +126,7 @@ def test_a_model_set_aside_is_one_line(own_server: RedisServer, lines: Lines) ->
 
 @pytest.fixture
 def client(redis_url: str) -> Iterator[httpx.Client]:
-    with Service(redis_url) as service, service.client() as client:
+    with serving(redis_url) as client:
         client.put("/v1/models/m", json=SPEC)
         yield client
 

@@ -1,7 +1,5 @@
 """What /metrics tells of one worker: every number against hand arithmetic."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from hinged_service.api.api_keys import new_key
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 from tests.telemetry.reading import scrape, until
 
@@ -25,7 +23,7 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 @pytest.fixture
 def client(redis_url: str) -> Iterator[httpx.Client]:
-    with Service(redis_url) as service, service.client() as client:
+    with serving(redis_url) as client:
         yield client
 
 
@@ -141,7 +139,7 @@ def test_what_clients_make_up_makes_no_series(client: httpx.Client) -> None:
 
 
 def test_models_beyond_the_setting_are_counted_not_named(redis_url: str) -> None:
-    with Service(redis_url, metrics_models=3) as service, service.client() as client:
+    with serving(redis_url, metrics_models=3) as client:
         for i in range(5):
             client.put(f"/v1/models/m{i}", json=SPEC)
             learn(client, f"m{i}", {"x": {"a": 1}, "y": True})
@@ -156,10 +154,7 @@ def test_models_beyond_the_setting_are_counted_not_named(redis_url: str) -> None
 
 
 def test_a_deleted_model_goes_and_another_takes_its_place(redis_url: str) -> None:
-    with (
-        Service(redis_url, metrics_models=1, housekeeping_ms=10) as service,
-        service.client() as client,
-    ):
+    with serving(redis_url, metrics_models=1, housekeeping_ms=10) as client:
         client.put("/v1/models/one", json=SPEC)
         learn(client, "one", {"x": {"a": 1}, "y": True})
         assert scrape(client).value("hinged_events_total", model="one") == 1
@@ -170,9 +165,7 @@ def test_a_deleted_model_goes_and_another_takes_its_place(redis_url: str) -> Non
         assert told.labels("hinged_events_total") == [{"model": "two"}]
 
 
-def test_redis_errors_by_kind_and_the_age_of_what_is_served(own_server: RedisServer) -> None:
-    proxy = Proxy(own_server.port)
-    proxy.start()
+def test_redis_errors_by_kind_and_the_age_of_what_is_served(proxy: Proxy) -> None:
     service = Service(proxy.url, max_staleness_ms=0, read_wait_ms=50)
     with service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
@@ -194,7 +187,6 @@ def test_redis_errors_by_kind_and_the_age_of_what_is_served(own_server: RedisSer
         assert told.value("hinged_events_total", model="m") == 1
         proxy.refuse = False
         wait_until(lambda: not stale(), 30)
-    proxy.stop()
 
 
 def test_both_formats(client: httpx.Client) -> None:
@@ -221,7 +213,7 @@ def test_whoever_scrapes_needs_a_key_to_read_all_models(redis_url: str, tmp_path
         "writer": new_key("writer", ["learn"], ["*"]),
     }
     records = [record.model_dump(mode="json") for _, record in made.values()]
-    with Service(redis_url, keys=json.dumps(records)) as service, service.client() as client:
+    with serving(redis_url, keys=json.dumps(records)) as client:
         assert client.get("/metrics").status_code == 401
         for name, status in {"reader": 200, "some": 403, "writer": 403}.items():
             bearer = {"authorization": f"Bearer {made[name][0]}"}

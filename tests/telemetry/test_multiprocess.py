@@ -1,7 +1,5 @@
 """How what workers tell is put together: added up, believed or forgotten, and never taken back."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """OpenTelemetry spans: of whole requests, of what is done for them, and none unless asked for."""
 
-from __future__ import annotations
-
 import http.server
 import subprocess
 import sys
@@ -19,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from hinged_service.telemetry.tracing import Tracing, configured
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -107,9 +105,7 @@ def test_names_of_spans_are_templates(traced: Traced) -> None:
     assert len(found) == 2
 
 
-def test_failures_are_marked_and_quote_nothing(own_server: RedisServer) -> None:
-    proxy = Proxy(own_server.port)
-    proxy.start()
+def test_failures_are_marked_and_quote_nothing(proxy: Proxy) -> None:
     service = Service(proxy.url, append_timeout_ms=100)
     with service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
@@ -125,7 +121,6 @@ def test_failures_are_marked_and_quote_nothing(own_server: RedisServer) -> None:
             assert span.status.status_code is StatusCode.ERROR
             assert span.status.description is None
             assert not span.events
-    proxy.stop()
 
 
 def test_off_unless_asked_for() -> None:
@@ -167,7 +162,7 @@ def test_spans_reach_a_collector(redis_url: str, monkeypatch: pytest.MonkeyPatch
         threading.Thread(target=collector.serve_forever, daemon=True).start()
         endpoint = f"http://127.0.0.1:{collector.server_port}"
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
-        with Service(redis_url) as service, service.client() as client:
+        with serving(redis_url) as client:
             client.get("/healthz")
         collector.shutdown()
     assert {path for path, _ in got} == {"/v1/traces"}

@@ -1,7 +1,5 @@
 """/metrics of several processes: any of them answers for all, the killed ones included."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

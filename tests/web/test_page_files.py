@@ -1,7 +1,5 @@
 """The files of the page: all there, all our own, and under a policy that lets nothing else in."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -11,7 +9,7 @@ import pytest
 from hinged_service.api.api_keys import new_key
 from hinged_service.web import POLICY, assets
 from tests.support.redis_server import RedisServer
-from tests.support.service import Service
+from tests.support.running import serving
 
 FILES = sorted(assets())
 
@@ -77,7 +75,7 @@ def test_heads_and_what_is_not_there(client: httpx.Client) -> None:
 def test_the_page_needs_no_key_but_what_it_asks_for_does(own_server: RedisServer) -> None:
     _, record = new_key("root", ("predict",), ("*",))
     keys = json.dumps([record.model_dump(mode="json")])
-    with Service(own_server.url, keys=keys) as service, service.client() as client:
+    with serving(own_server.url, keys=keys) as client:
         for path in ("/", "/page/main.js", "/page/views/model.js"):
             assert client.get(path).status_code == 200
         for path in ("/v1/overview", "/v1/models/m/recent", "/v1/models/m/live", "/v1/models"):

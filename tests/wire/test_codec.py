@@ -1,13 +1,11 @@
 """Names, numbers and states go through Redis as text and come back as they were."""
 
-from __future__ import annotations
-
-import asyncio
 import itertools
 import math
 from typing import Any
 
 import pytest
+import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +21,6 @@ from hinged_service.wire.codec import (
     place,
 )
 from tests.support.engine import fold_of, stored_state, worker
-from tests.support.redis_server import RedisServer
 
 names = st.recursive(
     st.text(st.characters(exclude_categories=["Cs"]))
@@ -86,29 +83,25 @@ def test_what_is_no_finite_number_is_refused(text: str) -> None:
         decode_value(text)
 
 
-def test_weights_at_the_edges_of_floats_live_through_redis(
-    redis_url: str, shared_server: RedisServer
+async def test_weights_at_the_edges_of_floats_live_through_redis(
+    redis_url: str, db: redis.Redis
 ) -> None:
     """Written by one worker, read by a client of any kind and by another worker, bit for bit."""
     weights = {f"w{i}": value for i, value in enumerate(EDGES)}
 
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m")
-            small = {name: v for name, v in weights.items() if abs(v) <= 1e100}
-            await one.learn("m", {"x": small, "y": True})
-            await one.learn("m", {"x": {"a": 0.1}, "y": False}, {"x": {"a": 0.2}, "y": False})
-            await one.learn("m", {"x": {"tiny": 5e-324, "a": 1e-18}, "y": True, "w": 0.3})
-            await one.save("m")
-            with shared_server.client() as client:
-                assert stored_state(client) == fold_of(client) == await one.state("m")
-                assert await two.state("m") == fold_of(client)
-            loaded = (await two.open("m")).state.learner.weights
-            for name, value in small.items():
-                # a tie moves every weight by the value: from 0.0 to it, -0.0 to 0.0
-                assert loaded[name].hex() == (0.0 + value).hex()
-
-    asyncio.run(run())
+    async with worker(redis_url) as one, worker(redis_url) as two:
+        await one.create("m")
+        small = {name: v for name, v in weights.items() if abs(v) <= 1e100}
+        await one.learn("m", {"x": small, "y": True})
+        await one.learn("m", {"x": {"a": 0.1}, "y": False}, {"x": {"a": 0.2}, "y": False})
+        await one.learn("m", {"x": {"tiny": 5e-324, "a": 1e-18}, "y": True, "w": 0.3})
+        await one.save("m")
+        assert stored_state(db) == fold_of(db) == await one.state("m")
+        assert await two.state("m") == fold_of(db)
+        loaded = (await two.open("m")).state.learner.weights
+        for name, value in small.items():
+            # a tie moves every weight by the value: from 0.0 to it, -0.0 to 0.0
+            assert loaded[name].hex() == (0.0 + value).hex()
 
 
 def _fields(**changes: Any) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Models of few names decode in another way than those of many: nothing else differs."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -14,7 +12,6 @@ from tests.support.engine import spec
 
 
 def body(names: list[str], draw: random.Random) -> bytes:
-    """Return an array of events of some of the names."""
     return json.dumps(
         [
             {"x": {n: draw.gauss(0, 1) for n in draw.sample(names, 5)}, "y": draw.random() < 0.5}
@@ -24,7 +21,6 @@ def body(names: list[str], draw: random.Random) -> bytes:
 
 
 def learn(fold: ModelState, sent: bytes) -> set[type]:
-    """Learn a body as the service does; return the types that it was decoded into."""
     events, _, _ = parse_events(sent, 1_000, fold.accepts_non_numeric, fold.small_vocabulary)
     fold.learn_all(events, frozenset(), "1-1")
     return set(map(type, events))

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hinged_service.api.dependencies import Name, fresh, problems_for
 from hinged_service.insights.live_feed import Feeds, Subscriber
 from hinged_service.settings import Settings
+from hinged_service.tasks import cancel
 
 __all__ = ["router"]
 
@@ -51,8 +52,7 @@ class _Feed(StreamingResponse):
             await asyncio.wait([sending, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._subscriber.leave()
-            for task in (sending, *others):
-                task.cancel()
+            await cancel(sending, *others)
             await asyncio.gather(sending, *others, return_exceptions=True)
 
 

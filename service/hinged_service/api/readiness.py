@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Detail, NotFound, ServiceError, SetAside, Unavailable
 from hinged_service.settings import Settings
+from hinged_service.tasks import cancel
 
 __all__ = ["Readiness"]
 
@@ -47,11 +48,7 @@ class Readiness:
 
     async def aclose(self) -> None:
         """Stop loading and asking."""
-        tasks = {task for task in (self._loading, self._asking) if task is not None}
-        while tasks:  # an answer that comes in the same moment may swallow a cancel
-            for task in tasks:
-                task.cancel()
-            _, tasks = await asyncio.wait(tasks, timeout=0.1)
+        await cancel(self._loading, self._asking)
 
     async def check(self) -> None:
         """Return if the worker can serve.

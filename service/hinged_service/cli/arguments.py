@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hinged_service.cli.command import DEFAULT_URL
-from hinged_service.client import Client, HingedError, Retries
+from hinged_service.client import Client, ClientError, Retries
 
 __all__ = [
     "AliasName",
@@ -36,7 +36,7 @@ def _completed(find: Callable[[Client, dict[str, Any]], list[str]]) -> Callable[
         try:
             with Client(url, api_key=key, timeout_s=_COMPLETION_S, retries=once) as client:
                 names = find(client, context.params)
-        except (HingedError, ValueError, TypeError):
+        except (ClientError, ValueError, TypeError):
             return []
         return [name for name in names if name.startswith(incomplete)]
 

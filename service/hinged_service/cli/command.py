@@ -12,7 +12,7 @@ import typer
 
 from hinged_service.cli.errors import report
 from hinged_service.cli.output import print_json
-from hinged_service.client import Client, HingedError, Retries
+from hinged_service.client import Client, ClientError, Retries
 
 __all__ = ["DEFAULT_URL", "Session", "verb"]
 
@@ -70,7 +70,7 @@ def verb(
             try:
                 with Client(url, api_key=api_key, retries=_RETRIES) as client:
                     function(Session(client, as_json), **given)  # type: ignore[call-arg]
-            except HingedError as error:
+            except ClientError as error:
                 raise typer.Exit(report(error, url)) from None
 
         signature = inspect.signature(function, eval_str=True)

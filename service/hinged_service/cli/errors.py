@@ -11,9 +11,9 @@ from hinged_service.cli.output import printable
 from hinged_service.client import (
     BadAnswer,
     Busy,
+    ClientError,
     Conflict,
     Expired,
-    HingedError,
     Invalid,
     Malformed,
     NotAllowed,
@@ -41,7 +41,7 @@ ABOUT_CODES: Final = (
     "document."
 )
 
-_CODES: Final[dict[type[HingedError], int]] = {
+_CODES: Final[dict[type[ClientError], int]] = {
     NotFound: NOT_FOUND,
     Expired: NOT_FOUND,
     Conflict: CONFLICT,
@@ -56,7 +56,7 @@ _CODES: Final[dict[type[HingedError], int]] = {
 }
 
 
-def report(error: HingedError, url: str) -> int:
+def report(error: ClientError, url: str) -> int:
     """Say on standard error what went wrong; return the exit code.
 
     Parameters
@@ -79,7 +79,7 @@ def report(error: HingedError, url: str) -> int:
     return _CODES.get(type(error), FAILED)
 
 
-def _what(error: HingedError, url: str) -> str:
+def _what(error: ClientError, url: str) -> str:
     if isinstance(error, Unreachable):
         if isinstance(error.__cause__, httpx.TimeoutException):
             return f"The service at {url} did not answer in time."
@@ -89,7 +89,7 @@ def _what(error: HingedError, url: str) -> str:
     return error.detail.replace(": see errors", "")  # they follow
 
 
-def _hint(error: HingedError, url: str) -> str:
+def _hint(error: ClientError, url: str) -> str:
     if isinstance(error, Unreachable) and isinstance(error.__cause__, httpx.ConnectError):
         return "Start one with `hinged serve`, or name another with --url or HINGED_URL."
     if isinstance(error, (Unreachable, Unavailable, Busy)):

@@ -12,10 +12,10 @@ from hinged_service.cli.command import Session, verb
 from hinged_service.cli.inputs import label_of, read_events
 from hinged_service.cli.output import print_facts, print_line, print_table
 from hinged_service.client import (
+    ClientError,
     Duplicate,
     Event,
     Explanation,
-    HingedError,
     Learned,
     Outcome,
     Prediction,
@@ -140,7 +140,7 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
     outcomes: list[Outcome] = []
     try:
         outcomes.extend(session.client.learn_many(name, events))
-    except HingedError:
+    except ClientError:
         typer.echo(
             f"{len(outcomes)} of {len(events)} events were learned. Those with ids can be sent "
             "again: they count once.",

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import multiprocessing
 import os
 import platform
-import signal
-import socket
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 import uvicorn
 from pydantic import ValidationError
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
-from uvicorn.supervisors.multiprocess import Process
 
 from hinged import __version__
 from hinged_service.cli.commands import mount
 from hinged_service.cli.ingest import ABOUT_CODES, ingest, sendable
 from hinged_service.cli.ingest_kafka import kafka
 from hinged_service.errors import StartupError
+from hinged_service.server import supervisor
+from hinged_service.server.limits import allow_many_connections
+from hinged_service.server.listen import bind, is_loopback
 from hinged_service.server.protocol import BoundedProtocol
 from hinged_service.settings import Settings
 from hinged_service.store.transport.address import parse
@@ -43,12 +36,9 @@ __all__ = ["main", "worker_app"]
 _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
-_LONGEST_STOP_S: Final = 25.0
-_LOOK_S: Final = 0.05
 _STARTING_S: Final = 60
 """A worker that does not answer its parent for so long is replaced; on a busy machine the
 imports of one that starts take many seconds."""
-_OPEN_FILES: Final = 65_536
 
 cli = typer.Typer(
     name="hinged",
@@ -169,16 +159,21 @@ def serve(
         files = [str(Path(m).absolute()) if m.endswith(".py") else m for m in models]
         os.environ["HINGED_MODELS"] = ",".join(files)
     settings = _settings()
-    if not (_has_keys(settings) or insecure or _is_loopback(host)):
+    if not (_has_keys(settings) or insecure or is_loopback(host)):
         typer.echo(
             f"There are no API keys, so anybody who reaches {host} could do anything. Make one "
             "with `hinged key` and set HINGED_KEYS_FILE, or say --insecure.",
             err=True,
         )
         raise typer.Exit(_CANNOT_START)
-    whereabouts = _whereabouts(settings)
-    _allow_many_connections()
-    with _bind(host, port) as listener, _counting_together(settings, workers):
+    allow_many_connections()
+    try:
+        whereabouts = _whereabouts(settings)
+        listener = bind(host, port)
+    except StartupError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(_CANNOT_START) from None
+    with listener, _counting_together(settings, workers):
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
             f"hinged starts on http://{shown}:{listener.getsockname()[1]} (its page; docs: /docs)"
@@ -188,8 +183,8 @@ def serve(
         typer.echo(f"Models are kept by {whereabouts}. Ctrl-C stops.")
         sys.stdout.flush()
         if stop_with_stdin:
-            threading.Thread(target=_stop_when_stdin_closes, daemon=True).start()
-        _serve(
+            supervisor.stop_with_stdin()
+        started = supervisor.run(
             uvicorn.Config(
                 "hinged_service.cli.main:worker_app",
                 factory=True,
@@ -206,6 +201,7 @@ def serve(
             ),
             listener,
         )
+    raise typer.Exit(0 if started else _CANNOT_START)
 
 
 @cli.command()
@@ -254,70 +250,8 @@ def worker_app() -> FastAPI:
     """Make the application of one worker, which ends when its supervisor does."""
     from hinged_service.app import create_app
 
-    supervisor = multiprocessing.parent_process()
-    if supervisor is not None:
-        _on_hangup(signal.SIG_IGN)  # a closed terminal reaches the supervisor, which sees to us
-
-        def follow() -> None:
-            supervisor.join()
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        threading.Thread(target=follow, daemon=True).start()
+    supervisor.end_with_supervisor()
     return create_app()
-
-
-class _Supervisor(Multiprocess):
-    """The parent of several workers; a closed terminal ends it instead of restarting them."""
-
-    def handle_hup(self) -> None:
-        self.handle_term()
-
-    def keep_subprocess_alive(self) -> None:
-        # While this process, too, has the workers' end of their pipes open, it does not see that
-        # one has died whose answer it is waiting for.
-        for process in self.processes:
-            process.child_conn.close()
-        super().keep_subprocess_alive()
-
-    def join_all(self) -> None:
-        """Wait for the workers; a second signal hurries them, and none may take for ever."""
-        for listener in self.sockets:
-            listener.close()  # as the workers do: else new connections would wait for nobody
-        deadline_s = time.monotonic() + _LONGEST_STOP_S
-        self.signal_queue.clear()
-        while any(process.process.is_alive() for process in self.processes):
-            if self.signal_queue:
-                self.signal_queue.clear()
-                for process in self.processes:
-                    _signal(process, signal.SIGINT)
-            if time.monotonic() > deadline_s:
-                for process in self.processes:
-                    _signal(process, signal.SIGKILL)
-            for process in self.processes:
-                process.process.join(_LOOK_S)
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    if process.process.is_alive() and process.pid is not None:
-        os.kill(process.pid, number)
-
-
-class _Server(uvicorn.Server):
-    """A server that any second signal hurries, not only Ctrl-C.
-
-    Attributes
-    ----------
-    told
-        Whether a signal told it to stop.
-
-    """
-
-    told = False
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.told
-        self.told = True
-        super().handle_exit(sig, frame)
 
 
 @contextlib.contextmanager
@@ -340,49 +274,6 @@ def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
         yield
 
 
-def _serve(config: uvicorn.Config, listener: socket.socket) -> NoReturn:
-    if config.workers > 1:
-        supervisor = _Supervisor(config, sockets=[listener])
-        supervisor.run()
-        failed = any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes)
-        raise typer.Exit(_CANNOT_START if failed else 0)
-    server = _Server(config)
-    # A signal may come before uvicorn listens for it; what it has stopped for it raises again.
-    # To raise from a handler is no way out: where asyncio starts, that may get lost.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, server.handle_exit)
-    _on_hangup(lambda _, frame: server.handle_exit(signal.SIGTERM, frame))
-    try:
-        server.run(sockets=[listener])
-    except SystemExit:  # the application cannot be loaded, or an operator's code ends it
-        raise typer.Exit(_CANNOT_START) from None
-    raise typer.Exit(0 if server.started or server.told else _CANNOT_START)
-
-
-def _on_hangup(handler: Any) -> None:
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, handler)
-
-
-def _allow_many_connections() -> None:
-    """Let this process open more files than the 1,024 that many systems begin with."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-def _stop_when_stdin_closes() -> None:
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def _settings() -> Settings:
     try:
         return Settings()
@@ -397,44 +288,10 @@ def _has_keys(settings: Settings) -> bool:
     return settings.keys is not None or settings.keys_file is not None
 
 
-def _is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-        except BaseException:
-            listener.close()
-            raise
-    except OSError as error:
-        typer.echo(
-            f"Cannot listen on {host}, port {port}: {error.strerror}. "
-            "Choose another with --host and --port; --port 0 takes a free one.",
-            err=True,
-        )
-        raise typer.Exit(_CANNOT_START) from None
-    return listener
-
-
 def _whereabouts(settings: Settings) -> str:
     if not settings.redis_url:
         return f"an embedded Valkey in {settings.data_dir}"
-    try:
-        return f"the Redis at {parse(settings.redis_url)}"  # without its password
-    except StartupError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(_CANNOT_START) from None
+    return f"the Redis at {parse(settings.redis_url)}"  # without its password
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import typer
 from hinged_service.cli.arguments import NameOrAll
 from hinged_service.cli.command import Session, verb
 from hinged_service.cli.output import print_table
-from hinged_service.client import HingedError, Upgraded
+from hinged_service.client import ClientError, Upgraded
 
 __all__ = ["add"]
 
@@ -40,11 +40,11 @@ def upgrade(
     if (name is None) is not every:
         raise typer.BadParameter("Name a model, or say --all.")
     names = [m.name for m in session.client.models()] if name is None else [name]
-    done: dict[str, Upgraded | HingedError] = {}
+    done: dict[str, Upgraded | ClientError] = {}
     for one in names:
         try:
             done[one] = session.client.upgrade(one)
-        except HingedError as error:
+        except ClientError as error:
             done[one] = error
             if not every:
                 raise
@@ -58,17 +58,17 @@ def upgrade(
         ),
     )
     for result in done.values():
-        if isinstance(result, HingedError):
+        if isinstance(result, ClientError):
             raise result
 
 
-def _shown(name: str, result: Upgraded | HingedError) -> dict[str, Any]:
-    if isinstance(result, HingedError):
+def _shown(name: str, result: Upgraded | ClientError) -> dict[str, Any]:
+    if isinstance(result, ClientError):
         return {"model": name, "error": result.detail}
     return {"model": name, **msgspec.to_builtins(result)}
 
 
-def _row(name: str, result: Upgraded | HingedError) -> tuple[str, str, str]:
-    if isinstance(result, HingedError):
+def _row(name: str, result: Upgraded | ClientError) -> tuple[str, str, str]:
+    if isinstance(result, ClientError):
         return name, "failed", result.detail
     return name, "as before" if result.before == result.fold else "upgraded", result.fold

@@ -4,10 +4,10 @@ from hinged_service.client.asynchronous import AsyncClient
 from hinged_service.client.errors import (
     BadAnswer,
     Busy,
+    ClientError,
     Conflict,
     Expired,
     Fault,
-    HingedError,
     Invalid,
     Malformed,
     NotAllowed,
@@ -62,6 +62,7 @@ __all__ = [
     "Busy",
     "Checkpoint",
     "Client",
+    "ClientError",
     "Conflict",
     "Drift",
     "Duplicate",
@@ -103,3 +104,6 @@ __all__ = [
     "Weights",
     "WrongMediaType",
 ]
+
+HingedError = ClientError
+"""The name of `ClientError` before the learners had an error tree of this name."""

@@ -20,7 +20,7 @@ from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, BATCH_EVENTS, Batch, Batcher
 from hinged_service.client.calls import Call
 from hinged_service.client.connections import Connections
-from hinged_service.client.errors import HingedError, Unavailable, Unreachable
+from hinged_service.client.errors import ClientError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.live_results import LiveEvent
@@ -119,7 +119,7 @@ class AsyncClient(AsyncManagement):
                     call.method, call.path, params=call.query, content=call.body
                 )
                 return exchange.read(answer)
-            except (httpx.RequestError, HingedError) as failure:
+            except (httpx.RequestError, ClientError) as failure:
                 pause_s = exchange.pause_s(failure)
             await asyncio.sleep(pause_s)
 
@@ -236,7 +236,7 @@ class AsyncClient(AsyncManagement):
                 if watch.over:
                     return
                 pause_s = watch.pause_s(None)
-            except (httpx.RequestError, HingedError) as failure:
+            except (httpx.RequestError, ClientError) as failure:
                 pause_s = watch.pause_s(failure)
             await asyncio.sleep(pause_s)
 

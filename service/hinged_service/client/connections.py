@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from hinged_service.client.errors import HingedError
+from hinged_service.client.errors import ClientError
 
 __all__ = ["Connections"]
 
@@ -48,14 +48,14 @@ class Connections(Generic[P]):
 
         Raises
         ------
-        HingedError
+        ClientError
             If there can be none.
 
         """
         pool = self._pool
         if pool is None:
             if not self._again:
-                raise HingedError(
+                raise ClientError(
                     "A client with a transport of its own ends with a fork: make another in the "
                     "child process. Nothing was sent."
                 )

@@ -11,10 +11,10 @@ import msgspec
 __all__ = [
     "BadAnswer",
     "Busy",
+    "ClientError",
     "Conflict",
     "Expired",
     "Fault",
-    "HingedError",
     "Invalid",
     "Malformed",
     "NotAllowed",
@@ -60,7 +60,7 @@ class Fault(msgspec.Struct, frozen=True):
         return Fault(f"[{self.index + by}]{rest}", self.reason)
 
 
-class HingedError(Exception):
+class ClientError(Exception):
     """Base of all errors of the client.
 
     Parameters
@@ -103,35 +103,35 @@ class HingedError(Exception):
         return " ".join([self.detail, *(f"{f.field} {f.reason}." for f in self.errors)])
 
 
-class Malformed(HingedError):
+class Malformed(ClientError):
     """400: the body is not the JSON it claims to be."""
 
 
-class NotAllowed(HingedError):
+class NotAllowed(ClientError):
     """401 or 403: something in front of the service wants another key."""
 
 
-class NotFound(HingedError):
+class NotFound(ClientError):
     """404: there is no such model, class or address."""
 
 
-class Conflict(HingedError):
+class Conflict(ClientError):
     """409: the request contradicts what is already there."""
 
 
-class Expired(HingedError):
+class Expired(ClientError):
     """410: it was there, but its time is over."""
 
 
-class TooLarge(HingedError):
+class TooLarge(ClientError):
     """413: more bytes or events than the service takes in one call."""
 
 
-class WrongMediaType(HingedError):
+class WrongMediaType(ClientError):
     """415: the service does not read this type of body."""
 
 
-class Invalid(HingedError, ValueError):
+class Invalid(ClientError, ValueError):
     """422, or refused before it was sent (`status` is `None`): `errors` names the fields.
 
     With `logged` the events are in the log and count, though the model could not
@@ -139,26 +139,26 @@ class Invalid(HingedError, ValueError):
     """
 
 
-class Busy(HingedError):
+class Busy(ClientError):
     """429: the model, the worker or the API key's rate has no room; nothing was taken."""
 
 
-class Unavailable(HingedError):
+class Unavailable(ClientError):
     """502, 503 or 504: Redis or the service does not answer; it may have counted or not.
 
     Or 408: the service did not get all of the call in time; then it has not counted.
     """
 
 
-class Unreachable(HingedError):
+class Unreachable(ClientError):
     """There was no answer: no connection, a lost one, or not in time."""
 
 
-class BadAnswer(HingedError):
+class BadAnswer(ClientError):
     """An answer that this client cannot read; the address may not be that of the service."""
 
 
-_BY_STATUS: dict[int, type[HingedError]] = {
+_BY_STATUS: dict[int, type[ClientError]] = {
     400: Malformed,
     401: NotAllowed,
     403: NotAllowed,
@@ -176,6 +176,6 @@ _BY_STATUS: dict[int, type[HingedError]] = {
 }
 
 
-def error_class(status: int) -> type[HingedError]:
+def error_class(status: int) -> type[ClientError]:
     """Return the class of errors that a status stands for."""
-    return _BY_STATUS.get(status, HingedError)
+    return _BY_STATUS.get(status, ClientError)

@@ -17,8 +17,8 @@ from hinged_service.client.calls import Call
 from hinged_service.client.errors import (
     BadAnswer,
     Busy,
+    ClientError,
     Fault,
-    HingedError,
     Unavailable,
     Unreachable,
     error_class,
@@ -102,7 +102,7 @@ class Exchange(Generic[T]):
 
         Raises
         ------
-        HingedError
+        ClientError
             If the answer is an error, or none of the service's.
 
         """
@@ -117,16 +117,16 @@ class Exchange(Generic[T]):
             detail = error.detail
         raise BadAnswer(detail, status=answer.status_code, event_ids=self._call.event_ids)
 
-    def pause_s(self, failure: HingedError | httpx.RequestError) -> float:
+    def pause_s(self, failure: ClientError | httpx.RequestError) -> float:
         """Return how long to wait before the next attempt.
 
         Raises
         ------
-        HingedError
+        ClientError
             If there is none.
 
         """
-        if isinstance(failure, HingedError):
+        if isinstance(failure, ClientError):
             error, asked_s = failure, failure.retry_after_s or 0.0
         else:
             error, asked_s = self._unreachable(failure), 0.0
@@ -147,7 +147,7 @@ class Exchange(Generic[T]):
         if forget_failures:
             self._failures = 0
 
-    def _refusal(self, answer: httpx.Response) -> HingedError:
+    def _refusal(self, answer: httpx.Response) -> ClientError:
         try:
             problem = msgspec.json.decode(answer.content, type=_Problem)
         except (msgspec.MsgspecError, UnicodeDecodeError):

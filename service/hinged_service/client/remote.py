@@ -146,7 +146,7 @@ class RemoteClassifier(base.Classifier):
         ------
         Invalid
             Naming the field; with a batch, `"[3].y"` for its fourth event.
-        HingedError
+        ClientError
             If it could not be sent; it stays here, to be sent by the next call,
             unless the model could not even be found or created.
 

@@ -14,7 +14,7 @@ from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, BATCH_EVENTS, Batch, Batcher
 from hinged_service.client.calls import Call
 from hinged_service.client.connections import Connections
-from hinged_service.client.errors import HingedError, Unavailable, Unreachable
+from hinged_service.client.errors import ClientError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.live_results import LiveEvent
@@ -57,11 +57,11 @@ class Client(Management):
         When to send again.
     transport
         Another way to the service, as `httpx.HTTPTransport(uds="/run/hinged.sock")`. Its
-        connections belong to one process: in a forked one every call raises `HingedError`.
+        connections belong to one process: in a forked one every call raises `ClientError`.
 
     Raises
     ------
-    HingedError
+    ClientError
         By every call: the subclass tells what happened, the text what to do next.
     Invalid
         If the address or the key cannot be one.
@@ -145,7 +145,7 @@ class Client(Management):
                     call.method, call.path, params=call.query, content=call.body
                 )
                 return exchange.read(answer)
-            except (httpx.RequestError, HingedError) as failure:
+            except (httpx.RequestError, ClientError) as failure:
                 pause_s = exchange.pause_s(failure)
             time.sleep(pause_s)
 
@@ -415,7 +415,7 @@ class Client(Management):
                 if watch.over:
                     return
                 pause_s = watch.pause_s(None)
-            except (httpx.RequestError, HingedError) as failure:
+            except (httpx.RequestError, ClientError) as failure:
                 pause_s = watch.pause_s(failure)
             time.sleep(pause_s)
 

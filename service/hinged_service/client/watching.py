@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from hinged_service.client.calls import Call, model_path, read_nothing
-from hinged_service.client.errors import BadAnswer, HingedError, NotFound
+from hinged_service.client.errors import BadAnswer, ClientError, NotFound
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.live_results import (
     LiveCommand,
@@ -103,7 +103,7 @@ class Watch:
 
         Raises
         ------
-        HingedError
+        ClientError
             If it stands for none.
 
         """
@@ -145,7 +145,7 @@ class Watch:
         """Whether nothing more comes over this connection."""
         return self._lost or self.over
 
-    def pause_s(self, failure: HingedError | httpx.RequestError | None) -> float:
+    def pause_s(self, failure: ClientError | httpx.RequestError | None) -> float:
         """Return how long to wait before the next connection.
 
         Parameters
@@ -155,7 +155,7 @@ class Watch:
 
         Raises
         ------
-        HingedError
+        ClientError
             If there is to be none.
 
         """

@@ -17,10 +17,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Detection, ModelState
+from hinged_service.retry import backoff, retry
+from hinged_service.tasks import cancel
 
 __all__ = ["NEW_S", "Switching"]
 
@@ -65,29 +67,23 @@ class Switching:
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
-        while self._tasks:  # an answer that comes in the same moment may swallow a cancel
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks, timeout=0.1)
+        await cancel(*self._tasks)
 
     async def _switch(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection
     ) -> None:
-        pause_s = _PAUSE_S
-        while _age_s(detection) < NEW_S:
-            try:
-                await self._switch_once(alias, name, live_model, detection)
-            except Unavailable:  # Redis is away
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            except ServiceError as error:
-                logger.warning("model %s: drift, but no switch: %s", name, error.detail)
-                return
-            except Exception:
-                logger.exception("model %s: drift, but no switch", name)
-                return
-            else:
-                return
+        now_s = asyncio.get_running_loop().time()
+        try:
+            await retry(
+                lambda: self._switch_once(alias, name, live_model, detection),
+                now_s + NEW_S - _age_s(detection),
+                backoff(_PAUSE_S, _LONGEST_PAUSE_S),
+                on=(SetAside, Unavailable),  # Redis is away, or the entry of a newer version
+            )
+        except ServiceError as error:
+            logger.warning("model %s: drift, but no switch: %s", name, error.detail)
+        except Exception:
+            logger.exception("model %s: drift, but no switch", name)
 
     async def _switch_once(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection
@@ -113,7 +109,7 @@ class Switching:
                     await challenger.freshness.refresh_if_stale()
                     found[other] = challenger.state
             except ServiceError as error:
-                if type(error) is Unavailable:
+                if isinstance(error, Unavailable):
                     raise
                 # set aside, or deleted meanwhile: not a model to switch to
         return max(found, key=lambda other: recent_accuracy(found[other]), default=None)

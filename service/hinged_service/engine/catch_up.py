@@ -15,9 +15,10 @@ from hinged_service.errors import ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, followers, log
+from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
@@ -54,8 +55,8 @@ class LogFollower:
         When the log was last asked, on the loop's clock, and told all it had.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
-    keys
-        The model's keys.
+    keys, log
+        The model's keys; the log of its stream.
 
     """
 
@@ -76,6 +77,7 @@ class LogFollower:
         self.replica = replica
         self.status = status
         self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.log = EventLog(connection, self.keys)
         self.observer = connection.observer
         self.fresh_at_s = -1e9
         self.in_trouble = True
@@ -98,13 +100,7 @@ class LogFollower:
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
-            reply = await log.catch_up(
-                self.connection,
-                self.keys.on,
-                self.entry.uid,
-                self.replica.position,
-                self.settings.reply_bytes,
-            )
+            reply = await self.log.catch_up(self.replica.position, self.settings.reply_bytes)
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
             if reply.kind == "other":

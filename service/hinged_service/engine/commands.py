@@ -11,10 +11,9 @@ import msgspec
 
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.freshness import Freshness
-from hinged_service.engine.group_commit import RETRY_S
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
-from hinged_service.store import log
+from hinged_service.retry import retry
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.codec import Position
@@ -66,15 +65,9 @@ class CommandLog:
         if reply.position is None:
             raise Unavailable("The command came too late.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s
-        while True:
-            try:
-                await self._freshness.wait_for_position(reply.position)
-            except Unavailable as error:  # it is in the log: do not let it be sent again
-                if type(error) is not Unavailable or self._loop.time() >= deadline_s:
-                    raise
-                await asyncio.sleep(RETRY_S)
-            else:
-                return reply.position
+        position = reply.position  # it is in the log: do not let it be sent again
+        await retry(lambda: self._freshness.wait_for_position(position), deadline_s)
+        return position
 
     async def restore(self, checkpoint: Checkpoint) -> Position:
         """Go back to a checkpoint's state by a command in the log; return as `append` does.
@@ -98,18 +91,9 @@ class CommandLog:
         payload = msgspec.json.encode({"model": self._follower.entry.uid, **command})
         sequence = next(self._sequence)
         deadline_s = self._loop.time() + self._timeout_s
-        while True:
-            try:
-                return await log.command(
-                    self._follower.connection,
-                    self._follower.keys.on,
-                    self._follower.entry.uid,
-                    self._producer,
-                    sequence,
-                    payload,
-                    command.get("checkpoint"),
-                )
-            except Unavailable:
-                if self._loop.time() + RETRY_S >= deadline_s:
-                    raise
-                await asyncio.sleep(RETRY_S)
+        return await retry(
+            lambda: self._follower.log.command(
+                self._producer, sequence, payload, command.get("checkpoint")
+            ),
+            deadline_s,
+        )

@@ -13,6 +13,7 @@ from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
+from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question
 
@@ -98,9 +99,7 @@ class DelayedLabels:
 
     async def aclose(self) -> None:
         """Stop the expiry under way."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            await asyncio.wait([self._expiry])
+        await cancel(self._expiry)
 
 
 def _json(value: Any) -> str:

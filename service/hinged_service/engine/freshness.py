@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from hinged_service.engine.catch_up import LogFollower
-from hinged_service.engine.group_commit import RETRY_S, GroupCommit
+from hinged_service.engine.group_commit import GroupCommit
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
+from hinged_service.retry import RETRY_S
 from hinged_service.wire.codec import Position
 
 __all__ = ["Freshness"]

@@ -27,17 +27,15 @@ from hinged_service.engine.write_queue import (
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
-from hinged_service.store import log
+from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
 
-__all__ = ["RETRY_S", "GroupCommit"]
+__all__ = ["GroupCommit"]
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 0.02
-"""Pause before what Redis did not answer is sent again."""
 _FEW = 3  # callers of a batch that come back within one round of the loop
 _ROUNDS = 4
 _ROUNDS_S = 0.0005  # rounds that serve other models may be long
@@ -259,10 +257,7 @@ class GroupCommit:
         while True:
             sent_at_s = self._loop.time()
             try:
-                reply = await log.append(
-                    follower.connection,
-                    follower.keys.on,
-                    follower.entry.uid,
+                reply = await follower.log.append(
                     follower.replica.position,
                     batch,
                     follower.settings.reply_bytes,

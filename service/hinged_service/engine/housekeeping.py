@@ -16,6 +16,7 @@ from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
 from hinged_service.store import followers, index, pending_predictions
 from hinged_service.store.keys import StreamKeys
+from hinged_service.tasks import cancel
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Housekeeping"]
@@ -42,7 +43,6 @@ class Housekeeping:
         self._changes = registry.connection.observer.changes
         self._orphans: set[str] = set()
         self._task: asyncio.Task[None] | None = None
-        self._closing = False
 
     def start(self) -> None:
         """Start the background task."""
@@ -50,17 +50,12 @@ class Housekeeping:
 
     async def aclose(self) -> None:
         """Stop the background task."""
-        self._closing = True  # an answer that comes in the same moment may swallow the cancel
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await cancel(self._task)
 
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
         loop, due_s = asyncio.get_running_loop(), 0.0
         for turn in itertools.count(1):
-            if self._closing:
-                return
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             # A model saves as it learns; one that is not used any more has only this.
             for live_model in list(self._registry.recent()):

@@ -128,15 +128,14 @@ class ModelLifecycle:
 
         It is a follower that holds it; if this worker dies, the next sweeps remove it.
         """
-        holder = secrets.token_hex(8)
+        holder = keys.model(secrets.token_hex(8))
         settings = self._settings
-        await followers.register(
-            self._connection, keys, holder, settings.seen_s * 1000, settings.seen_ids
-        )
+        rules = followers.StreamRules(settings.seen_s * 1000, settings.seen_ids)
+        await followers.register(self._connection, holder, rules)
         try:
             yield
         finally:
-            await followers.delete(self._connection, keys.model(holder))
+            await followers.delete(self._connection, holder)
 
     async def _enter(
         self, name: str, spec: ModelSpec, origin: Checkpoint | None
@@ -256,16 +255,14 @@ class ModelLifecycle:
         elif spec.start == "log":
             start = "log"
         kept = spec.retention
-        return await followers.register(
-            self._connection,
-            keys,
-            entry.uid,
+        rules = followers.StreamRules(
             self._settings.seen_s * 1000,
             self._settings.seen_ids,
-            start,
-            entry.origin,
-            None if kept is None else followers.Retention(kept.events, kept.bytes),
+            followers.Retention(*((None, None) if kept is None else (kept.events, kept.bytes))),
             None if spec.late_labels is None else _waiting(spec.late_labels),
+        )
+        return await followers.register(
+            self._connection, keys.model(entry.uid), rules, start, entry.origin
         )
 
     async def upgrade(self, name: str) -> Handover:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 import time
 
 from hinged_service.engine.catch_up import REBUILDS, LogFollower
 from hinged_service.engine.freshness import Freshness
-from hinged_service.engine.group_commit import RETRY_S
 from hinged_service.errors import NotFound, Unavailable
+from hinged_service.retry import retry
 from hinged_service.store import checkpoints
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
@@ -55,18 +56,16 @@ class ModelCheckpoints:
                 mistakes=replica.state.mistakes,
                 judged=replica.state.judged,
             )
-            state, chunk = replica.whole_state(), self._chunk
-            while True:
-                try:
-                    kept = await checkpoints.keep(
-                        self._connection, self._keys, made, self._follower.entry.uid, state, chunk
-                    )
-                    break
-                except Unavailable:
-                    if self._loop.time() + RETRY_S >= deadline_s:
-                        raise
-                    await asyncio.sleep(RETRY_S)
-            if kept == "ok":
+            keep = functools.partial(
+                checkpoints.keep,
+                self._connection,
+                self._keys,
+                made,
+                self._follower.entry.uid,
+                replica.whole_state(),
+                self._chunk,
+            )
+            if await retry(keep, deadline_s) == "ok":
                 return made
             await self._freshness.read()  # the log has another past: rebuild, and keep that
         raise Unavailable("The log keeps changing its past.", retry_after_s=1)

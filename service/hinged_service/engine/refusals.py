@@ -14,6 +14,8 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.model.state import Rejection
+from hinged_service.store.log_types import Refusal
+from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.wire.faults import MAX_DETAILS
 
 __all__ = ["COUNTED", "refused_by_log", "refused_by_model", "refused_line", "refused_prediction"]
@@ -48,16 +50,16 @@ def refused_line(faults: Sequence[Rejection], logged: bool) -> Unprocessable:
     return Unprocessable(f"{what}: see errors.", details, logged=logged)
 
 
-def refused_by_log(index: int, why: int) -> ServiceError:
+def refused_by_log(index: int, why: Refusal) -> ServiceError:
     """Return the refusal of a caller's events, all for the one at `index`, by the script's code."""
-    if why == 3:
+    if why is Refusal.TOO_MANY_WAIT:
         return Busy("Too many predictions and early labels wait.", retry_after_s=1)
-    if why == 1:
+    if why is Refusal.NO_PREDICTION:
         return NotFound(
             "Nothing was taken: no prediction waits under that id.",
             [Detail(f"[{index}].id", "names no prediction that waits for its label")],
         )
-    if why == 2:
+    if why is Refusal.WAITED_TOO_LONG:
         return Expired(
             "Nothing was taken: the prediction was given up before its label came.",
             [Detail(f"[{index}].id", "names a prediction that waited too long")],
@@ -68,14 +70,14 @@ def refused_by_log(index: int, why: int) -> ServiceError:
     )
 
 
-def refused_prediction(index: int, why: int) -> ServiceError:
+def refused_prediction(index: int, why: KeepRefusal) -> ServiceError:
     """Return the refusal to keep predictions, all for the one at `index`, by the script's code."""
-    if why == 3:
+    if why is KeepRefusal.TOO_MANY_WAIT:
         return Busy("Too many predictions wait for their labels.", retry_after_s=1)
     what, field = "Nothing was predicted: see errors.", f"[{index}].id"
-    if why == 4:
+    if why is KeepRefusal.WAITED_TOO_LONG:
         return Expired(what, [Detail(field, "names a prediction that waited too long")])
-    reason = (
-        "other features wait under this id" if why == 1 else "names an event that has its label"
-    )
+    reason = "names an event that has its label"
+    if why is KeepRefusal.OTHER_FEATURES:
+        reason = "other features wait under this id"
     return Conflict(what, [Detail(field, reason)])

@@ -19,6 +19,7 @@ from hinged_service.settings import Settings
 from hinged_service.store import aliases, index
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.tasks import cancel
 
 __all__ = ["ModelRegistry"]
 
@@ -68,10 +69,7 @@ class ModelRegistry:
         done, late = await asyncio.wait(saving, timeout=_SAVING_S)
         if late:
             logger.warning("%d models are not saved; their logs have everything", len(late))
-        while late:  # an answer that comes in the same moment may swallow a cancel
-            for task in late:
-                task.cancel()
-            _, late = await asyncio.wait(late, timeout=0.1)
+        await cancel(*late)
         for task in done:
             task.result()
 
@@ -133,7 +131,7 @@ class ModelRegistry:
             entry = await index.find(self.connection, name)
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
-        except Unavailable:  # an alias goes on meaning what it meant
+        except (SetAside, Unavailable):  # an alias goes on meaning what it meant
             live_model = self.live(self.aliases.last(name) or name)
             if live_model is None:
                 raise

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import hinged
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import at_origin
-from hinged_service.errors import Conflict, ModelGone, SetAside, Unavailable
+from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
 from hinged_service.store import followers, snapshot_reader, upgrades
@@ -100,8 +100,6 @@ async def _wanted(
             await at_origin(connection, keys.on, entry, None, None, chunk)
         else:
             await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
-    except SetAside:
-        raise
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         last = await followers.upgrade_point(connection, keys)
         ours = known in ("", tag) and not isinstance(error, OtherVersion)

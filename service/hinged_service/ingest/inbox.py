@@ -37,6 +37,7 @@ from hinged_service.settings import Settings
 from hinged_service.store.inbox import Item, filled, take
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import INBOX
+from hinged_service.tasks import cancel
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Inboxes"]
@@ -84,11 +85,8 @@ class Inboxes:
 
     async def aclose(self) -> None:
         """Stop; what was read and not yet taken stays in the inboxes."""
-        tasks = {*self._draining.values()} | ({self._task} if self._task is not None else set())
-        while tasks:  # an answer that comes in the same moment may swallow a cancel
-            for task in tasks:
-                task.cancel()
-            _, tasks = await asyncio.wait(tasks, timeout=0.1)
+        await cancel(self._task)  # first: it begins to drain others
+        await cancel(*self._draining.values())
 
     async def _watch(self) -> None:
         pause_s = self._poll_s
@@ -196,8 +194,8 @@ class Inboxes:
                 await model.freshness.ensure_caught_up()
             except (NotFound, ModelGone) as error:
                 why = error
-            except Unavailable as error:
-                if not isinstance(why, Unavailable) or isinstance(why, SetAside):
+            except (SetAside, Unavailable) as error:
+                if not isinstance(why, Unavailable):
                     why = error  # what may end soon is told rather than what will not
             else:
                 return model

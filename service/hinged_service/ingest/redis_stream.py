@@ -15,7 +15,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Literal
 
-from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
@@ -93,7 +93,7 @@ async def bring_stream(
             except NoGroup:
                 reporter.say("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
-            except Unavailable as error:
+            except (SetAside, Unavailable) as error:
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -11,11 +10,13 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import ModelGone, SetAside, Unavailable
+from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState, Rejection
+from hinged_service.retry import backoff, retry
+from hinged_service.tasks import cancel
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
 
@@ -25,8 +26,6 @@ _ROUNDS_TO_SEND = 4
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-_DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
 
 @dataclass
@@ -135,9 +134,7 @@ async def sent_off() -> None:
 
 async def ended(task: asyncio.Future[Any]) -> None:
     """End a task whose outcome nobody wants, if it has not ended."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
+    await cancel(task)
     if not task.cancelled():
         task.exception()  # or asyncio would say that nobody looked at it
 
@@ -291,22 +288,25 @@ class Feeder:
         return live_model if live_model is not None else await self._registry.open(self._model)
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                done = await step()
-            except ModelGone:  # deleted; made anew it is found, else that is told
+        waited = False
+
+        def failed(error: Exception) -> None:
+            nonlocal waited
+            if isinstance(error, ModelGone):  # deleted; made anew it is found, else that is told
                 live_model = self._registry.live(self._model)
                 if live_model is not None:
                     self._registry.forget(self._model, live_model)
-            except SetAside:
-                raise
-            except Unavailable as error:
-                if pause_s == _FIRST_PAUSE_S:
-                    self.say(f"Waiting: {error.detail}")
-            else:
-                if pause_s > _FIRST_PAUSE_S:
-                    self.say("Going on.")
-                return done
-            await self.stop.wait(pause_s * _DICE.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            elif not waited:
+                self.say(f"Waiting: {error}")
+            waited = True
+
+        done = await retry(
+            step,
+            pauses=backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, 0.5),
+            on=(ModelGone, Unavailable),
+            failed=failed,
+            wait=self.stop.wait,
+        )
+        if waited:
+            self.say("Going on.")
+        return done

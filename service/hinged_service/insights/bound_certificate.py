@@ -8,58 +8,40 @@ was taught in between is set against the bounds of `hinged.bounds`.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import hinged
-from hinged import bounds
 from hinged.accounting import Accounting
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import Conflict, ModelGone, NotFound
+from hinged_service.insights.bound_search import (
+    Bound,
+    Covered,
+    Row,
+    general_bound,
+    linear_of,
+    norm,
+    zero_bounds,
+)
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
+from hinged_service.river_support.learners import Features, Label
 from hinged_service.settings import Settings
-from hinged_service.store import checkpoints, log
+from hinged_service.store import checkpoints
 from hinged_service.store.connection import Connection
+from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
-__all__ = ["Bound", "Certificate", "certify"]
+__all__ = ["Certificate", "certify"]
 
-_COVERED = (hinged.Perceptron, hinged.AveragedPerceptron, hinged.PocketPerceptron)
-_CELLS = 5_000_000
-_VISITS = 300_000
-_TOLERANCE = 1e-6
 _ROUNDING = 1e-9
 _ADVICE = "Make a checkpoint (POST …/checkpoints): the next window can begin there."
-
-Row = tuple[Mapping[Any, float], bool]
-
-
-class Bound(NamedTuple):
-    """A bound on the updates of a window.
-
-    Parameters
-    ----------
-    value
-        The bound.
-    norm, intercept
-        Norm of the linear function u that gives it, its intercept included, and that
-        intercept.
-    loss
-        Sum of the hinge losses of u over the events that the bound is about.
-
-    """
-
-    value: float
-    norm: float
-    intercept: float
-    loss: float
 
 
 class Certificate(NamedTuple):
@@ -106,7 +88,7 @@ class _Segment:
     """Consecutive events after a known state."""
 
     position: Position
-    start: Any
+    start: Covered
     rows: list[Row] = field(default_factory=list)
     updates: list[Row] = field(default_factory=list)
     mistakes: int = 0
@@ -133,7 +115,6 @@ class _Recorder:
         self.note: str | None = None
         self.segments: list[_Segment] = []
         self._spoiled: str | None = None
-        self._learner: Any = None
         self._begin()
 
     def fold(self, entries: Sequence[Entry]) -> None:
@@ -162,54 +143,45 @@ class _Recorder:
             self._begin()
 
     def _begin(self) -> None:
-        fold = self.replica.state
-        self.segments.append(_Segment(self.replica.position, _copy(self._spec, fold)))
-        if fold.learner is not self._learner:
-            self._learner = fold.learner
-            self._learner.predict_learn_one = self._recording(fold.learner.predict_learn_one)
+        state = self.replica.state
+        state.observe(self._record)
+        self._learner = state.learner
+        self._left_out = self._left_out_so_far()
+        self.segments.append(_Segment(self.replica.position, _copy(self._spec, state)))
 
-    def _recording(self, learn: Callable[..., Any]) -> Callable[..., Any]:
-        account = self._learner.accounting
+    def _left_out_so_far(self) -> tuple[int, int]:
+        account = self.replica.state.learner.accounting
+        return account.ignored, account.overflows
 
-        def learn_and_record(x: Mapping[Any, float], y: bool, w: float) -> Any:
-            before = account.ignored, account.overflows
-            outcome = learn(x, y, w)
-            if w == 0.0:
-                return outcome
-            if w != 1.0:
-                self._spoiled = "an event had a weight other than 1"
-            elif (account.ignored, account.overflows) != before:
-                self._spoiled = "an update left out features beyond max_features, or overflowed"
-            segment = self.segments[-1]
-            segment.rows.append((x, y))
-            segment.mistakes += bool(outcome.mistake)
-            if outcome.updated:
-                segment.updates.append((x, y))
-            return outcome
-
-        return learn_and_record
+    def _record(self, x: Features, y: Label, w: float, outcome: hinged.Outcome) -> None:
+        if w == 0.0:
+            return
+        left_out = self._left_out_so_far()
+        if w != 1.0:
+            self._spoiled = "an event had a weight other than 1"
+        elif left_out != self._left_out:
+            self._spoiled = "an update left out features beyond max_features, or overflowed"
+        self._left_out = left_out
+        row = cast("Row", (x, y))
+        segment = self.segments[-1]
+        segment.rows.append(row)
+        segment.mistakes += outcome.mistake
+        if outcome.updated:
+            segment.updates.append(row)
 
 
-def _copy(spec: ModelSpec, fold: ModelState) -> Any:
+def _copy(spec: ModelSpec, state: ModelState) -> Covered:
     """Return the learner as it stands, its account closed."""
-    learner = spec.configured(fold.configured).build(spec.max_features)
-    learner.set_state(fold.learner.get_state())
+    learner = cast("Covered", spec.configured(state.configured).build(spec.max_features))
+    learner.set_state(state.learner.get_state())
     learner.accounting = Accounting()
     return learner
 
 
-def _raw(learner: Any) -> tuple[dict[Any, float], float]:
-    return dict(learner.get_state()["vectors"]["weights"].view()), learner.intercept
-
-
-def _norm(weights: Mapping[Any, float], intercept: float) -> float:
-    return math.hypot(*weights.values(), intercept)
-
-
-def _marks(fold: ModelState) -> tuple[Any, ...]:
+def _fingerprint(state: ModelState) -> tuple[Any, ...]:
     """Return what tells two states of a model apart."""
-    scalars: dict[str, Any] = fold.learner.get_state()["scalars"]
-    return fold.events, fold.mistakes, fold.rejected, dict(scalars)
+    scalars: dict[str, Any] = state.learner.get_state()["scalars"]
+    return state.events, state.mistakes, state.rejected, dict(scalars)
 
 
 async def certify(connection: Connection, settings: Settings, live_model: LiveModel) -> Certificate:
@@ -219,7 +191,7 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
     ----------
     connection, settings
         The worker's.
-    appender
+    live_model
         The model, fresh.
 
     Raises
@@ -231,8 +203,8 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
 
     """
     state, end = live_model.state, live_model.position
-    learner, wanted = state.learner, _marks(state)
-    if not isinstance(learner, _COVERED):
+    learner, wanted = state.learner, _fingerprint(state)
+    if not isinstance(learner, Covered):
         raise Conflict(
             "The theorem is about the perceptron, the averaged and the pocket perceptron; no bound "
             f"is known for {live_model.entry.spec.learner.type}."
@@ -242,7 +214,7 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
     deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
     for loaded in await _starts(connection, settings, live_model, state.events):
         recorder = await _fold_again(connection, settings, live_model, loaded, end, deadline_s)
-        if recorder is not None and _marks(recorder.replica.state) == wanted:
+        if recorder is not None and _fingerprint(recorder.replica.state) == wanted:
             search_s = time.monotonic() + settings.bound_timeout_ms / 1000
             return await asyncio.to_thread(_certificate, recorder, str(end), search_s)
     raise Conflict(f"The log does not reach back to a state of the model that is known. {_ADVICE}")
@@ -286,7 +258,7 @@ async def _fold_again(
     deadline_s: float,
 ) -> _Recorder | None:
     """Fold from a known state to a position; `None` if the log does not lead there from it."""
-    entry, keys = live_model.entry, live_model.keys.on
+    entry = live_model.entry
     try:
         loaded = await load()
         if loaded.state is not None:
@@ -295,9 +267,10 @@ async def _fold_again(
     except (NotFound, DamagedState, OtherVersion, hinged.InvalidState):
         return None
     recorder = _Recorder(replica, entry.spec, settings.max_bound_events)
+    log = EventLog(connection, live_model.keys)
     while replica.position.order < end.order:
         size = min(settings.reply_bytes, 2**20)
-        reply = await log.catch_up(connection, keys, entry.uid, replica.position, size)
+        reply = await log.catch_up(replica.position, size)
         if reply.kind == "gone":
             raise ModelGone("The model was deleted.")
         if reply.kind == "lost" or not reply.entries:
@@ -342,14 +315,14 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
     rows = [row for segment in segments for row in segment.rows]
     updates = [row for segment in segments for row in segment.updates]
     notes = [] if recorder.note is None else [recorder.note]
-    weights, intercept = _raw(start)
+    weights, intercept = linear_of(start)
     gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
     constant = 1.0 if start.fit_intercept else 0.0
-    now = _raw(recorder.replica.state.learner)
+    now = linear_of(cast("Covered", recorder.replica.state.learner))
     found: dict[str, Bound] = {}
     try:
         half_s = (time.monotonic() + deadline_s) / 2
-        found["general"] = _general(start, updates, now, half_s)
+        found["general"] = general_bound(start, updates, now, half_s)
     except hinged.InvalidParameter as error:
         raise Conflict(f"The theorem does not cover this window: {error}.") from error
     late = time.monotonic() > half_s
@@ -358,7 +331,7 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
     elif any(weights.values()) or intercept != 0.0:
         notes.append("hinge, sharp and separable hold from zero weights only.")
     else:
-        found |= _from_zero(rows, now, start.fit_intercept, deadline_s)
+        found |= zero_bounds(rows, now, start.fit_intercept, deadline_s)
         late = late or time.monotonic() > deadline_s
     if late:
         notes.append("There may be lower bounds: bound_timeout_ms ended the search for them.")
@@ -369,78 +342,11 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
         events=len(rows),
         updates=len(updates),
         mistakes=sum(segment.mistakes for segment in segments),
-        radius=max((_norm(x, constant) for x, _ in rows), default=0.0),
+        radius=max((norm(x, constant) for x, _ in rows), default=0.0),
         margin=gamma,
         learning_rate=start.learning_rate,
-        start_norm=_norm(weights, intercept),
+        start_norm=norm(weights, intercept),
         bounds=found,
         holds=len(updates) <= most * (1.0 + _ROUNDING),
         notes=notes,
     )
-
-
-Linear = tuple[Mapping[Any, float], float]
-
-
-def _general(start: Any, updates: list[Row], now: Linear, deadline_s: float) -> Bound:
-    """Return the least bound found from any start, over the events that were updates."""
-    weights, intercept = _raw(start)
-    fit = start.fit_intercept
-    gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
-    rate = start.learning_rate
-    constant = 1.0 if fit else 0.0
-    radius = max((_norm(x, constant) for x, _ in updates), default=0.0)
-    q = rate * (radius * radius + 2.0 * gamma / rate)
-    tried: list[Linear] = [({}, 0.0)]
-    for u, b in _candidates(updates, now, fit, deadline_s):
-        tried.append((u, b))
-        if q > 0.0:
-            names = {**u, **weights}
-            shifted = {n: u.get(n, 0.0) + weights.get(n, 0.0) / q for n in names}
-            tried.append((shifted, b + intercept / q))
-    values = [bounds.general(start, updates, u, b) for u, b in tried]
-    value = min(values)
-    return _bound(value, tried[values.index(value)], updates)
-
-
-def _from_zero(rows: list[Row], now: Linear, fit: bool, deadline_s: float) -> dict[str, Bound]:
-    """Return the bounds that hold from zero weights, over all events."""
-    found: dict[str, Bound] = {}
-    for u, b in _candidates(rows, now, fit, deadline_s):
-        for name, rule in (("hinge", bounds.hinge), ("sharp", bounds.sharp)):
-            value = rule(rows, u, b, fit_intercept=fit)
-            if name not in found or value < found[name].value:
-                found[name] = _bound(value, (u, b), rows)
-        value = bounds.separable(rows, u, b, fit_intercept=fit)
-        if math.isfinite(value) and ("separable" not in found or value < found["separable"].value):
-            found["separable"] = _bound(value, (u, b), rows)
-    return found
-
-
-def _candidates(rows: list[Row], now: Linear, fit: bool, deadline_s: float) -> list[Linear]:
-    """Return linear functions whose bound may be low: of today's weights, and the best of all."""
-    multiple = bounds.best_multiple(rows, now[0], now[1], fit_intercept=fit)
-    found: list[Linear] = [(multiple.weights, multiple.intercept)]
-    names = len({name for x, _ in rows for name in x}) + 1
-    if rows and len(rows) * names <= _CELLS and time.monotonic() < deadline_s:
-        passes = max(1, _VISITS // len(rows))
-        best = bounds.minimiser(
-            rows,
-            fit_intercept=fit,
-            tolerance=_TOLERANCE,
-            max_passes=passes,
-            enough=lambda: time.monotonic() > deadline_s,
-        )
-        found.append((best.weights, best.intercept))
-    return found
-
-
-def _bound(value: float, u: Linear, rows: list[Row]) -> Bound:
-    weights, intercept = u
-
-    def loss(x: Mapping[Any, float], y: bool) -> float:
-        score = intercept + math.fsum(weights.get(n, 0.0) * v for n, v in x.items())
-        return max(0.0, 1.0 - (score if y else -score))
-
-    total = math.fsum(loss(x, y) for x, y in rows)
-    return Bound(value, _norm(weights, intercept), intercept, total)

@@ -20,6 +20,7 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.status import Status
 from hinged_service.errors import ServiceError
 from hinged_service.store import pending_predictions
+from hinged_service.tasks import cancel
 from hinged_service.telemetry.exposition import exposed
 from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
 from hinged_service.wire.codec import fold_tag
@@ -62,9 +63,7 @@ class Scraping:
 
     async def aclose(self) -> None:
         """Lay out the last page."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await cancel(self._task)
         with contextlib.suppress(OSError):  # the directory is gone, and with it who would read it
             await asyncio.to_thread(self._observer.close, self._page())
 

@@ -30,8 +30,7 @@
 --        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries,
 --          joined, early
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
---   (caller, index in its events, why) of callers refused whole: 0 the id came before with other
---   content, 1 no prediction waits under that id, 2 it waited too long, 3 too much waits; joined: JSON of the
+--   (caller, index in its events, a Refusal) of callers refused whole; joined: JSON of the
 --   predictions that the events of the own entry were joined to, by index, or ''; early: indices
 --   of labels that wait for their prediction.
 --#include common
@@ -44,11 +43,12 @@ local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local DEAD_LETTERS = 10000
-local WHY = {
-  'id names another event already',
-  'id names no prediction that waits for its label',
-  'id names a prediction that waited too long',
-  'too many predictions and early labels wait',
+local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3}
+local REASONS = { -- of dead letters
+  [Refusal.ID_TAKEN] = 'id names another event already',
+  [Refusal.NO_PREDICTION] = 'id names no prediction that waits for its label',
+  [Refusal.WAITED_TOO_LONG] = 'id names a prediction that waited too long',
+  [Refusal.TOO_MANY_WAIT] = 'too many predictions and early labels wait',
 }
 
 local stored = redis.call('HGET', followers, uid)
@@ -103,47 +103,54 @@ elseif m[10] then
   return {'ring'}
 end
 
--- What speaks against an event of `kind` under an id that came before or waits, and what it is
--- joined to. Results: skip, why it is refused, waiting prediction.
-local function judged(kind, digest, before, waiting)
+-- Decide what to do with an event whose id was seen or waits: skip it, refuse it (a Refusal), join
+-- it to a waiting prediction, or keep it as a label that came before its prediction.
+-- Results: skip, refusal, prediction, keep.
+local function judge(kind, digest, before, waiting)
+  -- The ring outlives the dedup window: a labelled id in it counts as seen.
   if not before and waiting and string.sub(waiting[1], 1, 1) == 'L' then
     before = string.sub(waiting[1], 2, 29)
     waiting = nil
   end
   if before then
+    -- A label alone knows no features: it repeats an event if their labels agree.
     local same = before == digest
     if kind == 1 then same = string.sub(before, 15) == string.sub(digest, 1, 14) end
     if same then return true end
-    return false, 0
+    return false, Refusal.ID_TAKEN
   end
   if waiting and string.sub(waiting[1], 1, 1) == 'E' then
+    -- The same label again is skipped; a whole event takes the place of its early label.
     local label = kind == 1 and string.sub(digest, 1, 14) or string.sub(digest, 15)
-    if string.sub(waiting[1], 2, 15) ~= label then return false, 0 end
-    if kind == 1 and waiting[2] == oldest(ring) then return false, 2 end
+    if string.sub(waiting[1], 2, 15) ~= label then return false, Refusal.ID_TAKEN end
+    if kind == 1 and waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
     return kind == 1
   end
   local prediction = waiting and cmsgpack.unpack(waiting[1])
   if kind == 1 then
     if not prediction then
       if ring and ring.early then return false, nil, nil, true end
-      return false, 1
+      return false, Refusal.NO_PREDICTION
     end
-    if waiting[2] == oldest(ring) then return false, 2 end
+    if waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
   elseif prediction then
-    if prediction[1] ~= string.sub(digest, 1, 14) then return false, 0 end
+    if prediction[1] ~= string.sub(digest, 1, 14) then return false, Refusal.ID_TAKEN end
+    -- Expired: the event counts, but is not joined to its prediction.
     if waiting[2] == oldest(ring) then return false, nil, nil end
   end
   return false, nil, prediction
 end
 
+-- Collected first, written at the end: a script that fails half-way keeps what it has written.
 local accepted, marked = {}, {}
 local skip, refused = {}, {}
 local joined, settled, early, early_labels = {}, {}, {}, {}
 local too_late, unknown, repeated, conflicting = 0, 0, 0, 0
 local space = ring and ring.early and room(meta, ring) or 0
 
--- Takes the events of one caller, of which the first is number `first` of the payload. If one of
--- them cannot be taken, none is: the index of that one, why, whether it is a label.
+-- Take the events of one caller, of which the first is number `first` of the payload. If one of
+-- them cannot be taken, none is: return its index, why, whether it is a label. Until then all
+-- stays in `mine…`, so that a refused caller uses up no id that another one of the batch shares.
 local function take(first, marks)
   local mine, mine_marked, mine_skip = {}, {}, {}
   local mine_joined, mine_settled, mine_early = {}, {}, {}
@@ -159,19 +166,21 @@ local function take(first, marks)
       local at = from + 4 * (k - 1)
       local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
       local before = found[k] or accepted[id] or mine[id]
-      local drop, reason, prediction, keep = judged(kind, digest, before, waiting[k])
-      if keep and #early + #mine_early >= space then reason = 3 end
+      local drop, reason, prediction, keep = judge(kind, digest, before, waiting[k])
+      if keep and #early + #mine_early >= space then reason = Refusal.TOO_MANY_WAIT end
       if reason then
         return index, reason, kind == 1
       elseif drop then
         mine_repeated = mine_repeated + kind
         mine_skip[#mine_skip + 1] = first + index
       elseif keep then
+        -- so that the same label again in this batch is skipped
         mine[id] = string.rep('0', 14) .. string.sub(digest, 1, 14)
         mine_early[#mine_early + 1] = {id, digest, first + index}
         mine_skip[#mine_skip + 1] = first + index
       else
         if prediction then
+          -- remembered with its features: the whole event sent later is the same one
           if kind == 1 then digest = prediction[1] .. string.sub(digest, 1, 14) end
           mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
         end
@@ -195,14 +204,14 @@ local function take(first, marks)
   repeated = repeated + mine_repeated
 end
 
--- Refuses a caller whole.
+-- Refuse a caller whole.
 local function refuse(number, first, count, index, why, of_label)
   refused[#refused + 1] = number
   refused[#refused + 1] = index
   refused[#refused + 1] = why
-  if why == 0 and of_label then conflicting = conflicting + 1 end
-  if why == 1 then unknown = unknown + 1 end
-  if why == 2 then too_late = too_late + 1 end
+  if why == Refusal.ID_TAKEN and of_label then conflicting = conflicting + 1 end
+  if why == Refusal.NO_PREDICTION then unknown = unknown + 1 end
+  if why == Refusal.WAITED_TOO_LONG then too_late = too_late + 1 end
   for at = first, first + count - 1 do skip[#skip + 1] = at end
 end
 
@@ -224,6 +233,7 @@ for _, share in ipairs(cmsgpack.unpack(ARGV[8])) do
   first = first + count
 end
 
+-- Read before the own entry is written: the caller folds these first, then its own.
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
 local between, more = entries_after(log, last, position, tonumber(ARGV[9]))
 
@@ -234,7 +244,7 @@ if #joined > 0 then
   for i, part in ipairs(joined) do parts[i] = joined_text(part[1], part[2], part[3]) end
   joined_json = '{' .. table.concat(parts, ',') .. '}'
 end
-if #skip < first then
+if #skip < first then -- else nothing of the batch counts, and the log stays as it is
   appended = 1
   id, chain = append_entry(meta, log, {last, last_chain, m[3], m[9]}, producer .. ':' .. ARGV[3],
     payload, ARGV[7], skip, first, joined_json)
@@ -263,14 +273,14 @@ if source then
   redis.call('HSET', KEYS[7], source, ARGV[14])
   local places, letters = unpack(cmsgpack.unpack(ARGV[15]))
   for i = 1, #refused, 3 do -- each event is a caller by itself
-    letters[#letters + 1] = {places[refused[i] + 1] or '', WHY[refused[i + 2] + 1], ''}
+    letters[#letters + 1] = {places[refused[i] + 1] or '', REASONS[refused[i + 2]], ''}
   end
   for _, letter in ipairs(letters) do
     redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,
       'offset', letter[1], 'reason', letter[2], 'record', letter[3])
   end
   if #letters > 0 then redis.call('HINCRBY', meta, 'dead', #letters) end
-else
+else -- the answer is kept: sent again, the batch gets this one, not the one of a duplicate
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end
 

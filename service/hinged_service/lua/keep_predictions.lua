@@ -9,12 +9,12 @@
 --      3 a name for this request: sent again, it gets the same answers
 --
 -- Replies: gone | ok, per caller 0 if it was kept, else a pair: index of the first prediction
---   that was not, and why: 1 other features wait under that id, 2 it has its label, 3 too many
---   wait, 4 it waited too long
+--   that was not, and a KeepRefusal
 --#include append_entry
 --#include dedup_window
 --#include prediction_ring
 
+local KeepRefusal = {OTHER_FEATURES = 1, LABELLED = 2, TOO_MANY_WAIT = 3, WAITED_TOO_LONG = 4}
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
 local uid = ARGV[1]
 if redis.call('HEXISTS', followers, uid) == 0 then return {'gone'} end
@@ -72,36 +72,36 @@ for number, caller in ipairs(callers) do
     local before = found[first + k]
     local waiting = fresh[id] or mine[id] or changed[id] and changed[id][1]
     local joined = early[id] or mine_early[id]
-    local why = 0
+    local why
     if joined then
-      if joined[3][1] ~= digest then why = 1 end
+      if joined[3][1] ~= digest then why = KeepRefusal.OTHER_FEATURES end
     elseif waiting then
-      if waiting[1] ~= digest then why = 1 end
+      if waiting[1] ~= digest then why = KeepRefusal.OTHER_FEATURES end
     elseif before then
       local kind = string.sub(before[1], 1, 1)
       if kind == 'L' then
-        if string.sub(before[1], 30) ~= request then why = 2 end
+        if string.sub(before[1], 30) ~= request then why = KeepRefusal.LABELLED end
       elseif before[2] == oldest(ring) then
-        why = 4
+        why = KeepRefusal.WAITED_TOO_LONG
       elseif kind == 'E' then
         mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
       else
         waiting = cmsgpack.unpack(before[1])
         if waiting[1] ~= digest then
-          why = 1
+          why = KeepRefusal.OTHER_FEATURES
         else
           mine_changed[id] = {waiting, before[2]}
         end
       end
     elseif seen[first + k] then
-      why = 2
+      why = KeepRefusal.LABELLED
     elseif count + added >= left then
-      why = 3
+      why = KeepRefusal.TOO_MANY_WAIT
     else
       mine[id] = {digest, x, now_ms, {uid, y}}
       count = count + 1
     end
-    if why ~= 0 then
+    if why then
       answer = {k - 1, why}
       break
     end

@@ -8,9 +8,13 @@ from typing import Any
 import hinged
 from hinged_service.model.predictor import label_text
 from hinged_service.model.state import ModelState
+from hinged_service.river_support.learners import Features, RiverBinary, RiverMulticlass
 from hinged_service.wire.events import Value
 
 __all__ = ["explain_event", "feature_count", "recent_accuracy", "shown_weights", "whole_accuracy"]
+
+_SEVERAL = (hinged.MulticlassLinearClassifier, hinged.OneVsRest)
+_RIVER = (RiverBinary, RiverMulticlass)
 
 
 def explain_event(
@@ -42,17 +46,15 @@ def explain_event(
         There is no such class.
 
     """
-    if not isinstance(state.learner, hinged.LinearClassifier):
+    learner, answers, pipeline = state.learner, state.answers, state.pipeline
+    if not isinstance(learner, (*_SEVERAL, hinged.BinaryLinearClassifier, hinged.Hedge)):
         return None
-    explain: Any = state.learner.explain_one  # type: ignore[attr-defined]
-    answers: Any = state.answers
-    pipeline = state.pipeline
-    z: Any = x if pipeline is None else pipeline.transform_one(x)
+    z: Features = x if pipeline is None else pipeline.transform_one(x)
     y, score, scores = answers.decide(z)
     if state.multiclass and label is not None:
         y = {label_text(c): c for c in scores}[label]
         score = scores[y]
-    parts = explain(z, y) if state.multiclass and scores else explain(z)
+    parts = learner.explain_one(z, y) if isinstance(learner, _SEVERAL) else learner.explain_one(z)
     intercept = parts.pop(hinged.INTERCEPT, 0.0)
     origins = {} if pipeline is None else pipeline.origins(x)
     features: dict[str, float] = {}
@@ -61,7 +63,7 @@ def explain_event(
         for source in sources:
             features[source] = features.get(source, 0.0) + value / len(sources)
     return {
-        "y": state.answers.label(y),
+        "y": answers.label(y),
         "score": score,
         "intercept": intercept,
         "contributions": parts,
@@ -85,9 +87,8 @@ def whole_accuracy(state: ModelState) -> float | None:
 
 def feature_count(state: ModelState) -> int:
     """Return how many feature names have a weight."""
-    if not isinstance(state.learner, hinged.LinearClassifier):
-        known: int = state.learner.feature_count()
-        return known
+    if isinstance(state.learner, _RIVER):
+        return state.learner.feature_count()
     weights = [v for name, v in state.vectors().items() if "weights" in name]
     if len(weights) == 1:
         return len(weights[0])
@@ -109,19 +110,16 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
     `None` if the learner has no weights.
 
     """
-    learner: Any = state.learner
+    learner = state.learner
     if isinstance(learner, hinged.Hedge):
         experts = zip(learner.experts, learner.trust, strict=True)
         return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
     if isinstance(learner, hinged.BinaryLinearClassifier):
         return _linear(learner)
-    if not isinstance(learner, hinged.LinearClassifier):
-        found: dict[str, Any] | None = learner.weights()
-        return found
-    return _by_class(learner, label)
-
-
-def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
+    if isinstance(learner, _RIVER):
+        return learner.weights()
+    if not isinstance(learner, _SEVERAL):
+        return None
     weights, intercepts = learner.weights, learner.intercepts
     return {
         "classes": {
@@ -132,5 +130,5 @@ def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
     }
 
 
-def _linear(learner: Any) -> dict[str, Any]:
+def _linear(learner: hinged.BinaryLinearClassifier) -> dict[str, Any]:
     return {"weights": dict(learner.weights), "intercept": 0.0 - learner.threshold}

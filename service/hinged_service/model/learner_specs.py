@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 import hinged
 from hinged.hedge import default_pool
 from hinged_service.river_support.lazy import optim
+from hinged_service.river_support.learners.parameters import (
+    Classes,
+    RiverSpec,
+    arguments,
+    class_name,
+)
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["BinaryLearner", "OwnLearner"]
@@ -18,21 +24,37 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Schedule(StrictModel):
+class Schedule(RiverSpec):
     """A learning rate that falls: rate / t^power at the t-th event."""
 
     type: Literal["inverse_scaling"]
     rate: Positive
     power: Positive = 0.5
 
+    def river(self) -> object:
+        """Return the fresh schedule."""
+        return optim.schedulers.InverseScaling(self.rate, self.power)
+
 
 Rate = Positive | Schedule
 
 
-def _rate(rate: float | Schedule) -> Any:
-    if not isinstance(rate, Schedule):
-        return rate
-    return optim.schedulers.InverseScaling(rate.rate, rate.power)
+class _Binary(StrictModel):
+    """A binary rule: the class of the spec's name, with parameters of the fields' names."""
+
+    def build(self, max_features: int) -> hinged.BinaryLinearClassifier:
+        """Return the fresh learner."""
+        rule: type[hinged.BinaryLinearClassifier] = getattr(hinged, class_name(self))
+        return rule(**arguments(self), max_features=max_features)
+
+
+class _Multiclass(StrictModel):
+    """A multiclass rule, likewise."""
+
+    def build(self, max_features: int) -> hinged.MulticlassLinearClassifier:
+        """Return the fresh learner."""
+        rule: type[hinged.MulticlassLinearClassifier] = getattr(hinged, class_name(self))
+        return rule(**arguments(self), max_features=max_features)
 
 
 class _WithRate(StrictModel):
@@ -40,7 +62,7 @@ class _WithRate(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PerceptronSpec(_WithRate):
+class PerceptronSpec(_WithRate, _Binary):
     """The perceptron: a step along the event whenever t * score <= margin."""
 
     type: Literal["perceptron"]
@@ -58,38 +80,17 @@ class PerceptronSpec(_WithRate):
             raise ValueError("update_on mistake needs margin 0: it asks only for the label")
         return self
 
-    def build(self, max_features: int) -> hinged.Perceptron:
-        """Return the fresh learner."""
-        return hinged.Perceptron(
-            learning_rate=_rate(self.learning_rate),
-            fit_intercept=self.fit_intercept,
-            margin=self.margin,
-            update_on=self.update_on,
-            label_at_zero=self.label_at_zero,
-            max_features=max_features,
-        )
 
-
-class AveragedPerceptronSpec(_WithRate):
+class AveragedPerceptronSpec(_WithRate, _Binary):
     """The perceptron, predicting with the mean of its weights after each event."""
 
     type: Literal["averaged_perceptron"]
 
-    def build(self, max_features: int) -> hinged.AveragedPerceptron:
-        """Return the fresh learner."""
-        return hinged.AveragedPerceptron(
-            _rate(self.learning_rate), self.fit_intercept, max_features
-        )
 
-
-class PocketPerceptronSpec(_WithRate):
+class PocketPerceptronSpec(_WithRate, _Binary):
     """The perceptron, predicting with the weights of its longest run of correct events."""
 
     type: Literal["pocket_perceptron"]
-
-    def build(self, max_features: int) -> hinged.PocketPerceptron:
-        """Return the fresh learner."""
-        return hinged.PocketPerceptron(_rate(self.learning_rate), self.fit_intercept, max_features)
 
 
 class _PassiveAggressive(StrictModel):
@@ -98,17 +99,13 @@ class _PassiveAggressive(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PassiveAggressiveSpec(_PassiveAggressive):
+class PassiveAggressiveSpec(_PassiveAggressive, _Binary):
     """Passive-aggressive learning: the smallest step that reaches margin 1."""
 
     type: Literal["passive_aggressive"]
 
-    def build(self, max_features: int) -> hinged.PassiveAggressive:
-        """Return the fresh learner."""
-        return hinged.PassiveAggressive(self.C, self.mode, self.fit_intercept, max_features)
 
-
-class LinearUnitSpec(StrictModel):
+class LinearUnitSpec(_Binary):
     """The linear unit (ADALINE): the delta rule on the score itself."""
 
     type: Literal["linear_unit"]
@@ -116,14 +113,8 @@ class LinearUnitSpec(StrictModel):
     capped: bool = Field(True, description="Never step past the target of the event.")
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
-    def build(self, max_features: int) -> hinged.LinearUnit:
-        """Return the fresh learner."""
-        return hinged.LinearUnit(
-            _rate(self.learning_rate), self.capped, self.fit_intercept, max_features
-        )
 
-
-class HingeSGDSpec(StrictModel):
+class HingeSGDSpec(_Binary):
     """Sub-gradient descent on the hinge loss with penalties: the linear SVM, online."""
 
     type: Literal["hinge_sgd"]
@@ -143,43 +134,28 @@ class HingeSGDSpec(StrictModel):
             raise ValueError("a schedule needs steps constant")
         return self
 
-    def build(self, max_features: int) -> hinged.HingeSGD:
-        """Return the fresh learner."""
-        return hinged.HingeSGD(
-            _rate(self.learning_rate),
-            self.steps,
-            self.l2,
-            self.l1,
-            self.fit_intercept,
-            max_features,
-        )
-
 
 class _AROW(StrictModel):
     r: Positive = Field(1.0, description="The larger, the smaller the steps.")
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class AROWSpec(_AROW):
+class AROWSpec(_AROW, _Binary):
     """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
 
     type: Literal["arow"]
 
-    def build(self, max_features: int) -> hinged.AROW:
-        """Return the fresh learner."""
-        return hinged.AROW(self.r, self.fit_intercept, max_features)
 
-
-BinaryLearner = Annotated[
+_BinaryRule = (
     PerceptronSpec
     | AveragedPerceptronSpec
     | PocketPerceptronSpec
     | PassiveAggressiveSpec
     | LinearUnitSpec
     | HingeSGDSpec
-    | AROWSpec,
-    Field(discriminator="type"),
-]
+    | AROWSpec
+)
+BinaryLearner = Annotated[_BinaryRule, Field(discriminator="type")]
 
 
 class HedgeSpec(StrictModel):
@@ -202,72 +178,39 @@ class HedgeSpec(StrictModel):
         return hinged.Hedge(models, self.learning_rate, self.share)
 
 
-Classes = Annotated[
-    int, Field(ge=1, le=1_000, description="The most classes; an event of one more is refused.")
-]
-
-
-class MulticlassPerceptronSpec(_WithRate):
+class MulticlassPerceptronSpec(_WithRate, _Multiclass):
     """The multiclass perceptron: the right class against the best wrong one."""
 
     type: Literal["multiclass_perceptron"]
     max_classes: Classes = 1_000
 
-    def build(self, max_features: int) -> hinged.MulticlassPerceptron:
-        """Return the fresh learner."""
-        return hinged.MulticlassPerceptron(
-            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
-        )
 
-
-class MulticlassAveragedPerceptronSpec(_WithRate):
+class MulticlassAveragedPerceptronSpec(_WithRate, _Multiclass):
     """The multiclass perceptron, predicting with the mean of its weights."""
 
     type: Literal["multiclass_averaged_perceptron"]
     max_classes: Classes = 1_000
 
-    def build(self, max_features: int) -> hinged.MulticlassAveragedPerceptron:
-        """Return the fresh learner."""
-        return hinged.MulticlassAveragedPerceptron(
-            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
-        )
 
-
-class MulticlassPocketPerceptronSpec(_WithRate):
+class MulticlassPocketPerceptronSpec(_WithRate, _Multiclass):
     """The multiclass perceptron, predicting with the weights of its longest correct run."""
 
     type: Literal["multiclass_pocket_perceptron"]
     max_classes: Classes = 1_000
 
-    def build(self, max_features: int) -> hinged.MulticlassPocketPerceptron:
-        """Return the fresh learner."""
-        return hinged.MulticlassPocketPerceptron(
-            _rate(self.learning_rate), self.fit_intercept, self.max_classes, max_features
-        )
 
-
-class MulticlassPassiveAggressiveSpec(_PassiveAggressive):
+class MulticlassPassiveAggressiveSpec(_PassiveAggressive, _Multiclass):
     """Multiclass passive-aggressive learning: both classes move, so each half as far."""
 
     type: Literal["multiclass_passive_aggressive"]
     max_classes: Classes = 1_000
 
-    def build(self, max_features: int) -> hinged.MulticlassPassiveAggressive:
-        """Return the fresh learner."""
-        return hinged.MulticlassPassiveAggressive(
-            self.C, self.mode, self.fit_intercept, self.max_classes, max_features
-        )
 
-
-class MulticlassAROWSpec(_AROW):
+class MulticlassAROWSpec(_AROW, _Multiclass):
     """Multiclass AROW: a variance per class and weight."""
 
     type: Literal["multiclass_arow"]
     max_classes: Classes = 1_000
-
-    def build(self, max_features: int) -> hinged.MulticlassAROW:
-        """Return the fresh learner."""
-        return hinged.MulticlassAROW(self.r, self.fit_intercept, self.max_classes, max_features)
 
 
 class OneVsRestSpec(StrictModel):
@@ -283,13 +226,7 @@ class OneVsRestSpec(StrictModel):
 
 
 OwnLearner = (
-    PerceptronSpec
-    | AveragedPerceptronSpec
-    | PocketPerceptronSpec
-    | PassiveAggressiveSpec
-    | LinearUnitSpec
-    | HingeSGDSpec
-    | AROWSpec
+    _BinaryRule
     | HedgeSpec
     | MulticlassPerceptronSpec
     | MulticlassAveragedPerceptronSpec

@@ -1,10 +1,10 @@
-"""The labels of a model and how its answers read: as JSON has them, types kept apart."""
+"""Predictors: the labels of a model and its answers, as JSON has them, types kept apart."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -14,21 +14,28 @@ from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
 from hinged.vector import saturated
 from hinged_service.model.spec import ModelSpec
-from hinged_service.river_support.learners import RiverBinary
+from hinged_service.river_support.learners import (
+    Features,
+    Label,
+    Learner,
+    MulticlassLearner,
+    RiverBinary,
+    RiverMulticlass,
+)
 from hinged_service.wire.faults import MAX_NAME, shown
 
 __all__ = [
-    "Answers",
     "BinaryPredictor",
     "Label",
     "MulticlassPredictor",
     "Prediction",
-    "answers_for",
+    "Predictor",
     "label_text",
+    "predictor_for",
 ]
 
-Label = bool | int | str
 _INT64 = 2**63
+Scores = TypeVar("Scores")
 
 
 class Prediction(msgspec.Struct, gc=False):
@@ -50,6 +57,46 @@ class Prediction(msgspec.Struct, gc=False):
     proba: dict[str, float]
 
 
+class Predictor(Protocol[Scores]):
+    """A predictor of a model: it knows the labels, and asks the learner.
+
+    Attributes
+    ----------
+    label
+        From a label of the learner to the label as JSON has it.
+    probabilities
+        From the scores that `decide` gives to the probability of each label of the learner.
+
+    """
+
+    @property
+    def label(self) -> Callable[[Any], Label | None]: ...  # noqa: D102 - an attribute
+
+    @property
+    def probabilities(self) -> Callable[[Any], dict[Any, float]]: ...  # noqa: D102
+
+    def target(self, y: object) -> Label | None:
+        """Return the learner's label for `y`; `None` if it is none of this model."""
+
+    def expected(self) -> str:
+        """Say which labels there are, for an error message."""
+
+    def classes(self) -> list[Label]:
+        """Return the labels known so far, in a fixed order."""
+
+    def admit(self, y: Label) -> None:
+        """Raise `InvalidEvent` for a label that the learner has no room for."""
+
+    def decide(self, x: Features) -> tuple[Label | None, float, Scores]:
+        """Return the learner's label, its score, and the scores of all labels."""
+
+    def margin(self, y: Label, score: float, scores: Scores) -> float:
+        """Return the margin of an event of the learner's label `y`."""
+
+    def predict(self, x: Features) -> Prediction:
+        """Return the answer for one event."""
+
+
 class BinaryPredictor:
     """The two labels of a binary model.
 
@@ -60,14 +107,9 @@ class BinaryPredictor:
     learner
         A binary learner, whose label is decided by the sign of its score.
 
-    Attributes
-    ----------
-    label
-        From a label of the learner to the label as JSON has it.
-
     """
 
-    def __init__(self, pair: Any, learner: Any) -> None:
+    def __init__(self, pair: tuple[Label, Label] | None, learner: Learner) -> None:
         negative, positive = pair if pair is not None else (False, True)
         self._labels: tuple[Label, Label] = (negative, positive)
         self.label: Callable[[bool], Label] = self._labels.__getitem__
@@ -80,7 +122,6 @@ class BinaryPredictor:
         self.probabilities: Callable[[Any], dict[Any, float]] = (
             vote_probabilities if votes else probabilities
         )
-        """From what `decide` gives to the probability of each label of the learner."""
 
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
@@ -99,48 +140,42 @@ class BinaryPredictor:
         """Return the labels, the negative one first."""
         return list(self._labels)
 
-    def decide(self, x: dict[str, float]) -> tuple[bool, float, Any]:
+    def admit(self, y: Label) -> None:
+        """Do nothing: both labels are known."""
+
+    def decide(self, x: Features) -> tuple[bool, float, object]:
         """Return the learner's label, its score, and what the probabilities come from."""
-        score: float = self._learner.score_one(x)
+        score = self._learner.score_one(x)
         return score > 0.0 or (self._at_zero and score == 0.0), score, score
 
-    def predict(self, x: dict[str, float]) -> Prediction:
-        """Return the answer for one event."""
-        score: float = self._learner.score_one(x)
-        positive = score > 0.0 or (self._at_zero and score == 0.0)
-        return self._prediction(positive, score, self.probabilities(score))
-
-    def margin(self, y: bool, score: float, scores: Any) -> float:
+    def margin(self, y: Label, score: float, scores: object) -> float:
         """Return how far what `decide` gave is on the side of the learner's label `y`."""
         return score if y else -score
 
-    def _prediction(self, positive: bool, score: float, proba: dict[Any, float]) -> Prediction:
+    def predict(self, x: Features) -> Prediction:
+        """Return the answer for one event."""
+        positive, score, scores = self.decide(x)
+        proba = self.probabilities(scores)
         negative_text, positive_text = self._texts
-        return Prediction(
-            self._labels[positive],
-            score,
-            {negative_text: proba[False], positive_text: proba[True]},
-        )
+        texts = {negative_text: proba[False], positive_text: proba[True]}
+        return Prediction(self._labels[positive], score, texts)
 
 
-class RiverAnswers(BinaryPredictor):
+class RiverPredictor(BinaryPredictor):
     """The two labels of a binary River classifier, whose probabilities are River's own.
 
     Its score, 2 P(true) - 1, would lose the digits of a small one.
     """
 
-    def __init__(self, pair: Any, learner: RiverBinary) -> None:
+    def __init__(self, pair: tuple[Label, Label] | None, learner: RiverBinary) -> None:
         super().__init__(pair, learner)
+        self._river = learner
         self.probabilities = dict
 
-    def decide(self, x: dict[str, float]) -> tuple[bool, float, Any]:
+    def decide(self, x: Features) -> tuple[bool, float, object]:
         """Return the learner's label, its score, and its probabilities."""
-        score, proba = self._learner.answer_one(x)
+        score, proba = self._river.answer_one(x)
         return score > 0.0, score, proba
-
-    def predict(self, x: dict[str, float]) -> Prediction:
-        """Return the answer for one event."""
-        return self._prediction(*self.decide(x))
 
 
 class MulticlassPredictor:
@@ -152,10 +187,14 @@ class MulticlassPredictor:
         All labels; `"integers"`; or `None` for any text.
     learner
         A multiclass learner.
+    cap
+        The most classes that it learns.
 
     """
 
-    def __init__(self, labels: Any, learner: Any) -> None:
+    def __init__(
+        self, labels: tuple[Label, ...] | str | None, learner: MulticlassLearner, cap: int
+    ) -> None:
         self._allowed: frozenset[Label] | None = None
         if isinstance(labels, tuple):
             self._allowed = frozenset(labels)
@@ -163,11 +202,11 @@ class MulticlassPredictor:
         else:
             self._type = int if labels == "integers" else str
         self._learner = learner
+        self._cap = cap
         linear = isinstance(learner, hinged.LinearClassifier)
         self.probabilities: Callable[[dict[Any, float]], dict[Any, float]] = (
             softmax if linear else dict
         )
-        """From the scores of the classes to their probabilities."""
 
     def target(self, y: object) -> Label | None:
         """Return `y` if it is a label of this model, else `None`."""
@@ -185,41 +224,45 @@ class MulticlassPredictor:
             return f"must be one of the {len(self._allowed)} labels of the spec"
         return "must be an integer" if self._type is int else f"must be text of up to {MAX_NAME}"
 
-    def label(self, y_pred: Any) -> Label | None:
+    def label(self, y_pred: Label | None) -> Label | None:
         """Return the label as JSON has it for a label of the learner."""
-        return y_pred  # type: ignore[no-any-return]
+        return y_pred
 
     def classes(self) -> list[Label]:
         """Return the classes seen so far, in that order."""
-        return list(self._learner.classes)
+        return self._learner.classes
 
-    def decide(self, x: dict[str, float]) -> tuple[Any, float, dict[Any, float]]:
-        """Return the learner's label, its score, and what the probabilities come from."""
-        scores: dict[Any, float] = self._learner.scores_one(x)
-        y = best(scores)
+    def admit(self, y: Label) -> None:
+        """Raise `InvalidEvent` for one class too many."""
+        classes = self._learner.classes
+        if len(classes) >= self._cap and y not in classes:
+            raise hinged.InvalidEvent("y", f"would be class {self._cap + 1} of at most {self._cap}")
+
+    def decide(self, x: Features) -> tuple[Label | None, float, dict[Any, float]]:
+        """Return the learner's label, its score, and the scores of the classes."""
+        scores = self._learner.scores_one(x)
+        y: Label | None = best(scores)
         return y, 0.0 if y is None else scores[y], scores
 
-    def margin(self, y: Label, score: float, scores: Mapping[Any, float]) -> float:
+    def margin(self, y: Label, score: float, scores: dict[Any, float]) -> float:
         """Return the score of the class `y` minus that of the best other one, 0 without one."""
         others = [value for label, value in scores.items() if label != y]
         return saturated(scores.get(y, 0.0) - max(others)) if others else 0.0
 
-    def predict(self, x: dict[str, float]) -> Prediction:
+    def predict(self, x: Features) -> Prediction:
         """Return the answer for one event."""
         y, score, scores = self.decide(x)
         proba = {label_text(c): p for c, p in self.probabilities(scores).items()}
         return Prediction(y, score, proba)
 
 
-Answers = BinaryPredictor | MulticlassPredictor
-
-
-def answers_for(spec: ModelSpec, learner: Any) -> Answers:
-    """Return how the model of `spec` answers with `learner`."""
-    if spec.multiclass:
-        return MulticlassPredictor(spec.labels, learner)
-    kind = RiverAnswers if isinstance(learner, RiverBinary) else BinaryPredictor
-    return kind(spec.labels, learner)
+def predictor_for(spec: ModelSpec, learner: Learner) -> Predictor[Any]:
+    """Return the predictor of the model of `spec` with `learner`."""
+    if isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.OneVsRest, RiverMulticlass)):
+        return MulticlassPredictor(spec.labels, learner, spec.max_classes or 0)
+    if isinstance(learner, RiverBinary):
+        return RiverPredictor(spec.pair, learner)
+    return BinaryPredictor(spec.pair, learner)
 
 
 def label_text(label: Label) -> str:

@@ -21,7 +21,7 @@ from hinged_service.model.learner_specs import OwnLearner
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.river_support.custom import CustomSpec
-from hinged_service.river_support.learners import RiverLearner
+from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
@@ -40,6 +40,9 @@ Labels = (
     | Annotated[tuple[Integer, ...], Field(min_length=2, max_length=1_000)]
     | Annotated[tuple[Text, ...], Field(min_length=2, max_length=1_000)]
 )
+
+
+_Listed = Literal["integers"] | Labels | None
 
 
 class Retention(StrictModel):
@@ -76,7 +79,7 @@ class ModelSpec(StrictModel):
         description="What every event's features go through first, in this order. Without it "
         "features are numbers.",
     )
-    labels: Literal["integers"] | Labels | None = Field(
+    labels: _Listed = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "
         "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. All "
@@ -134,7 +137,7 @@ class ModelSpec(StrictModel):
 
     @field_validator("labels")
     @classmethod
-    def _fitting(cls, labels: Any, info: ValidationInfo) -> Any:
+    def _fitting(cls, labels: _Listed, info: ValidationInfo) -> _Listed:
         learner = info.data.get("learner")
         cap = getattr(learner, "max_classes", None)
         if isinstance(labels, tuple) and len(set(labels)) < len(labels):
@@ -147,14 +150,14 @@ class ModelSpec(StrictModel):
 
     @field_validator("pipeline")
     @classmethod
-    def _only_one(cls, steps: Any, info: ValidationInfo) -> Any:
+    def _only_one(cls, steps: Steps, info: ValidationInfo) -> Steps:
         if steps and isinstance(info.data.get("learner"), CustomSpec):
             raise ValueError("a custom model has a pipeline of its own: leave this one out")
         return steps
 
     @field_validator("metrics")
     @classmethod
-    def _measurable(cls, metrics: Any, info: ValidationInfo) -> Any:
+    def _measurable(cls, metrics: MetricSpecs, info: ValidationInfo) -> MetricSpecs:
         check_metrics(metrics, hasattr(info.data.get("learner"), "max_classes"))
         return metrics
 
@@ -176,15 +179,21 @@ class ModelSpec(StrictModel):
         return late
 
     @property
-    def pair(self) -> tuple[Any, Any] | None:
+    def pair(self) -> tuple[Label, Label] | None:
         """The negative and the positive label of a binary model that names them."""
-        listed = isinstance(self.labels, tuple) and not self.multiclass
-        return (self.labels[0], self.labels[1]) if listed else None  # type: ignore[index]
+        if self.multiclass or not isinstance(self.labels, tuple):
+            return None
+        return self.labels[0], self.labels[1]
+
+    @property
+    def max_classes(self) -> int | None:
+        """The most classes of a multiclass learner; `None` for a binary one."""
+        return getattr(self.learner, "max_classes", None)
 
     @property
     def multiclass(self) -> bool:
         """Whether the learner tells more than two labels apart."""
-        return hasattr(self.learner, "max_classes")
+        return self.max_classes is not None
 
     @property
     def accepts_non_numeric(self) -> bool:

@@ -6,19 +6,20 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import hinged
 from hinged.vector import saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
-from hinged_service.model.predictor import Prediction, answers_for
+from hinged_service.model.predictor import Prediction, predictor_for
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
+from hinged_service.river_support.learners import Features, Label, Learner
 from hinged_service.wire.decoding import FEW_NAMES
-from hinged_service.wire.events import PLAIN, Event, is_label, not_a_number
+from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
 
 __all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
 
@@ -60,6 +61,9 @@ class Late(NamedTuple):
     served: bool
     y: Any
 
+
+OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
+"""Takes features, label and weight as the learner is taught them, and the outcome."""
 
 Result = hinged.Outcome | Rejection | None
 """What an event did; why the model could not take it; `None` if it did not count."""
@@ -129,19 +133,18 @@ class ModelState:
         Whether events of few names are to be expected, as far as the weights tell: it decides
         how they are decoded, not what they are. False for several classes.
     replaced
-        Whether other weights took the place of those that were tracked; whoever
-        saves them resets it.
+        Whether other weights took the place of those that were tracked; reset by what
+        saves them.
+    on_taught
+        Called with every event after the learner was taught it; set by `observe`.
 
     """
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self.accepts_non_numeric, self.can_reject_features = (
-            spec.accepts_non_numeric,
-            spec.can_reject_features,
-        )
+        self.accepts_non_numeric = spec.accepts_non_numeric
+        self.can_reject_features = spec.can_reject_features
         self.multiclass = spec.multiclass
-        self._max_classes: int | None = getattr(spec.learner, "max_classes", None)
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
         self.drift = None if spec.drift is None else Drift(spec.drift)
         self.configured: dict[str, Any] = {}
@@ -152,6 +155,7 @@ class ModelState:
         self.served = self.served_mistakes = 0
         self.detections: list[Detection] = []
         self.replaced = False
+        self.on_taught: OnTaught | None = None
         self._place = ("", 0)
         self.renew()
         by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
@@ -164,19 +168,36 @@ class ModelState:
         spec = self._spec
         self._use(spec.configured(self.configured).build(spec.max_features))
         self.pipeline = Pipeline(spec.pipeline, spec.max_features) if spec.pipeline else None
-        self._at_once = (
+        at_once = (
             self.pipeline is not None
             and self.pipeline.learns
             and self.pipeline.takes_numbers
             and isinstance(self.learner, hinged.LinearClassifier)
         )
-        """Whether a labelled event of plain numbers cannot be refused for its features."""
+        self._at_once = self.pipeline if at_once else None
+        """The pipeline, if a labelled event of plain numbers cannot be refused for its features."""
 
-    def _use(self, learner: Any) -> None:
+    def _use(self, learner: Learner) -> None:
         self.learner = learner
-        self.answers = answers_for(self._spec, learner)
+        self.answers = predictor_for(self._spec, learner)
         self._vectors: dict[str, hinged.WeightVector] | None = None
         self.small_vocabulary = not self.multiclass and isinstance(learner, hinged.LinearClassifier)
+        self._link()
+
+    def observe(self, on_taught: OnTaught | None) -> None:
+        """Call `on_taught` with every event from now on, after the learner was taught it."""
+        self.on_taught = on_taught
+        self._link()
+
+    def _link(self) -> None:
+        learn = self.learner.predict_learn_one
+        self._teach = learn if self.on_taught is None else self._teach_and_tell
+
+    def _teach_and_tell(self, x: Features, y: Label, w: float) -> hinged.Outcome:
+        outcome = self.learner.predict_learn_one(x, y, w)
+        if self.on_taught is not None:
+            self.on_taught(x, y, w, outcome)
+        return outcome
 
     def look_at_names(self) -> None:
         """Find out whether the names are few, if they may still be."""
@@ -235,7 +256,7 @@ class ModelState:
                     results.append(fault)
                 else:
                     if plain and not self.frozen:
-                        outcome = self.learner.predict_learn_one(event.x, known, event.w)
+                        outcome = self._teach(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
                         outcome = self._progress(event, known)
@@ -251,7 +272,7 @@ class ModelState:
         self.look_at_names()
         return results
 
-    def _account_late(self, late: Late, y: Any, w: float, entry_id: str) -> None:
+    def _account_late(self, late: Late, y: Label, w: float, entry_id: str) -> None:
         if late.at_ms is not None:
             delay_ms = max(0, int(entry_id.partition("-")[0]) - int(late.at_ms))
             self.labelled += 1
@@ -268,20 +289,19 @@ class ModelState:
             return Rejection("", "is not an event")
         return Rejection("y", self.answers.expected())
 
-    def _progress(self, event: Event, y: Any) -> hinged.Outcome:
+    def _progress(self, event: Event, y: Label) -> hinged.Outcome:
         """Predict and score, then learn; count in the metrics and ask the drift detector."""
-        answers: Any = self.answers
-        pipeline: Any = self.pipeline
-        x, w = event.x, event.w
-        before: Any = x
-        taught: Any = None
-        at_once = self._at_once and type(event) in PLAIN and w > 0.0 and not self.frozen
-        if pipeline is not None and not at_once:
+        answers, pipeline, x, w = self.answers, self.pipeline, event.x, event.w
+        plain = type(event) in PLAIN and w > 0.0 and not self.frozen
+        at_once = self._at_once if plain else None
+        before: Features = x
+        if pipeline is not None and at_once is None:
             before = pipeline.transform_one(x)
-        self._admit(y)
+        answers.admit(y)
         self.learner.check_weight(w)
-        if at_once:
-            before, taught = pipeline.progress_one(x)
+        taught = before
+        if at_once is not None:
+            before, taught = at_once.progress_one(x)
         y_pred, score, scores = answers.decide(before)
         judged = w > 0.0 and y_pred is not None
         mistake = judged and y_pred != y
@@ -293,11 +313,11 @@ class ModelState:
                 self.learner.accounting.add_margin(margin)
             outcome = hinged.Outcome(y_pred, score, mistake, False, saturated(loss))
         elif pipeline is None or not pipeline.learns:
-            outcome = self.learner.predict_learn_one(before, y, w)
+            outcome = self._teach(before, y, w)
         else:
-            if not at_once:
-                taught = pipeline.learn_transform_one(x, checked=True) if w > 0.0 else before
-            learned = self.learner.predict_learn_one(taught, y, w)
+            if at_once is None and w > 0.0:
+                taught = pipeline.learn_transform_one(x, checked=True)
+            learned = self._teach(taught, y, w)
             outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
         if judged:
             if self.metrics is not None:
@@ -305,14 +325,6 @@ class ModelState:
             if self.drift is not None and not self.frozen and self.drift.update(mistake):
                 self._detect()
         return outcome
-
-    def _admit(self, y: Any) -> None:
-        """Raise `InvalidEvent` for a label that the learner has no room for."""
-        cap = self._max_classes
-        if cap is not None:
-            classes = self.learner.classes
-            if len(classes) >= cap and y not in classes:
-                raise hinged.InvalidEvent("y", f"would be class {cap + 1} of at most {cap}")
 
     def _detect(self) -> None:
         self.detected += 1
@@ -389,7 +401,7 @@ class ModelState:
                     found.append((i, Rejection(error.field, error.reason)))
         return found
 
-    def predict(self, x: dict[str, Any]) -> Prediction:
+    def predict(self, x: Mapping[str, Value]) -> Prediction:
         """Return the answer for one event.
 
         Raises
@@ -398,8 +410,7 @@ class ModelState:
             Naming the feature that the pipeline does not take.
 
         """
-        z: Any = x if self.pipeline is None else self.pipeline.transform_one(x)
-        return self.answers.predict(z)
+        return self.answers.predict(x if self.pipeline is None else self.pipeline.transform_one(x))
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""

@@ -103,12 +103,13 @@ def restore_state(
     state.look_at_names()
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
 
-def _detection(entry: Any, number: Any, events: Any) -> Detection:
-    known = isinstance(entry, str) and _ENTRY_ID.fullmatch(entry)
-    if not (known and _is_count(number) and _is_count(events)):
-        raise TypeError("a detection is an entry id and two counts")
-    return Detection(entry, number, events)
+def _detection(entry: object, number: object, events: object) -> Detection:
+    match entry, number, events:
+        case str(), int(), int() if _ENTRY_ID.fullmatch(entry):
+            if _is_count(number) and _is_count(events):
+                return Detection(entry, number, events)
+    raise TypeError("a detection is an entry id and two counts")

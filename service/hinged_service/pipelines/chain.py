@@ -93,8 +93,7 @@ class Chain(Stage):
             kind, ignored, state = items(entry, "a stage", 3)
             if kind != type(stage).__name__:
                 raise hinged.InvalidState(f"a stage is no {type(stage).__name__}")
-            stage._ignored = count(ignored, "the features ignored")
-            stage.set_state(state)
+            stage.restore(count(ignored, "the features ignored"), state)
 
 
 class Union(Stage):

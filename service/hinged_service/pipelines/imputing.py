@@ -126,7 +126,7 @@ class Mean(Statistic):
     def set_state(self, data: Any) -> None:
         """Take over what `get_state` gave."""
         n, mean = items(data, "a mean", 2)
-        self._mean = stats.Mean._from_state(
+        self._mean = stats.Mean._from_state(  # noqa: SLF001 - River has no public way
             number(n, "a count", 0.0), number(mean, "a mean", -MAX_VALUE, MAX_VALUE)
         )
 

@@ -44,6 +44,11 @@ class Stage(ABC):
         """How many features it did not learn because it has as many as it may."""
         return self._ignored
 
+    def restore(self, ignored: int, state: Any) -> None:
+        """Take over a number of ignored features and what `get_state` gave."""
+        self._ignored = ignored
+        self.set_state(state)
+
     @abstractmethod
     def transform(self, x: Features) -> Mapping[str, Value]:
         """Return the features made from `x`; nothing changes.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from redis import exceptions
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import Settings
+from hinged_service.store import replies
 from hinged_service.store.keys import INDEX
 from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
@@ -22,7 +23,6 @@ from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import check
 from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.telemetry.observer import Observer
-from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Connection"]
 
@@ -118,12 +118,12 @@ class Connection:
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole."""
         found = await self._ask(key, "HGETALL", key)
-        return dict(_pairs(found))
+        return dict(replies.pairs(found))
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
         found = await self._ask(key, "HGET", key, field)
-        return None if found is None else _text(found)
+        return None if found is None else replies.text(found)
 
     async def hlen(self, key: str) -> int:
         """Return how many fields a hash has."""
@@ -138,14 +138,14 @@ class Connection:
         cursor: Word = 0
         while True:
             cursor, found = await self._ask(key, "HSCAN", key, cursor, "COUNT", count)
-            yield list(_pairs(found))
+            yield list(replies.pairs(found))
             if cursor == b"0":
                 return
 
     async def entry(self, log: str, entry_id: str) -> dict[bytes, bytes] | None:
         """Return the fields of one log entry, `None` if the log does not hold it."""
         found = await self._ask(log, "XRANGE", log, entry_id, entry_id)
-        return _fields(found[0][1]) if found else None
+        return replies.fields(found[0][1]) if found else None
 
     async def newest(
         self, log: str, count: int, before: str | None
@@ -153,12 +153,12 @@ class Connection:
         """Return the last entries of a log, or those before an id, the newest first."""
         bound = "+" if before is None else f"({before}"
         found = await self._ask(log, "XREVRANGE", log, bound, "-", "COUNT", count)
-        return [(entry_id, _fields(flat)) for entry_id, flat in found]
+        return [(entry_id, replies.fields(flat)) for entry_id, flat in found]
 
     async def first_id(self, log: str) -> str | None:
         """Return the id of the oldest entry of a log."""
         found = await self._ask(log, "XRANGE", log, "-", "+", "COUNT", 1)
-        return _text(found[0][0]) if found else None
+        return replies.text(found[0][0]) if found else None
 
     async def any_in(self, streams: list[str]) -> list[bool]:
         """Tell for each stream whether there is an entry in it, or a key that is no stream."""
@@ -207,27 +207,3 @@ class Connection:
                 yield
         if self._answering.lost:
             self._answering.answered()
-
-
-def _pairs(flat: list[bytes]) -> Iterable[tuple[str, str]]:
-    try:
-        words = iter([word.decode() for word in flat])
-    except UnicodeDecodeError as error:
-        raise _not_text() from error
-    return zip(words, words, strict=True)
-
-
-def _fields(flat: list[bytes]) -> dict[bytes, bytes]:
-    words = iter(flat)
-    return dict(zip(words, words, strict=True))
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _not_text() from error
-
-
-def _not_text() -> DamagedState:
-    return DamagedState("stored text is not UTF-8")

@@ -22,7 +22,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -31,9 +30,7 @@ from typing import Final
 from urllib.parse import quote
 
 from hinged_service.errors import StartupError
-
-if sys.platform != "win32":
-    import fcntl
+from hinged_service.file_lock import FileLock
 
 __all__ = ["EmbeddedServer"]
 
@@ -81,7 +78,7 @@ class EmbeddedServer:
             raise ValueError(f"start_timeout_s must be > 0, not {start_timeout_s}")
         self._data_dir = data_dir.expanduser().resolve()
         self._start_timeout_s = start_timeout_s
-        self._users: _Lock | None = None
+        self._users: FileLock | None = None
         self._watch: threading.Thread | None = None
         self._released = threading.Event()
         self._log_start = 0
@@ -110,10 +107,9 @@ class EmbeddedServer:
         deadline = time.monotonic() + self._start_timeout_s
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            users = _Lock(self._data_dir / "users.lock")
+            users = FileLock(self._data_dir / "users.lock")
             try:
-                users.wait_shared(deadline)
-                path = self._start_or_attach(binary, deadline)
+                path = self._start_or_attach(binary, users, deadline)
             except BaseException:
                 self._leave(users)
                 raise
@@ -145,12 +141,17 @@ class EmbeddedServer:
         except (OSError, StartupError) as error:
             logger.warning("The embedded Valkey of %s was left as it is: %s", self._data_dir, error)
 
-    def _start_or_attach(self, binary: Path, deadline: float) -> Path:
+    def _start_or_attach(self, binary: Path, users: FileLock, deadline: float) -> Path:
+        if not users.wait(deadline, exclusive=False):
+            raise StartupError(
+                f"Another process has held {self._data_dir / 'users.lock'} for too long: it is "
+                "stopping the embedded Valkey. Try again when it has finished."
+            )
         started = False
         answer = b""
         while True:
-            with _Lock(self._data_dir / "server.lock") as server:
-                if server.try_lock(exclusive=True):
+            with FileLock(self._data_dir / "server.lock") as server:
+                if server.try_lock():
                     if started:
                         raise StartupError(
                             f"The embedded Valkey of {self._data_dir} ended while starting. "
@@ -177,8 +178,8 @@ class EmbeddedServer:
         while not self._released.wait(pause_s):
             pause_s = _WATCH_S
             try:
-                with _Lock(self._data_dir / "server.lock") as server:
-                    if server.try_lock(exclusive=True):
+                with FileLock(self._data_dir / "server.lock") as server:
+                    if server.try_lock():
                         logger.warning(
                             "The embedded Valkey of %s has ended; starting it again", self._data_dir
                         )
@@ -187,7 +188,7 @@ class EmbeddedServer:
                 logger.warning("The embedded Valkey of %s: %s", self._data_dir, error)
                 pause_s = _WATCH_AGAIN_S
 
-    def _start(self, binary: Path, server_lock: _Lock) -> None:
+    def _start(self, binary: Path, server_lock: FileLock) -> None:
         path = self._private_socket()
         path.unlink(missing_ok=True)
         self._pid_file.unlink(missing_ok=True)
@@ -222,11 +223,11 @@ class EmbeddedServer:
             said = done.stdout.decode(errors="replace").strip() or self._log_tail()
             raise StartupError(f"The embedded Valkey did not start: {said}\n{_USE_A_REDIS}")
 
-    def _leave(self, users: _Lock) -> None:
+    def _leave(self, users: FileLock) -> None:
         # A failed upgrade loses the shared lock, which is just what a leaver wants: of
         # several at once, the last to try is alone with the lock and gets it.
         try:
-            if users.try_lock(exclusive=True):
+            if users.try_lock():
                 self._stop()
         finally:
             users.close()
@@ -235,12 +236,12 @@ class EmbeddedServer:
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         asked = False
         try:
-            server = _Lock(self._data_dir / "server.lock")
+            server = FileLock(self._data_dir / "server.lock")
         except FileNotFoundError:
             self._ask_to_end()  # somebody removed the directory: nothing to save, nobody to come
             return
         with server:
-            while not server.try_lock(exclusive=True):
+            while not server.try_lock():
                 asked = asked or self._ask_to_end()
                 if time.monotonic() > deadline:
                     logger.warning(
@@ -321,42 +322,6 @@ class EmbeddedServer:
         folder.mkdir(mode=0o700, exist_ok=True)
         _require_private(folder)
         return path
-
-
-class _Lock:
-    """A lock on a file, held until it is closed or every process that has it is gone."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def __enter__(self) -> _Lock:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        # Closing, not unlocking: a server that inherited the descriptor keeps its lock.
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-
-    def try_lock(self, *, exclusive: bool) -> bool:
-        try:
-            fcntl.flock(self.fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def wait_shared(self, deadline: float) -> None:
-        while not self.try_lock(exclusive=False):
-            if time.monotonic() > deadline:
-                raise StartupError(
-                    f"Another process has held {self._path} for too long: it is stopping the "
-                    "embedded Valkey. Try again when it has finished."
-                )
-            time.sleep(_POLL_S)
 
 
 _USE_A_REDIS: Final = (

@@ -6,6 +6,7 @@ import secrets
 from typing import Literal, NamedTuple
 
 from hinged_service.errors import Conflict, ModelGone
+from hinged_service.store import replies
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
@@ -15,6 +16,7 @@ from hinged_service.wire.codec import Position, UpgradePoint
 __all__ = [
     "DelayedLabelRules",
     "Retention",
+    "StreamRules",
     "delete",
     "hold_snapshot",
     "lag_bytes",
@@ -74,33 +76,48 @@ class DelayedLabelRules(NamedTuple):
     said: bool
 
 
-async def register(
-    connection: Connection,
-    keys: StreamKeys,
-    uid: str,
-    seen_ms: int,
-    seen_ids: int,
-    start: Position | Literal["now", "log"] = "now",
-    checkpoint: str | None = None,
-    kept: Retention | None = None,
-    waiting: DelayedLabelRules | None = None,
-) -> Position:
-    """Make `uid` a follower of the stream; return its snapshot's position.
+_UNSAID = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False)
+
+
+class StreamRules(NamedTuple):
+    """Rules that a stream takes over from a model.
 
     Parameters
     ----------
-    connection, keys, uid
-        The worker's connection, the stream's keys, the model.
     seen_ms, seen_ids
         How long and how many event ids a new stream remembers.
+    kept
+        The least retention.
+    waiting
+        Rules of delayed labels; `None` if the model has none.
+
+    """
+
+    seen_ms: int
+    seen_ids: int
+    kept: Retention = Retention(None, None)
+    waiting: DelayedLabelRules | None = None
+
+
+async def register(
+    connection: Connection,
+    keys: ModelKeys,
+    rules: StreamRules,
+    start: Position | Literal["now", "log"] = "now",
+    checkpoint: str | None = None,
+) -> Position:
+    """Make a model a follower of its stream; return its snapshot's position.
+
+    Parameters
+    ----------
+    connection, keys
+        The worker's connection, the model's keys.
+    rules
+        Rules for the stream.
     start
         The log's end, the oldest entry, or a position.
     checkpoint
         The uid of the checkpoint that it starts with.
-    kept
-        What the stream is to keep at least.
-    waiting
-        How its predictions wait for their labels; a day if left out.
 
     Raises
     ------
@@ -109,24 +126,21 @@ async def register(
         wait under other rules already.
 
     """
+    on = keys.on
     where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
-    keep = kept or Retention(None, None)
-    wait = waiting or DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False)
+    wait = rules.waiting or _UNSAID
     reply = await connection.run(
         _REGISTER,
         [
-            keys.meta,
-            keys.log,
-            keys.followers,
-            *([keys.checkpoint(checkpoint).state] if checkpoint else []),
+            *(on.meta, on.log, on.followers),
+            *([on.checkpoint(checkpoint).state] if checkpoint else []),
         ],
-        uid,
+        keys.uid,
         secrets.token_hex(16),
-        seen_ms,
-        seen_ids,
+        *(rules.seen_ms, rules.seen_ids),
         *where,
         checkpoint or "",
-        *("" if n is None else n for n in keep),
+        *("" if n is None else n for n in rules.kept),
         *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.said)),
         codec.fold_tag(),
     )
@@ -139,7 +153,7 @@ async def register(
         )
     if reply[0] == b"missing":
         raise Conflict("That checkpoint was deleted.")
-    return Position(reply[1].decode(), reply[2].decode())
+    return replies.position(reply[1], reply[2])
 
 
 async def delete(connection: Connection, keys: ModelKeys) -> None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 
+from hinged_service.store import replies
 from hinged_service.store.connection import Connection
-from hinged_service.store.keys import StreamKeys
-from hinged_service.store.log_types import INBOX, Appended, Batch, CaughtUp, Commanded, Entry
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log_types import (
+    INBOX,
+    Appended,
+    Batch,
+    CaughtUp,
+    Commanded,
+    Entry,
+    Refusal,
+)
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
 from hinged_service.wire.codec import Position
 
-__all__ = ["append", "backwards", "catch_up", "command", "letters", "offset", "sources"]
+__all__ = ["EventLog", "backwards", "letters", "offset", "sources"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
@@ -27,176 +35,157 @@ _BYTES_AT_ONCE = 2**18
 _NONE: frozenset[int] = frozenset()
 
 
-async def append(
-    connection: Connection,
-    keys: StreamKeys,
-    uid: str,
-    position: Position,
-    batch: Batch,
-    reply_bytes: int,
-    ring: bool,
-    timeout_s: float | None = None,
-) -> Appended:
-    """Append a batch for the model `uid`, whose replica stands at `position`.
+class EventLog:
+    """The log of a stream, as one of its models appends to it and follows it.
+
+    Each call raises `Unavailable` if Redis does not answer; what it sent may or may not have
+    been taken then.
 
     Parameters
     ----------
-    connection, keys, uid, position
-        The worker's connection, the stream's keys, the model, its replica's place.
-    batch
-        The batch.
-    reply_bytes
-        How many bytes of entries the reply may carry.
-    ring
-        Whether predictions may wait for these events.
-    timeout_s
-        Longest to wait, in seconds.
-
-    Raises
-    ------
-    Unavailable
-        Redis did not answer; the batch may or may not have been taken. Send
-        the same batch again, or never again.
+    connection, keys
+        The worker's connection, the model's keys.
 
     """
-    callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
-    span = batch.span
-    reply = await connection.run(
-        _APPEND,
-        [
-            keys.meta,
-            keys.log,
-            keys.followers,
-            keys.producers,
-            *keys.seen,
-            keys.offsets,
-            keys.dead,
-            *(keys.pending if ring else ()),
-            *((keys.inbox,) if span is not None and span.source == INBOX else ()),
-        ],
-        uid,
-        batch.producer,
-        batch.sequence,
-        position.id,
-        position.chain,
-        batch.payload,
-        hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
-        _PACK.encode(callers),
-        reply_bytes,
-        int(ring),
-        codec.fold_tag(),
-        *(() if span is None else (*span[:3], _PACK.encode(span[3:]))),
-        timeout_s=timeout_s,
-    )
-    kind = reply[0].decode()
-    if kind == "moved":
-        return Appended("moved", offset=reply[1].decode())
-    if kind == "other":
-        return Appended("other", fold=reply[1].decode())
-    if kind not in ("ok", "replay"):
-        return Appended(kind)
-    own = Position(reply[1].decode(), reply[2].decode())
-    skip = _indices(reply[3]) if reply[3] != b"[]" else _NONE
-    refused = {}
-    if reply[4]:
-        refused = {a: (b, c) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
-    if kind == "replay":
-        appended = len(skip) < sum(caller.count for caller in batch.callers)
-        return Appended("replay", own, skip, refused, appended)
-    return Appended(
-        "ok",
-        own,
-        skip,
-        refused,
-        bool(reply[5]),
-        reply[6].decode(),
-        _entries(reply[8]) if reply[8] else (),
-        bool(reply[7]),
-        joined=reply[9] or None,
-        early=frozenset(reply[10]),
-    )
 
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._uid = keys.uid
+        self._on = on = keys.on
+        self._followed = [on.meta, on.log, on.followers]
+        self._appended = [*self._followed, on.producers, *on.seen, on.offsets, on.dead]
 
-async def command(
-    connection: Connection,
-    keys: StreamKeys,
-    uid: str,
-    producer: str,
-    sequence: int,
-    payload: bytes,
-    checkpoint: str | None = None,
-) -> Commanded:
-    """Append a command for the model `uid`; under one name it is taken once.
+    async def append(
+        self,
+        position: Position,
+        batch: Batch,
+        reply_bytes: int,
+        ring: bool,
+        timeout_s: float | None = None,
+    ) -> Appended:
+        """Append a batch; send the same one again, or never again, if Redis does not answer.
 
-    Parameters
-    ----------
-    connection, keys, uid
-        The worker's connection, the stream's keys, the model.
-    producer, sequence
-        The command's name, as of a `Batch`.
-    payload
-        JSON of the command.
-    checkpoint
-        Uid of the checkpoint that it names, which then cannot be deleted until the
-        model's snapshot is past it.
+        Parameters
+        ----------
+        position
+            Where the model's replica stands.
+        batch
+            The batch.
+        reply_bytes
+            Most bytes of entries in the reply.
+        ring
+            Whether predictions may wait for these events.
+        timeout_s
+            Longest to wait, in seconds.
 
-    Raises
-    ------
-    Unavailable
-        Redis did not answer; the command may or may not have been taken.
+        """
+        callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
+        span = batch.span
+        reply = await self._connection.run(
+            _APPEND,
+            [
+                *self._appended,
+                *(self._on.pending if ring else ()),
+                *((self._on.inbox,) if span is not None and span.source == INBOX else ()),
+            ],
+            self._uid,
+            batch.producer,
+            batch.sequence,
+            position.id,
+            position.chain,
+            batch.payload,
+            _sha1(batch.payload),
+            _PACK.encode(callers),
+            reply_bytes,
+            int(ring),
+            codec.fold_tag(),
+            *(() if span is None else (*span[:3], _PACK.encode(span[3:]))),
+            timeout_s=timeout_s,
+        )
+        kind = reply[0].decode()
+        if kind == "moved":
+            return Appended("moved", offset=reply[1].decode())
+        if kind == "other":
+            return Appended("other", fold=reply[1].decode())
+        if kind not in ("ok", "replay"):
+            return Appended(kind)
+        own = Position(reply[1].decode(), reply[2].decode())
+        skip = replies.indices(reply[3])
+        refused = {}
+        if reply[4]:
+            refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
+        if kind == "replay":
+            appended = len(skip) < sum(caller.count for caller in batch.callers)
+            return Appended("replay", own, skip, refused, appended)
+        return Appended(
+            "ok",
+            own,
+            skip,
+            refused,
+            bool(reply[5]),
+            reply[6].decode(),
+            replies.entries(reply[8]) if reply[8] else (),
+            bool(reply[7]),
+            joined=reply[9] or None,
+            early=frozenset(reply[10]),
+        )
 
-    """
-    reply = await connection.run(
-        _COMMAND,
-        [
-            keys.meta,
-            keys.log,
-            keys.followers,
-            keys.producers,
-            *([keys.checkpoint(checkpoint).state] if checkpoint else []),
-        ],
-        uid,
-        producer,
-        sequence,
-        payload,
-        hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
-        checkpoint or "",
-        codec.fold_tag(),
-    )
-    kind = reply[0].decode()
-    if kind == "other":
-        return Commanded("other", fold=reply[1].decode())
-    if kind not in ("ok", "replay"):
-        return Commanded(kind)
-    return Commanded(kind, Position(reply[1].decode(), reply[2].decode()))
+    async def command(
+        self, producer: str, sequence: int, payload: bytes, checkpoint: str | None = None
+    ) -> Commanded:
+        """Append a command; under one name it is taken once.
 
+        Parameters
+        ----------
+        producer, sequence
+            The command's name, as of a `Batch`.
+        payload
+            JSON of the command.
+        checkpoint
+            Uid of the checkpoint that it names, which then cannot be deleted until the
+            model's snapshot is past it.
 
-async def catch_up(
-    connection: Connection, keys: StreamKeys, uid: str, position: Position, reply_bytes: int
-) -> CaughtUp:
-    """Return the entries after `position`, up to about `reply_bytes` of them.
+        """
+        on = self._on
+        reply = await self._connection.run(
+            _COMMAND,
+            [
+                *self._followed,
+                on.producers,
+                *([on.checkpoint(checkpoint).state] if checkpoint else []),
+            ],
+            self._uid,
+            producer,
+            sequence,
+            payload,
+            _sha1(payload),
+            checkpoint or "",
+            codec.fold_tag(),
+        )
+        kind = reply[0].decode()
+        if kind == "other":
+            return Commanded("other", fold=reply[1].decode())
+        if kind not in ("ok", "replay"):
+            return Commanded(kind)
+        return Commanded(kind, replies.position(reply[1], reply[2]))
 
-    Raises
-    ------
-    Unavailable
-        Redis did not answer.
-
-    """
-    reply = await connection.run(
-        _CATCH_UP,
-        [keys.meta, keys.log, keys.followers],
-        uid,
-        position.id,
-        position.chain,
-        reply_bytes,
-        codec.fold_tag(),
-    )
-    kind = reply[0].decode()
-    if kind == "other":
-        return CaughtUp("other", fold=reply[1].decode())
-    if kind != "ok":
-        return CaughtUp(kind)
-    return CaughtUp("ok", reply[1].decode(), _entries(reply[3]), bool(reply[2]))
+    async def catch_up(self, position: Position, reply_bytes: int) -> CaughtUp:
+        """Return the entries after `position`, up to about `reply_bytes` of them."""
+        reply = await self._connection.run(
+            _CATCH_UP,
+            self._followed,
+            self._uid,
+            position.id,
+            position.chain,
+            reply_bytes,
+            codec.fold_tag(),
+        )
+        kind = reply[0].decode()
+        if kind == "other":
+            return CaughtUp("other", fold=reply[1].decode())
+        if kind != "ok":
+            return CaughtUp(kind)
+        return CaughtUp("ok", reply[1].decode(), replies.entries(reply[3]), bool(reply[2]))
 
 
 async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[Entry]:
@@ -215,7 +204,7 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
     while True:
         found = await connection.newest(keys.log, count, before)
         for entry_id, fields in found:
-            yield _entry(entry_id, fields)
+            yield replies.entry(entry_id, fields)
         if len(found) < count:
             return
         before = found[-1][0].decode()
@@ -242,24 +231,5 @@ async def sources(connection: Connection, keys: StreamKeys) -> int:
     return await connection.hlen(keys.offsets)
 
 
-def _entries(found: list[Any]) -> list[Entry]:
-    return [
-        _entry(entry_id, dict(zip(flat[::2], flat[1::2], strict=True))) for entry_id, flat in found
-    ]
-
-
-def _entry(entry_id: bytes, fields: dict[bytes, bytes]) -> Entry:
-    """Return an entry from its id and fields in Redis."""
-    return Entry(
-        Position(entry_id.decode(), fields[b"chain"].decode()),
-        fields.get(b"events"),
-        _indices(fields.get(b"skip", b"[]")),
-        int(fields[b"bytes"]),
-        int(fields[b"count"]),
-        fields.get(b"command"),
-        fields.get(b"joined"),
-    )
-
-
-def _indices(text: bytes) -> frozenset[int]:
-    return frozenset(msgspec.json.decode(text, type=list[int])) if text != b"[]" else _NONE
+def _sha1(payload: bytes) -> str:
+    return hashlib.sha1(payload, usedforsecurity=False).hexdigest()

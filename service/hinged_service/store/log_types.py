@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -19,6 +20,7 @@ __all__ = [
     "Commanded",
     "Entry",
     "Letter",
+    "Refusal",
     "Span",
     "independent_events",
 ]
@@ -54,6 +56,15 @@ class Entry(NamedTuple):
     events_so_far: int
     command: bytes | None = None
     joined: bytes | None = None
+
+
+class Refusal(IntEnum):
+    """Reasons of `append.lua` not to take an event; stored with a producer's batch."""
+
+    ID_TAKEN = 0
+    NO_PREDICTION = 1
+    WAITED_TOO_LONG = 2
+    TOO_MANY_WAIT = 3
 
 
 @dataclass(slots=True)
@@ -184,8 +195,7 @@ class Appended(NamedTuple):
         Indices in the payload that do not count.
     refused
         By caller the index within its events, and why, of an event that cannot be
-        taken: 0 its id came before with other content, 1 no prediction waits under
-        it, 2 it waited too long. No event of that caller counts.
+        taken. No event of that caller counts.
     appended
         Whether there is an entry of the batch's own in the log.
     stored
@@ -207,7 +217,7 @@ class Appended(NamedTuple):
     kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring", "other"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
-    refused: Mapping[int, tuple[int, int]] = MappingProxyType({})
+    refused: Mapping[int, tuple[int, Refusal]] = MappingProxyType({})
     appended: bool = False
     stored: str | None = None
     entries: Sequence[Entry] = ()

@@ -7,16 +7,18 @@ import itertools
 import secrets
 from collections import deque
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import msgspec
 
-from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.errors import ModelGone
+from hinged_service.retry import retry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 
-__all__ = ["COUNTS", "PendingPredictions", "counts", "retire"]
+__all__ = ["COUNTS", "KeepRefusal", "PendingPredictions", "counts", "retire"]
 
 _KEEP = load("keep_predictions")
 _EXPIRE = load("expire_predictions")
@@ -26,7 +28,6 @@ _RETIRED_AT_ONCE = 500
 _RETIRED_BYTES = 2**20
 _MOST_TURNS = 400
 _MOST_AT_ONCE = 2_000
-_RETRY_S = 0.02
 
 COUNTS = {
     "predicted": "predicted",
@@ -47,12 +48,21 @@ _WORDS = 4
 """A prediction is four: id, digest of the features, features as JSON, predicted label as JSON."""
 
 
+class KeepRefusal(IntEnum):
+    """Reasons of `keep_predictions.lua` not to keep a prediction."""
+
+    OTHER_FEATURES = 1
+    LABELLED = 2
+    TOO_MANY_WAIT = 3
+    WAITED_TOO_LONG = 4
+
+
 class _Kept(msgspec.Struct):
     """One caller's predictions, when it gives up (on the loop's clock), and its answer."""
 
     words: Sequence[str]
     deadline_s: float
-    answer: asyncio.Future[tuple[int, int] | None]
+    answer: asyncio.Future[tuple[int, KeepRefusal] | None]
 
 
 class PendingPredictions:
@@ -77,7 +87,7 @@ class PendingPredictions:
         mine = secrets.token_hex(8)
         self._requests = (f"{mine}{number}" for number in itertools.count())
 
-    async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, int] | None:
+    async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, KeepRefusal] | None:
         """Keep predictions, all of them or none.
 
         Parameters
@@ -89,8 +99,7 @@ class PendingPredictions:
 
         Returns
         -------
-        `None`; or index of the first that cannot be kept, and why: 1 other features
-        wait under its id, 2 that has its label, 3 too many wait, 4 it waited too long.
+        `None`; or index of the first that cannot be kept, and why.
 
         Raises
         ------
@@ -98,7 +107,7 @@ class PendingPredictions:
             The model was deleted; Redis does not answer.
 
         """
-        answer: asyncio.Future[tuple[int, int] | None] = self._loop.create_future()
+        answer: asyncio.Future[tuple[int, KeepRefusal] | None] = self._loop.create_future()
         self._queue.append(_Kept(words, self._loop.time() + timeout_s, answer))
         if self._task is None:
             self._task = self._loop.create_task(self._work())
@@ -120,7 +129,7 @@ class PendingPredictions:
             most = (len(taken) + len(self._queue) + 1) // 2
             for one, found in zip(taken, answers, strict=True):
                 if not one.answer.done():
-                    one.answer.set_result(None if found == 0 else (found[0], found[1]))
+                    one.answer.set_result(None if found == 0 else (found[0], KeepRefusal(found[1])))
             await asyncio.sleep(0)  # who was just answered may have more
         self._task = None
 
@@ -137,20 +146,16 @@ class PendingPredictions:
         on = self._keys.on
         packed = _PACK.encode(callers)
         request = next(self._requests)  # its name, by which it is known if it is sent again
-        while True:
-            try:
-                reply = await self._connection.run(
-                    _KEEP,
-                    [on.meta, on.log, on.followers, *on.seen, *on.pending],
-                    self._keys.uid,
-                    packed,
-                    request,
-                )
-                break
-            except Unavailable:
-                if self._loop.time() + _RETRY_S >= deadline_s:
-                    raise
-                await asyncio.sleep(_RETRY_S)
+        reply = await retry(
+            lambda: self._connection.run(
+                _KEEP,
+                [on.meta, on.log, on.followers, *on.seen, *on.pending],
+                self._keys.uid,
+                packed,
+                request,
+            ),
+            deadline_s,
+        )
         if reply[0] == b"gone":
             raise ModelGone("The model was deleted.")
         answers: Sequence[Any] = reply[1]

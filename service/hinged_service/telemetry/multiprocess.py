@@ -7,19 +7,18 @@ became of its process id. Whoever gathers adds the dead to `totals` and removes 
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from hinged_service.errors import StartupError, Unavailable
+from hinged_service.file_lock import FileLock
 from hinged_service.telemetry.mmap_counters import SIZE, CounterFile, Key, read_sheet
 from hinged_service.telemetry.worker_report import (
     Totals,
@@ -32,7 +31,6 @@ from hinged_service.telemetry.worker_report import (
 __all__ = ["Gathered", "WorkerDirectory"]
 
 _PATIENCE_S = 2.0
-_TRY_S = 0.005
 _ENCODE = msgspec.msgpack.Encoder().encode
 _PAGE = msgspec.msgpack.Decoder(WorkerReport)
 _TOTALS = msgspec.msgpack.Decoder(Totals)
@@ -143,7 +141,9 @@ class WorkerDirectory:
                 add_numbers(numbers, self.sheet.read())
                 told = msgspec.structs.replace(self._totals)  # the next call changes ours
                 return Gathered(numbers, [page], told, left_out)
-        with self._turn, _locked(self._directory / "lock"):
+        with self._turn, FileLock(self._directory / "lock") as lock:
+            if not lock.wait(time.monotonic() + _PATIENCE_S):
+                raise Unavailable("Another worker is at the metrics.", retry_after_s=1)
             return self._gathered(self._directory)
 
     def _gathered(self, directory: Path) -> Gathered:
@@ -191,36 +191,8 @@ def _page(path: Path) -> WorkerReport:
 
 
 def _is_alive(sheet: Path) -> bool:
-    file = os.open(sheet, os.O_RDONLY)
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        deadline_s = time.monotonic() + _PATIENCE_S
-        while not _try_lock(file):
-            if time.monotonic() >= deadline_s:
-                raise Unavailable("Another worker is at the metrics.", retry_after_s=1)
-            time.sleep(_TRY_S)
-        yield
-    finally:
-        os.close(file)
-
-
-def _try_lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    with FileLock(sheet, create=False) as lock:
+        return not lock.try_lock(exclusive=False)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from hinged_service.file_lock import FileLock
 
 __all__ = ["shared_directory"]
 
@@ -28,25 +29,16 @@ def shared_directory() -> Iterator[Path]:
     for left in parent.glob(f"{_PREFIX}*"):
         _remove_if_left(left)
     made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    owner = os.open(made / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(owner, fcntl.LOCK_EX)
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        os.close(owner)
+    with FileLock(made / _OWNER) as owner:
+        owner.try_lock()  # held for as long as the service lives
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _remove_if_left(directory: Path) -> None:
     """Remove a directory unless its service lives, or it is somebody else's."""
-    try:
-        owner = os.open(directory / _OWNER, os.O_RDWR)
-    except OSError:
-        return
-    try:
-        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(directory, ignore_errors=True)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(owner)
+    with contextlib.suppress(OSError), FileLock(directory / _OWNER, create=False) as owner:
+        if owner.try_lock():
+            shutil.rmtree(directory, ignore_errors=True)

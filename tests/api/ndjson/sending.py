@@ -72,7 +72,6 @@ class Sender:
         return json.loads(line)
 
     def all(self) -> list[Any]:
-        """Return all further lines of the answer."""
         found = []
         while (line := self.line()) is not None:
             found.append(line)

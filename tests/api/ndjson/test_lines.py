@@ -1,7 +1,5 @@
 """Bodies of lines: what a line is, what each is answered, and that it is learned like any other."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any
@@ -12,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api.ndjson.sending import Sender, event, lines_of
+from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -200,7 +199,7 @@ def test_labels_that_come_later_join_through_lines(
 def test_a_line_too_long_is_a_bad_line(service: Service, model: str) -> None:
     url = service.settings.redis_url
     assert url is not None
-    with Service(url, max_line_bytes=1024) as small, small.client() as client:
+    with serving(url, max_line_bytes=1024) as client:
         fits = E[0] + b" " * (1024 - len(E[0]))
         body = b"\n".join([fits, fits + b" ", b"x" * 300_000, E[1], b"y" * 2000])
         answers = post(client, f"{model}/learn", body)

@@ -1,7 +1,5 @@
 """Long bodies of lines: retries, back-pressure, hang-ups, Redis away, many at once, memory."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
@@ -20,6 +18,7 @@ from tests.api.ndjson.test_lines import NDJSON, post, summary
 from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 from tests.support.worker import Worker
@@ -202,7 +201,7 @@ def test_a_hundred_megabytes_are_streamed_in_constant_memory(own_server: RedisSe
     worker = Worker(own_server.url)
     worker.start()
     try:
-        with httpx.Client(base_url=worker.url, timeout=60, verify=False) as client:
+        with client_of(worker) as client:
             client.put("/v1/models/m", json=PERCEPTRON)
             wide = {"x": {f"feature_{i}": i / 7 for i in range(400)}, "y": True}
             block = lines_of([wide] * 20)

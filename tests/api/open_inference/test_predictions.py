@@ -1,7 +1,5 @@
 """What the Open Inference Protocol answers is what `/v1` predicts, in tensors."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any
@@ -56,11 +54,7 @@ SPECS: list[tuple[dict[str, Any], list[Any], str]] = [
     ({"learner": {"type": "arow"}}, [True, False], "BOOL"),
     ({"learner": {"type": "hedge"}}, [True, False], "BOOL"),
     ({"learner": {"type": "multiclass_perceptron"}}, ["a", "b", "c"], "BYTES"),
-    (
-        {"learner": {"type": "multiclass_arow"}, "labels": "integers"},
-        [3, 1, 2],
-        "INT64",
-    ),
+    ({"learner": {"type": "multiclass_arow"}, "labels": "integers"}, [3, 1, 2], "INT64"),
     ({"learner": {"type": "GaussianNB"}}, ["a", "b", "c"], "BYTES"),
     ({"learner": {"type": "LogisticRegression"}}, [True, False], "BOOL"),
     ({"pipeline": [{"type": "StandardScaler"}]}, [True, False], "BOOL"),

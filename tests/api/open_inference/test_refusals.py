@@ -1,7 +1,5 @@
 """What the Open Inference Protocol refuses: with the right status, in the protocol's form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import RedisServer
-from tests.support.service import Service
+from tests.support.running import serving
 from tests.support.shared_service import NewModel
 
 
@@ -140,7 +138,7 @@ def test_faults_are_shown_up_to_twenty(client: httpx.Client, model: str) -> None
 
 def test_the_limits_are_those_of_v1(redis_url: str) -> None:
     limits: dict[str, Any] = {"max_events_per_call": 3, "max_body_bytes": 200_000}
-    with Service(redis_url, **limits) as service, service.client() as client:
+    with serving(redis_url, **limits) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}}).raise_for_status()
         url = "/v2/models/m/infer"
         three = {"inputs": [tensor(shape=[3], data=[1, 2, 3])]}
@@ -159,7 +157,7 @@ def test_the_limits_are_those_of_v1(redis_url: str) -> None:
 def test_without_redis_it_is_live_but_not_ready(tmp_path: Path) -> None:
     server = RedisServer(tmp_path / "redis")
     server.start()
-    with Service(server.url) as service, service.client() as client:
+    with serving(server.url) as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}}).raise_for_status()
         body = {"inputs": [tensor()]}
         assert client.post("/v2/models/m/infer", json=body).status_code == 200

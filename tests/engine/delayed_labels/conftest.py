@@ -1,7 +1,5 @@
 """Two workers on one Valkey, for tests that only talk to them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 
 from tests.engine.delayed_labels.support import Face
 from tests.support.redis_server import RedisServer
+from tests.support.running import running
 from tests.support.service import Service
 
 NewFace = Callable[..., Face]
@@ -20,16 +19,12 @@ _names = itertools.count()
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """The Redis that both workers use."""
-    one = RedisServer(tmp_path_factory.mktemp("late"))
-    one.start()
-    yield one
-    one.kill()
+    with running(RedisServer(tmp_path_factory.mktemp("late"))) as one:
+        yield one
 
 
 @pytest.fixture(scope="package")
 def clients(server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """Clients of two workers."""
     quick: dict[str, Any] = {"housekeeping_ms": 50, "max_staleness_ms": 0}
     with (
         Service(server.url, **quick) as first,

@@ -1,7 +1,5 @@
 """A model as two workers show it, and what the tests ask of it."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
@@ -29,17 +27,14 @@ class Face:
         return self.clients[self._turn % len(self.clients)]
 
     def create(self, spec: dict[str, Any]) -> None:
-        """Create it."""
         body = {"learner": {"type": "perceptron"}} | spec
         answer = self.clients[0].put(f"/v1/models/{self.name}", json=body)
         assert answer.status_code == 201, answer.text
 
     def predict(self, *bodies: Any) -> Answer:
-        """Predict one event, or several as an array."""
         return self._post("predict", bodies)
 
     def learn(self, *bodies: Any) -> Answer:
-        """Learn one event, or several as an array."""
         return self._post("learn", bodies)
 
     def _post(self, call: str, bodies: tuple[Any, ...]) -> Answer:
@@ -51,7 +46,6 @@ class Face:
         return answer.status_code, answer.json()
 
     def infos(self) -> list[dict[str, Any]]:
-        """Return what each worker tells of the model."""
         found = []
         for client in self.clients:
             answer = client.get(f"/v1/models/{self.name}")
@@ -71,19 +65,16 @@ class Face:
         return found
 
     def counts(self, *names: str) -> tuple[int, ...]:
-        """Return some of these counts."""
         labels = self.labels()
         return tuple(labels[name] for name in names)
 
 
 def faults(answer: Answer) -> tuple[int, list[str]]:
-    """Return status and names of the fields at fault."""
     body = answer[1] if isinstance(answer[1], dict) else {}
     return answer[0], [fault["field"] for fault in body.get("errors", [])]
 
 
 def soon(condition: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

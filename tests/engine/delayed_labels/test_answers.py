@@ -1,7 +1,5 @@
 """What is answered to predictions with an id and to labels that come later."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies and rivals at the same moment, over two workers; and labels in another order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,7 +12,6 @@ X = {"a": 1.0}
 
 
 def at_once(call: Any, bodies: list[dict[str, Any]]) -> list[Answer]:
-    """Send all bodies at the same moment."""
     with ThreadPoolExecutor(len(bodies)) as pool:
         return list(pool.map(call, bodies))
 

@@ -1,7 +1,5 @@
 """How predictions of many callers go to Redis: in two halves, by turns."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

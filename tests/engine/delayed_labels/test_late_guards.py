@@ -1,7 +1,5 @@
 """The tests of late labels can fail: with a line of a script changed, one of them does."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +37,12 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
         lambda new, _: test_answers.test_what_was_learned_whole_is_not_predicted_under_its_id(new),
     ),
     (
-        *(log, "_APPEND", "if waiting[2] == oldest(ring) then return false, 2 end", ""),
+        *(
+            log,
+            "_APPEND",
+            "if waiting[2] == oldest(ring) then return false, Refusal",
+            "if false then return false, Refusal",
+        ),
         lambda new, _: test_answers.test_expired_is_told_from_unknown_and_labelled(new),
     ),
     (

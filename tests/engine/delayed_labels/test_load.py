@@ -1,19 +1,17 @@
 """Many predictions from two workers, their labels in any order: every count is what was sent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
 from collections import Counter
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.engine.delayed_labels.support import Face, agrees_with_its_log, soon
 from tests.support.forked_worker import ForkedWorker
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 from tests.support.service import post_bytes
 
 CALLERS = 16
@@ -59,7 +57,7 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer) -> None:
     for worker in workers:
         worker.start()
     ports = [worker.port for worker in workers]
-    clients = [httpx.Client(base_url=worker.url, timeout=60, verify=False) for worker in workers]
+    clients = [client_of(worker) for worker in workers]
     try:
         face = Face("m", *clients)
         face.create({"late_labels": {"wait_s": WAIT_S}})

@@ -1,11 +1,8 @@
 """Labels count once, whatever gets lost, killed or stopped."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +13,11 @@ from tests.engine.delayed_labels.support import Face, agrees_with_its_log, fault
 from tests.support.forked_worker import ForkedWorker
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of, serving
 from tests.support.service import Service
 
 X = {"f": 1.0}
 QUICK: dict[str, Any] = {"housekeeping_ms": 50, "max_staleness_ms": 0}
-
-
-@pytest.fixture
-def proxy(own_server: RedisServer) -> Iterator[Proxy]:
-    """A proxy before the test's own server."""
-    one = Proxy(own_server.port)
-    one.start()
-    yield one
-    one.stop()
 
 
 def log_ids(server: RedisServer, stream: str) -> list[str]:
@@ -75,7 +64,7 @@ def test_lost_replies_of_predictions_and_labels(own_server: RedisServer, proxy: 
 
 
 def test_lost_replies_of_retirement(own_server: RedisServer, proxy: Proxy) -> None:
-    with Service(proxy.url, **QUICK) as service, service.client() as client:
+    with serving(proxy.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 1, "default_label": True}})
         for i in range(3):
@@ -132,13 +121,13 @@ def test_what_comes_while_old_predictions_are_retired_waits_its_time(
     own_server: RedisServer,
 ) -> None:
     idle = QUICK | {"housekeeping_ms": 10**9}
-    with Service(own_server.url, **idle) as service, service.client() as client:
+    with serving(own_server.url, **idle) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 3, "default_label": False}})
         face.predict({"id": "old", "x": X})
         time.sleep(7)
         face.predict({"id": "new", "x": X})
-        with Service(own_server.url, **QUICK) as helper, helper.client() as other:
+        with serving(own_server.url, **QUICK) as other:
             both = Face("m", client, other)
             other.get("/v1/models/m")
             soon(lambda: both.counts("defaulted") == (1,))
@@ -149,7 +138,7 @@ def test_what_comes_while_old_predictions_are_retired_waits_its_time(
 
 
 def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
-    with Service(own_server.url, **QUICK) as service, service.client() as client:
+    with serving(own_server.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 3}})
         face.predict({"id": "a", "x": X}, {"id": "b", "x": X})
@@ -169,7 +158,7 @@ def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
 
 def test_a_clock_set_back_holds_nothing_for_ever(own_server: RedisServer) -> None:
     """As after a correction by a year: the ring began in what is the future now."""
-    with Service(own_server.url, **QUICK) as service, service.client() as client:
+    with serving(own_server.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 1}})
         face.predict({"id": "a", "x": X})
@@ -180,7 +169,7 @@ def test_a_clock_set_back_holds_nothing_for_ever(own_server: RedisServer) -> Non
 
 def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> None:
     workers = [ForkedWorker(own_server.url, snapshot_every_ms=100, **QUICK) for _ in range(2)]
-    clients = [httpx.Client(base_url=worker.url, timeout=30, verify=False) for worker in workers]
+    clients = [client_of(worker) for worker in workers]
     for worker in workers:
         worker.start()
     try:
@@ -233,12 +222,8 @@ def test_a_worker_is_killed_and_the_account_goes_on(own_server: RedisServer) -> 
 
 
 def test_metrics_and_drift_see_late_labels(own_server: RedisServer, tmp_path: Path) -> None:
-    spec = {
-        "metrics": ["accuracy"],
-        "drift": {"detector": {"type": "ADWIN"}},
-        "late_labels": {},
-    }
-    with Service(own_server.url, **QUICK) as service, service.client() as client:
+    spec = {"metrics": ["accuracy"], "drift": {"detector": {"type": "ADWIN"}}, "late_labels": {}}
+    with serving(own_server.url, **QUICK) as client:
         late, whole = Face("late", client), Face("whole", client)
         for face in (late, whole):
             face.create(spec)

@@ -4,8 +4,6 @@ The log is read by hand and its chain computed from its definition. Nothing of
 the service's fold is imported here.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json
@@ -44,7 +42,6 @@ class Plain:
         self.events = self.mistakes = 0
 
     def learn(self, event: Event) -> None:
-        """Predict, count, and learn unless frozen."""
         x, y = event["x"], event["y"]
         self.events += 1
         self.mistakes += self.learner.predict_one(self.scaler.transform_one(x)) is not y
@@ -75,7 +72,6 @@ class Plain:
                 raise AssertionError(f"nobody sends {command}")
 
     def state(self) -> dict[str, Any]:
-        """Return all that decides what it does next."""
         return _state(self.learner, self.events, self.mistakes, self.frozen) | {
             "scores": [
                 float(self.learner.score_one(self.scaler.transform_one(x))).hex() for x in PROBES

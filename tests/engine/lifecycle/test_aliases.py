@@ -1,11 +1,8 @@
 """Aliases: a model's name wherever one is wanted, moved once per decision, cheap to look up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,92 +10,71 @@ import pytest
 
 from hinged_service.errors import Conflict, NotFound, Unavailable
 from hinged_service.store import aliases
-from tests.support.engine import event, worker
+from tests.support.engine import Worker, event, worker
 from tests.support.proxy import Proxy
-from tests.support.redis_server import RedisServer
 from tests.support.shared_service import NewModel
-
-
-@pytest.fixture
-def proxy(shared_server: RedisServer) -> Iterator[Proxy]:
-    made = Proxy(shared_server.port)
-    made.start()
-    yield made
-    made.stop()
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def test_many_workers_carry_a_decision_out_once(redis_url: str) -> None:
-    async def run() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            workers = [await stack.enter_async_context(worker(redis_url)) for _ in range(5)]
-            await workers[0].create("m1")
-            await workers[0].create("m2", stream="m1")
-            await workers[0].registry.aliases.set("a", "m1")
-            of, to = "m1", "m2"
-            for n in range(20):
-                calls = [
-                    w.registry.aliases.promote("a", of, to, f"d{n}")
-                    for w in workers
-                    for _ in range(3)
-                ]
-                made = Counter(p.kind for p in await asyncio.gather(*calls))
-                assert made == {"ok": 1, "made": 14}, n
-                for one in workers:
-                    assert (await one.open("a")).name == to
-                of, to = to, of
-            again = await workers[1].registry.aliases.promote("a", of, to, "d3")
-            assert again.kind == "made"
-            assert (await workers[2].open("a")).name == of
-
-    asyncio.run(run())
+async def test_many_workers_carry_a_decision_out_once(redis_url: str) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        workers = [await stack.enter_async_context(worker(redis_url)) for _ in range(5)]
+        await workers[0].create("m1")
+        await workers[0].create("m2", stream="m1")
+        await workers[0].registry.aliases.set("a", "m1")
+        of, to = "m1", "m2"
+        for n in range(20):
+            calls = [
+                w.registry.aliases.promote("a", of, to, f"d{n}") for w in workers for _ in range(3)
+            ]
+            made = Counter(p.kind for p in await asyncio.gather(*calls))
+            assert made == {"ok": 1, "made": 14}, n
+            for one in workers:
+                assert (await one.open("a")).name == to
+            of, to = to, of
+        again = await workers[1].registry.aliases.promote("a", of, to, "d3")
+        assert again.kind == "made"
+        assert (await workers[2].open("a")).name == of
 
 
-def test_a_decision_that_comes_too_late_is_ignored_for_good(redis_url: str) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m1")
-            await one.create("m2", stream="m1")
-            await one.create("m3", stream="m1")
-            await one.registry.aliases.set("a", "m1")
-            promote, late = one.registry.aliases.promote, two.registry.aliases.promote
-            assert (await promote("a", "m1", "m2", "by hand")).kind == "ok"
-            assert (await late("a", "m1", "m3", "drift")).kind == "moved"
-            assert (await late("a", "m1", "m3", None)).kind == "moved"
-            assert (await two.open("a")).name == "m2"
-            assert (await promote("a", "m2", "m1", "by hand again")).kind == "ok"
-            assert (await late("a", "m1", "m3", "drift")).kind == "made"
-            assert (await two.open("a")).name == "m1"
-
-    asyncio.run(run())
+async def test_a_decision_that_comes_too_late_is_ignored_for_good(one: Worker, two: Worker) -> None:
+    await one.create("m1")
+    await one.create("m2", stream="m1")
+    await one.create("m3", stream="m1")
+    await one.registry.aliases.set("a", "m1")
+    promote, late = one.registry.aliases.promote, two.registry.aliases.promote
+    assert (await promote("a", "m1", "m2", "by hand")).kind == "ok"
+    assert (await late("a", "m1", "m3", "drift")).kind == "moved"
+    assert (await late("a", "m1", "m3", None)).kind == "moved"
+    assert (await two.open("a")).name == "m2"
+    assert (await promote("a", "m2", "m1", "by hand again")).kind == "ok"
+    assert (await late("a", "m1", "m3", "drift")).kind == "made"
+    assert (await two.open("a")).name == "m1"
 
 
-def test_a_promotion_whose_reply_is_lost_is_sent_again(redis_url: str, proxy: Proxy) -> None:
-    async def run() -> None:
-        async with worker(proxy.url) as one:
-            await one.create("m1")
-            await one.create("m2", stream="m1")
-            await one.registry.aliases.set("a", "m1")
-            promote, lost = aliases.promote, 0
+async def test_a_promotion_whose_reply_is_lost_is_sent_again(redis_url: str, proxy: Proxy) -> None:
+    async with worker(proxy.url) as one:
+        await one.create("m1")
+        await one.create("m2", stream="m1")
+        await one.registry.aliases.set("a", "m1")
+        promote, lost = aliases.promote, 0
 
-            async def loses(*call: Any) -> Any:
-                nonlocal lost
-                if lost < 2:
-                    proxy.drop_replies, lost = 1, lost + 1
-                return await promote(*call)
+        async def loses(*call: Any) -> Any:
+            nonlocal lost
+            if lost < 2:
+                proxy.drop_replies, lost = 1, lost + 1
+            return await promote(*call)
 
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(aliases, "promote", loses)
-                for _ in range(2):
-                    with pytest.raises(Unavailable):
-                        await one.registry.aliases.promote("a", "m1", "m2", "d")
-                assert (await one.registry.aliases.promote("a", "m1", "m2", "d")).kind == "made"
-            assert (await one.open("a")).name == "m2"
-
-    asyncio.run(run())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(aliases, "promote", loses)
+            for _ in range(2):
+                with pytest.raises(Unavailable):
+                    await one.registry.aliases.promote("a", "m1", "m2", "d")
+            assert (await one.registry.aliases.promote("a", "m1", "m2", "d")).kind == "made"
+        assert (await one.open("a")).name == "m2"
     assert proxy.dropped == 2
 
 
@@ -178,92 +154,83 @@ def test_an_alias_works_where_a_model_does(client: httpx.Client, new_model: NewM
     client.delete(at).raise_for_status()
 
 
-def test_an_alias_means_what_it_meant_while_redis_is_away(redis_url: str, proxy: Proxy) -> None:
-    async def run() -> None:
-        async with worker(proxy.url) as one, worker(redis_url) as two:
-            await one.create("m1")
-            await one.create("m2", stream="m1")
-            await one.registry.aliases.set("a", "m1")
-            await one.open("a")
-            proxy.refuse = True
-            proxy.cut()
-            assert (await two.registry.aliases.promote("a", "m1", "m2", None)).kind == "ok"
-            for _ in range(3):
-                assert (await one.open("a")).name == "m1"
-            with pytest.raises(Unavailable):
-                await one.open("b")
-            proxy.refuse = False
-            while True:
-                try:
-                    await one.read("a")
-                    break
-                except Unavailable:
-                    await asyncio.sleep(0.05)
-            assert (await one.open("a")).name == "m2"
+async def test_an_alias_means_what_it_meant_while_redis_is_away(
+    redis_url: str, proxy: Proxy
+) -> None:
+    async with worker(proxy.url) as one, worker(redis_url) as two:
+        await one.create("m1")
+        await one.create("m2", stream="m1")
+        await one.registry.aliases.set("a", "m1")
+        await one.open("a")
+        proxy.refuse = True
+        proxy.cut()
+        assert (await two.registry.aliases.promote("a", "m1", "m2", None)).kind == "ok"
+        for _ in range(3):
+            assert (await one.open("a")).name == "m1"
+        with pytest.raises(Unavailable):
+            await one.open("b")
+        proxy.refuse = False
+        while True:
+            try:
+                await one.read("a")
+                break
+            except Unavailable:
+                await asyncio.sleep(0.05)
+        assert (await one.open("a")).name == "m2"
 
-    asyncio.run(run())
 
+async def test_an_alias_that_is_known_costs_two_small_reads(one: Worker, two: Worker) -> None:
+    await one.create("m1")
+    await one.create("m2", stream="m1")
+    await one.registry.aliases.set("a", "m1")
+    await one.learn("a", event(1))
+    calls: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("hget", "hgetall"):
+            real = getattr(one.connection, name)
 
-def test_an_alias_that_is_known_costs_two_small_reads(redis_url: str) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m1")
-            await one.create("m2", stream="m1")
-            await one.registry.aliases.set("a", "m1")
-            await one.learn("a", event(1))
-            calls: Counter[str] = Counter()
-            with pytest.MonkeyPatch.context() as patch:
-                for name in ("hget", "hgetall"):
-                    real = getattr(one.connection, name)
+            async def counted(*call: Any, name: str = name, real: Any = real) -> Any:
+                calls[name] += 1
+                return await real(*call)
 
-                    async def counted(*call: Any, name: str = name, real: Any = real) -> Any:
-                        calls[name] += 1
-                        return await real(*call)
-
-                    patch.setattr(one.connection, name, counted)
-                for n in range(1, 6):
-                    assert (await one.registry.open("a")).name == "m1"
-                    assert calls == {"hget": 2 * n}
-                await two.registry.aliases.promote("a", "m1", "m2", None)
-                assert (await one.registry.open("a")).name == "m2"
-            # the model's name may come to mean another model
-            await two.registry.aliases.promote("a", "m2", "m1", None)
+            patch.setattr(one.connection, name, counted)
+        for n in range(1, 6):
             assert (await one.registry.open("a")).name == "m1"
-            await two.registry.aliases.delete("a")
-            with pytest.raises(NotFound):
-                await one.registry.open("a")
-            await two.create("a")
-            assert (await one.open("a")).name == "a"
+            assert calls == {"hget": 2 * n}
+        await two.registry.aliases.promote("a", "m1", "m2", None)
+        assert (await one.registry.open("a")).name == "m2"
+    # the model's name may come to mean another model
+    await two.registry.aliases.promote("a", "m2", "m1", None)
+    assert (await one.registry.open("a")).name == "m1"
+    await two.registry.aliases.delete("a")
+    with pytest.raises(NotFound):
+        await one.registry.open("a")
+    await two.create("a")
+    assert (await one.open("a")).name == "a"
 
-    asyncio.run(run())
 
+async def test_an_alias_whose_model_is_gone_can_be_set_anew(one: Worker) -> None:
+    for stream in ("s1", "s2"):
+        await one.create(stream)
+    await one.create("m2", stream="s1")
+    await one.registry.aliases.set("a", "s1")
+    await one.registry.aliases.set("b", "s1")
+    await one.open("a")
 
-def test_an_alias_whose_model_is_gone_can_be_set_anew(redis_url: str) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            for stream in ("s1", "s2"):
-                await one.create(stream)
-            await one.create("m2", stream="s1")
-            await one.registry.aliases.set("a", "s1")
-            await one.registry.aliases.set("b", "s1")
+    async def none(*_: object) -> dict[str, str]:
+        return {}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aliases, "of_stream", none)  # as two calls at a time may see it
+        await one.lifecycle.delete("s1")
+        with pytest.raises(NotFound):
             await one.open("a")
-
-            async def none(*_: object) -> dict[str, str]:
-                return {}
-
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(aliases, "of_stream", none)  # as two calls at a time may see it
-                await one.lifecycle.delete("s1")
-                with pytest.raises(NotFound):
-                    await one.open("a")
-                assert await one.registry.aliases.set("a", "m2") == ("s1", True)
-                assert (await one.open("a")).name == "m2"
-                with pytest.raises(Conflict):
-                    await one.registry.aliases.set("a", "s2")
-                assert await one.registry.aliases.set("b", "s2") == ("s2", True)
-                await one.lifecycle.delete("m2")
-            assert await one.registry.aliases.set("a", "s2") == ("s2", True)
-            for alias in "ab":
-                assert (await one.open(alias)).name == "s2"
-
-    asyncio.run(run())
+        assert await one.registry.aliases.set("a", "m2") == ("s1", True)
+        assert (await one.open("a")).name == "m2"
+        with pytest.raises(Conflict):
+            await one.registry.aliases.set("a", "s2")
+        assert await one.registry.aliases.set("b", "s2") == ("s2", True)
+        await one.lifecycle.delete("m2")
+    assert await one.registry.aliases.set("a", "s2") == ("s2", True)
+    for alias in "ab":
+        assert (await one.open(alias)).name == "s2"

@@ -1,7 +1,5 @@
 """Commands through lost replies and restarts, among events of other workers: one order for all."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
@@ -9,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
+import redis
 
 from hinged_service.errors import Unavailable
 from tests.engine.lifecycle.plain_model import SCALED, fold_log, live
@@ -42,7 +41,6 @@ class Sent:
 
 
 async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
-    """Send some events or one command."""
     match chance.choice(["learn"] * 5 + ["configure", "freeze", "unfreeze", "reset", "restore"]):
         case "learn":
             count = chance.randint(1, 6)
@@ -84,49 +82,45 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_commands_among_events_of_two_workers_with_lost_replies_and_restarts(
-    redis_url: str, shared_server: RedisServer, proxies: list[Proxy], seed: int
+async def test_commands_among_events_of_two_workers_with_lost_replies_and_restarts(
+    redis_url: str, db: redis.Redis, proxies: list[Proxy], seed: int
 ) -> None:
     chance = random.Random(seed)
     sent = Sent()
 
-    async def run() -> None:
-        workers = [_worker(proxy) for proxy in proxies]
-        await workers[0].create("m", **SCALED)
-        await workers[0].create("other", stream="m", **SCALED)
-        for turn in range(ROUNDS):
-            n = chance.randrange(2)
-            if chance.random() < 0.2:
-                proxies[n].drop_replies = chance.randint(1, 2)
-            if chance.random() < 0.3:  # both at a time
-                await asyncio.gather(*(_act(one, chance, sent) for one in workers))
-            else:
-                await _act(workers[n], chance, sent)
-            if chance.random() < 0.1:
-                await _save(workers[1 - n])
-            if turn % 40 == 25:
-                proxies[n].drop_replies = 0
-                await (workers[n].kill() if turn % 80 == 25 else workers[n].stop())
-                workers[n] = _worker(proxies[n])
-        for proxy in proxies:
-            proxy.drop_replies = 0
-        cold = _worker(proxies[0])
-        with shared_server.client() as client:
-            uid = model_uid(client, "m")
-            log: Any = client.xrange("hinged:{m}:log")
-            plain = fold_log(client, "m", uid, sent.checkpoints).state()
-            other = fold_log(client, "m", model_uid(client, "other")).state()
-        for who in (*workers, cold):
-            assert live(await who.read("m")) == plain
-            assert live(await who.read("other")) == other
-            await who.kill()
-        logged = [json.loads(fields["command"]) for _, fields in log if "command" in fields]
-        assert all(command.pop("model") == uid for command in logged)
-        assert _sorted(logged) == _sorted(sent.commands)
-        ids = [e["id"] for _, f in log if "events" in f for e in _counted(f)]
-        assert sorted(ids) == sorted(f"e{n}" for n in range(sent.events))
-
-    asyncio.run(run())
+    workers = [_worker(proxy) for proxy in proxies]
+    await workers[0].create("m", **SCALED)
+    await workers[0].create("other", stream="m", **SCALED)
+    for turn in range(ROUNDS):
+        n = chance.randrange(2)
+        if chance.random() < 0.2:
+            proxies[n].drop_replies = chance.randint(1, 2)
+        if chance.random() < 0.3:  # both at a time
+            await asyncio.gather(*(_act(one, chance, sent) for one in workers))
+        else:
+            await _act(workers[n], chance, sent)
+        if chance.random() < 0.1:
+            await _save(workers[1 - n])
+        if turn % 40 == 25:
+            proxies[n].drop_replies = 0
+            await (workers[n].kill() if turn % 80 == 25 else workers[n].stop())
+            workers[n] = _worker(proxies[n])
+    for proxy in proxies:
+        proxy.drop_replies = 0
+    cold = _worker(proxies[0])
+    uid = model_uid(db, "m")
+    log: Any = db.xrange("hinged:{m}:log")
+    plain = fold_log(db, "m", uid, sent.checkpoints).state()
+    other = fold_log(db, "m", model_uid(db, "other")).state()
+    for who in (*workers, cold):
+        assert live(await who.read("m")) == plain
+        assert live(await who.read("other")) == other
+        await who.kill()
+    logged = [json.loads(fields["command"]) for _, fields in log if "command" in fields]
+    assert all(command.pop("model") == uid for command in logged)
+    assert _sorted(logged) == _sorted(sent.commands)
+    ids = [e["id"] for _, f in log if "events" in f for e in _counted(f)]
+    assert sorted(ids) == sorted(f"e{n}" for n in range(sent.events))
     assert sum(proxy.dropped for proxy in proxies) > 10
 
 

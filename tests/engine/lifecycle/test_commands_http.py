@@ -1,7 +1,5 @@
 """Freeze, unfreeze, reset, configure and restore as a client sees them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,13 +1,12 @@
 """Restore, replay, challenger and import each end at the state of a plain fold, bit for bit."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from hinged_service.engine import export
 from hinged_service.model.inspection import shown_weights
@@ -32,93 +31,80 @@ async def _checkpoint(one: Worker, name: str | None = None) -> tuple[str, str]:
     return made.uid, made.position.partition(".")[0]
 
 
-def test_commands_and_restores_are_the_plain_fold_on_every_worker(
-    redis_url: str, shared_server: RedisServer
+async def test_commands_and_restores_are_the_plain_fold_on_every_worker(
+    redis_url: str, one: Worker, two: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m", **SCALED)
-            await one.create("other", stream="m", **SCALED)
-            kept: dict[str, str] = {}
-            for turn, both in enumerate(((one, two), (two, one), (one, two))):
-                first, second = both
-                start = 1_000 * turn
-                await _learn(first, *range(start, start + 30))
-                uid, place = await _checkpoint(second, f"c{turn}")
-                kept[uid] = place
-                await _told(second, do="configure", set={"learning_rate": 0.1 * (turn + 1)})
-                await _learn(first, *range(start + 30, start + 50))
-                await _told(first, do="freeze")
-                await _learn(second, *range(start + 50, start + 60))
-                await _told(second, do="unfreeze")
-                if turn == 1:
-                    await _told(first, do="reset")
-                await _learn(first, *range(start + 60, start + 70))
-                await first.save("m")
-                await _told(second, do="restore", checkpoint=next(iter(kept)))
-                await _learn(second, *range(start + 70, start + 90))
-                await second.save("m")
-            with shared_server.client() as client:
-                plain = fold_log(client, "m", model_uid(client, "m"), kept).state()
-                other = fold_log(client, "m", model_uid(client, "other")).state()
-            async with worker(redis_url) as cold:
-                for who in (one, two, cold):
-                    assert live(await who.read("m")) == plain
-                    assert live(await who.read("other")) == other
-
-    asyncio.run(run())
+    await one.create("m", **SCALED)
+    await one.create("other", stream="m", **SCALED)
+    kept: dict[str, str] = {}
+    for turn, both in enumerate(((one, two), (two, one), (one, two))):
+        first, second = both
+        start = 1_000 * turn
+        await _learn(first, *range(start, start + 30))
+        uid, place = await _checkpoint(second, f"c{turn}")
+        kept[uid] = place
+        await _told(second, do="configure", set={"learning_rate": 0.1 * (turn + 1)})
+        await _learn(first, *range(start + 30, start + 50))
+        await _told(first, do="freeze")
+        await _learn(second, *range(start + 50, start + 60))
+        await _told(second, do="unfreeze")
+        if turn == 1:
+            await _told(first, do="reset")
+        await _learn(first, *range(start + 60, start + 70))
+        await first.save("m")
+        await _told(second, do="restore", checkpoint=next(iter(kept)))
+        await _learn(second, *range(start + 70, start + 90))
+        await second.save("m")
+    plain = fold_log(db, "m", model_uid(db, "m"), kept).state()
+    other = fold_log(db, "m", model_uid(db, "other")).state()
+    async with worker(redis_url) as cold:
+        for who in (one, two, cold):
+            assert live(await who.read("m")) == plain
+            assert live(await who.read("other")) == other
 
 
-def test_challengers_and_replays_are_the_plain_fold_from_their_base(
-    redis_url: str, shared_server: RedisServer
+async def test_challengers_and_replays_are_the_plain_fold_from_their_base(
+    one: Worker, two: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m", **SCALED)
-            for n in range(40):
-                await _learn(one if n % 3 else two, 2 * n, 2 * n + 1)
-            _, place = await _checkpoint(one, "forty")
-            places = [place]
-            for n in range(100, 120):
-                learned = await two.learn("m", event(n), event(n + 100))
-                places.append(learned.position.id)
-            await one.create("copy", start={"model": "m"}, **SCALED)
-            await two.create("of-forty", start={"model": "m", "checkpoint": "forty"}, **SCALED)
-            await one.create("log", stream="m", start="log", **SCALED)
-            source = await one.read("m")
-            ids = ["e3", "e110"]
-            left = {
-                "ids": ids,
-                "entries": [places[3], {"first": places[5], "last": places[7]}],
-            }
-            exclude = Exclude.model_validate_json(json.dumps(left))
-            await one.lifecycle.replay(source, "without", None, exclude, None)
-            await one.lifecycle.replay(source, "without-since", "forty", exclude, None)
-            await _learn(two, *range(300, 330))
+    await one.create("m", **SCALED)
+    for n in range(40):
+        await _learn(one if n % 3 else two, 2 * n, 2 * n + 1)
+    _, place = await _checkpoint(one, "forty")
+    places = [place]
+    for n in range(100, 120):
+        learned = await two.learn("m", event(n), event(n + 100))
+        places.append(learned.position.id)
+    await one.create("copy", start={"model": "m"}, **SCALED)
+    await two.create("of-forty", start={"model": "m", "checkpoint": "forty"}, **SCALED)
+    await one.create("log", stream="m", start="log", **SCALED)
+    source = await one.read("m")
+    ids = ["e3", "e110"]
+    left = {"ids": ids, "entries": [places[3], {"first": places[5], "last": places[7]}]}
+    exclude = Exclude.model_validate_json(json.dumps(left))
+    await one.lifecycle.replay(source, "without", None, exclude, None)
+    await one.lifecycle.replay(source, "without-since", "forty", exclude, None)
+    await _learn(two, *range(300, 330))
 
-            def leaves(entry_id: str, one_event: Any) -> bool:
-                gone = {places[3], *places[5:8]}
-                return entry_id in gone or one_event["id"] in ids
+    def leaves(entry_id: str, one_event: Any) -> bool:
+        gone = {places[3], *places[5:8]}
+        return entry_id in gone or one_event["id"] in ids
 
-            with shared_server.client() as client:
-                everything = fold_log(client, "m", "-").state()
-                without = fold_log(client, "m", "-", leaves=leaves).state()
-                at_forty = Plain()
-                since = fold_log(
-                    client,
-                    "m",
-                    "-",
-                    leaves=lambda entry_id, e: _after(entry_id, place) and leaves(entry_id, e),
-                    model=at_forty,
-                ).state()
-            for who in (one, two):
-                for name in ("m", "copy", "of-forty", "log"):
-                    assert live(await who.read(name)) == everything, name
-                assert live(await who.read("without")) == without
-                assert live(await who.read("without-since")) == since
-                assert (await who.read("without")).state.excluded == 2 + 2 * 4
-
-    asyncio.run(run())
+    everything = fold_log(db, "m", "-").state()
+    without = fold_log(db, "m", "-", leaves=leaves).state()
+    at_forty = Plain()
+    since = fold_log(
+        db,
+        "m",
+        "-",
+        leaves=lambda entry_id, e: _after(entry_id, place) and leaves(entry_id, e),
+        model=at_forty,
+    ).state()
+    for who in (one, two):
+        for name in ("m", "copy", "of-forty", "log"):
+            assert live(await who.read(name)) == everything, name
+        assert live(await who.read("without")) == without
+        assert live(await who.read("without-since")) == since
+        assert (await who.read("without")).state.excluded == 2 + 2 * 4
 
 
 def _after(entry_id: str, place: str) -> bool:
@@ -168,26 +154,22 @@ MULTICLASS = (
 
 
 @pytest.mark.parametrize("learner", MULTICLASS, ids=lambda learner: str(learner["type"]))
-def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
+async def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
     redis_url: str, learner: dict[str, Any]
 ) -> None:
     """After a reset it knows no class, so that no vector is written; the old ones must go."""
-
-    async def run() -> None:
-        async with worker(redis_url, retention_bytes=0) as one:
-            await one.create("m", learner=learner)
-            await one.create("fresh", learner=learner)
-            for n, y in enumerate("abcabcba"):
-                await one.learn("m", event(n, y=y))
+    async with worker(redis_url, retention_bytes=0) as one:
+        await one.create("m", learner=learner)
+        await one.create("fresh", learner=learner)
+        for n, y in enumerate("abcabcba"):
+            await one.learn("m", event(n, y=y))
+        await one.save("m")
+        await _told(one, do="reset")
+        await one.save("m")
+        for n, y in enumerate("cacb"):
+            await one.learn("m", event(20 + n, y=y))
+            await one.learn("fresh", event(20 + n, y=y))
             await one.save("m")
-            await _told(one, do="reset")
-            await one.save("m")
-            for n, y in enumerate("cacb"):
-                await one.learn("m", event(20 + n, y=y))
-                await one.learn("fresh", event(20 + n, y=y))
-                await one.save("m")
-            async with worker(redis_url) as cold:
-                reset = shown_weights((await cold.read("m")).state, None)
-                assert reset == shown_weights((await one.read("fresh")).state, None)
-
-    asyncio.run(run())
+        async with worker(redis_url) as cold:
+            reset = shown_weights((await cold.read("m")).state, None)
+            assert reset == shown_weights((await one.read("fresh")).state, None)

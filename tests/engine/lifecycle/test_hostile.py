@@ -1,7 +1,5 @@
 """Damaged or hostile documents and stored entries: refused, nothing run, other models untouched."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle

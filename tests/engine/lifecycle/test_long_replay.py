@@ -1,7 +1,5 @@
 """Replaying a long log over HTTP: others answer as ever, kill -9 costs little, all is told."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from tests.support.forked_worker import ForkedWorker
 from tests.support.machine_clock import Clock
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 
 SLOW = {
     "learner": {"type": "perceptron"},
@@ -90,7 +89,7 @@ def test_a_long_replay_lets_other_models_answer_and_survives_kills(
     worker.start()
     took: list[float] = []
     try:
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             client.put("/v1/models/m", json=SLOW).raise_for_status()
             client.put("/v1/models/other", json={"learner": {"type": "arow"}}).raise_for_status()
             _teach(client, EVENTS)
@@ -102,7 +101,7 @@ def test_a_long_replay_lets_other_models_answer_and_survives_kills(
             assert reached < 1.0, "the replay is too short for this test"
         worker.kill()
         worker.start()
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             resumed = _progress(client)
             assert resumed > 0.1, "it began anew"
             _watch(client, 1.0, took)
@@ -124,7 +123,7 @@ def test_closing_does_not_wait_for_a_replay(own_server: RedisServer, clock: Cloc
     worker = ForkedWorker(own_server.url)
     worker.start()
     try:
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             client.put("/v1/models/m", json=SLOW).raise_for_status()
             _teach(client, EVENTS // 2)
             client.post("/v1/models/m/replay", json={"name": "again"}).raise_for_status()
@@ -133,7 +132,7 @@ def test_closing_does_not_wait_for_a_replay(own_server: RedisServer, clock: Cloc
         worker.stop()
         assert clock() - began_s < 1.5
         worker.start()
-        with httpx.Client(base_url=worker.url, timeout=30, verify=False) as client:
+        with client_of(worker) as client:
             deadline = time.monotonic() + 60
             while _progress(client) < 1.0:
                 assert time.monotonic() < deadline

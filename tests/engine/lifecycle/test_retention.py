@@ -1,8 +1,5 @@
 """How much of its log a stream keeps: by its spec, for its followers, and what then is left."""
 
-from __future__ import annotations
-
-import asyncio
 import itertools
 import time
 from typing import Any
@@ -16,7 +13,6 @@ from hinged_service.store.keys import StreamKeys
 from tests.engine.lifecycle.plain_model import SCALED, live
 from tests.support.engine import Worker, event, stored_position, worker
 from tests.support.plain_fold import model_uid
-from tests.support.redis_server import RedisServer
 from tests.support.shared_service import NewModel
 
 LOG = "hinged:{m}:log"
@@ -48,127 +44,101 @@ async def _teach(one: Worker, first: int, count: int, size: int = 4) -> None:
     ],
     ids=str,
 )
-def test_the_log_is_trimmed_to_what_the_spec_says(
-    redis_url: str,
-    shared_server: RedisServer,
-    retention: dict[str, int],
-    events: int | None,
-    size: int | None,
+async def test_the_log_is_trimmed_to_what_the_spec_says(
+    redis_url: str, db: redis.Redis, retention: dict[str, int], events: int | None, size: int | None
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url, retention_bytes=10**9) as one, worker(redis_url) as two:
-            await one.create("m", retention=retention)
-            with shared_server.client() as client:
-                for turn in range(8):
-                    await _teach((one, two)[turn // 4], 60 * turn, 60)
-                    _, found, found_bytes = _log(client)
-                    if turn > 2 and events is not None:  # a sixteenth more between two marks
-                        assert events <= found <= events + events // 16 + 4
-                    if turn > 2 and size is not None:
-                        assert size <= found_bytes <= size * 17 // 16 + 600
-            assert await one.state("m") == await two.state("m")
-
-    asyncio.run(run())
+    async with worker(redis_url, retention_bytes=10**9) as one, worker(redis_url) as two:
+        await one.create("m", retention=retention)
+        for turn in range(8):
+            await _teach((one, two)[turn // 4], 60 * turn, 60)
+            _, found, found_bytes = _log(db)
+            if turn > 2 and events is not None:  # a sixteenth more between two marks
+                assert events <= found <= events + events // 16 + 4
+            if turn > 2 and size is not None:
+                assert size <= found_bytes <= size * 17 // 16 + 600
+        assert await one.state("m") == await two.state("m")
 
 
-def test_the_largest_retention_of_the_models_holds(
-    redis_url: str, shared_server: RedisServer
+async def test_the_largest_retention_of_the_models_holds(one: Worker, db: redis.Redis) -> None:
+    await one.create("m", retention={"events": 20})
+    await _teach(one, 0, 200)
+    assert _log(db)[1] <= 25
+    await one.create("more", stream="m", retention={"events": 100})
+    for start in range(200, 600, 40):
+        await _teach(one, start, 40)
+        await one.read("more")
+        await one.save("more")
+    assert 100 <= _log(db)[1] <= 112
+
+
+async def test_no_trim_passes_a_follower_nor_a_model_that_replays(
+    one: Worker, two: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one:
-            await one.create("m", retention={"events": 20})
-            await _teach(one, 0, 200)
-            with shared_server.client() as client:
-                assert _log(client)[1] <= 25
-                await one.create("more", stream="m", retention={"events": 100})
-                for start in range(200, 600, 40):
-                    await _teach(one, start, 40)
-                    await one.read("more")
-                    await one.save("more")
-                assert 100 <= _log(client)[1] <= 112
-
-    asyncio.run(run())
-
-
-def test_no_trim_passes_a_follower_nor_a_model_that_replays(
-    redis_url: str, shared_server: RedisServer
-) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m", retention={"events": 40})
-            await one.create("slow", stream="m")
-            with shared_server.client() as client:
-                slow = model_uid(client, "slow")
-                base = stored_position(client, "m", slow)
-                await _teach(one, 0, 200)
-                assert _log(client)[0][0] == base
-                assert _log(client)[1] == 200
-                await one.read("slow")
-                await one.save("slow")
-                await _teach(one, 200, 40)
-                assert _log(client)[0][0] == stored_position(client, "m", slow)
-                # a model that learns the past again holds it until it is saved
-                await two.lifecycle.replay(await two.read("slow"), "again", None, None, None)
-                again = model_uid(client, "again")
-                base = stored_position(client, "m", again)
-                assert base == _log(client)[0][0]
-                for start in range(240, 480, 40):
-                    await _teach(one, start, 40)
-                    await one.read("slow")
-                    await one.save("slow")
-                    assert _log(client)[0][0] == base
-                await one.create("reference", start={"model": "again"})
-                await two.read("again")
-                await two.save("again")
-                await one.read("reference")
-                await one.save("reference")
-                assert await one.state("reference") == await two.state("again")
-                await _teach(one, 480, 80)
-                ids = _log(client)[0]
-                followers = [model_uid(client, n) for n in ("m", "slow", "again", "reference")]
-                places = [stored_position(client, "m", uid) for uid in followers]
-                assert min(map(_order, places)) == _order(ids[0])
-                assert _order(ids[0]) > _order(base)
-
-    asyncio.run(run())
+    await one.create("m", retention={"events": 40})
+    await one.create("slow", stream="m")
+    slow = model_uid(db, "slow")
+    base = stored_position(db, "m", slow)
+    await _teach(one, 0, 200)
+    assert _log(db)[0][0] == base
+    assert _log(db)[1] == 200
+    await one.read("slow")
+    await one.save("slow")
+    await _teach(one, 200, 40)
+    assert _log(db)[0][0] == stored_position(db, "m", slow)
+    # a model that learns the past again holds it until it is saved
+    await two.lifecycle.replay(await two.read("slow"), "again", None, None, None)
+    again = model_uid(db, "again")
+    base = stored_position(db, "m", again)
+    assert base == _log(db)[0][0]
+    for start in range(240, 480, 40):
+        await _teach(one, start, 40)
+        await one.read("slow")
+        await one.save("slow")
+        assert _log(db)[0][0] == base
+    await one.create("reference", start={"model": "again"})
+    await two.read("again")
+    await two.save("again")
+    await one.read("reference")
+    await one.save("reference")
+    assert await one.state("reference") == await two.state("again")
+    await _teach(one, 480, 80)
+    ids = _log(db)[0]
+    followers = [model_uid(db, n) for n in ("m", "slow", "again", "reference")]
+    places = [stored_position(db, "m", uid) for uid in followers]
+    assert min(map(_order, places)) == _order(ids[0])
+    assert _order(ids[0]) > _order(base)
 
 
 def _order(entry_id: str) -> tuple[int, ...]:
     return tuple(int(part) for part in entry_id.split("-"))
 
 
-def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
-    redis_url: str, shared_server: RedisServer
+async def test_a_checkpoint_whose_log_is_trimmed_can_only_be_restored(
+    one: Worker, two: Worker, db: redis.Redis
 ) -> None:
-    async def run() -> None:
-        async with worker(redis_url) as one, worker(redis_url) as two:
-            await one.create("m", **SCALED, retention={"events": 40})
-            await _teach(one, 0, 20)
-            made = await (await one.read("m")).checkpoints.make("old")
-            then = live(await one.read("m"))
-            await _teach(one, 20, 200)
-            young = await (await one.read("m")).checkpoints.make("young")
-            await one.learn("m", event(400), event(401))
-            with shared_server.client() as client:
-                assert _order(_log(client)[0][0]) > _order(str(made.position).partition(".")[0])
-            start = {"model": "m", "checkpoint": "old"}
-            with pytest.raises(Conflict, match="restored"):
-                await two.create("copy", start=start, **SCALED)
-            source = await two.read("m")
-            with pytest.raises(Conflict, match="restored"):
-                await two.lifecycle.replay(source, "copy", "old", None, None)
-            with shared_server.client() as client:
-                assert set(client.hkeys("hinged:models")) == {"m"}
-                assert client.hlen(StreamKeys("m").followers) == 1
-            await two.lifecycle.replay(source, "copy", "young", None, None)
-            assert live(await two.read("copy")) == live(await one.read("m"))
-            await (await two.read("m")).commands.restore(made)
-            for who in (one, two):
-                assert live(await who.read("m")) == then
-            assert live(await two.read("copy")) != then
-            await (await two.read("m")).commands.restore(young)
-
-    asyncio.run(run())
+    await one.create("m", **SCALED, retention={"events": 40})
+    await _teach(one, 0, 20)
+    made = await (await one.read("m")).checkpoints.make("old")
+    then = live(await one.read("m"))
+    await _teach(one, 20, 200)
+    young = await (await one.read("m")).checkpoints.make("young")
+    await one.learn("m", event(400), event(401))
+    assert _order(_log(db)[0][0]) > _order(str(made.position).partition(".")[0])
+    start = {"model": "m", "checkpoint": "old"}
+    with pytest.raises(Conflict, match="restored"):
+        await two.create("copy", start=start, **SCALED)
+    source = await two.read("m")
+    with pytest.raises(Conflict, match="restored"):
+        await two.lifecycle.replay(source, "copy", "old", None, None)
+    assert set(db.hkeys("hinged:models")) == {"m"}
+    assert db.hlen(StreamKeys("m").followers) == 1
+    await two.lifecycle.replay(source, "copy", "young", None, None)
+    assert live(await two.read("copy")) == live(await one.read("m"))
+    await (await two.read("m")).commands.restore(made)
+    for who in (one, two):
+        assert live(await who.read("m")) == then
+    assert live(await two.read("copy")) != then
+    await (await two.read("m")).commands.restore(young)
 
 
 def test_over_http_a_restore_only_checkpoint_says_so(

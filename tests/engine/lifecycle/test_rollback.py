@@ -1,7 +1,5 @@
 """A rollback of a large model is soon the state of every worker."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 
@@ -9,6 +7,7 @@ from tests.conftest import Alone
 from tests.support.forked_worker import ForkedWorker
 from tests.support.machine_clock import Clock
 from tests.support.redis_server import RedisServer
+from tests.support.running import client_of
 
 WEIGHTS = 100_000
 BOUND_S = 3.0
@@ -63,7 +62,7 @@ def test_a_rollback_of_100_000_weights_takes_effect_on_all_workers(
     workers = [ForkedWorker(own_server.url) for _ in range(3)]
     for worker in workers:
         worker.start(wait=False)
-    clients = [httpx.Client(base_url=worker.url, timeout=30, verify=False) for worker in workers]
+    clients = [client_of(worker) for worker in workers]
     try:
         for worker in workers:
             worker.wait_until_alive()

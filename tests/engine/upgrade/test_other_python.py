@@ -1,7 +1,5 @@
 """Two Pythons on one Redis: neither folds what the other does until it is handed over."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator
@@ -37,7 +35,6 @@ class OtherPython(Worker):
         self._python = python
 
     def start(self, wait: bool = True) -> None:
-        """Start it; wait until it answers."""
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         self._process = subprocess.Popen(
             [
@@ -53,7 +50,6 @@ class OtherPython(Worker):
 
 @pytest.fixture
 def here_and_there(own_server: RedisServer) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """A client of this Python's service and one of the other's."""
     python = os.environ.get("HINGED_TEST_OTHER_PYTHON", "")
     if not Path(python).is_file():
         pytest.skip(

@@ -1,7 +1,5 @@
 """Two versions on one Redis, everything at random: who folds, who is handed over, who dies."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any
@@ -35,7 +33,6 @@ class Schedule:
         self.refused: list[str] = []
 
     def worker(self, version: str) -> Versioned:
-        """Return a new worker."""
         return Versioned(
             version,
             self._url,
@@ -90,29 +87,19 @@ class Schedule:
         await old.kill()
 
     async def stop(self) -> None:
-        """Kill all workers."""
         for one in (*self.workers, *self.dead):
             await one.kill()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whoever_folds_each_event_counts_once_and_all_agree(
-    redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch, seed: int
+async def test_whoever_folds_each_event_counts_once_and_all_agree(
+    redis_url: str,
+    shared_server: RedisServer,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
     monkeypatch.setattr(registry, "_ASIDE_S", 0.0)
-    proxy = Proxy(shared_server.port)
-    proxy.start()
-
-    async def run() -> None:
-        schedule = Schedule(proxy.url, seed)
-        try:
-            await _all_turns(schedule)
-            proxy.drop_replies = 0
-            for name in MODELS:
-                last = schedule.worker(schedule.random.choice((OLD, NEW)))
-                await _check(schedule, last, shared_server, name)
-        finally:
-            await schedule.stop()
 
     async def _all_turns(schedule: Schedule) -> None:
         await schedule.workers[0].create("m")
@@ -122,8 +109,15 @@ def test_whoever_folds_each_event_counts_once_and_all_agree(
                 proxy.drop_replies += 1
             await schedule.turn(number)
 
-    asyncio.run(run())
-    proxy.stop()
+    schedule = Schedule(proxy.url, seed)
+    try:
+        await _all_turns(schedule)
+        proxy.drop_replies = 0
+        for name in MODELS:
+            last = schedule.worker(schedule.random.choice((OLD, NEW)))
+            await _check(schedule, last, shared_server, name)
+    finally:
+        await schedule.stop()
 
 
 async def _check(schedule: Schedule, last: Versioned, server: RedisServer, name: str) -> None:

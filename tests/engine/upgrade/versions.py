@@ -4,8 +4,6 @@ Which one runs is a matter of the context that the calls are made in: tasks take
 whoever starts them, so a worker that is only used in its own context is of one version.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import copy
@@ -60,12 +58,10 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def become_old() -> None:
-    """Make this process one of the old version."""
     _become(OLD)
 
 
 def become_new() -> None:
-    """Make this process one of the new version."""
     _become(NEW)
 
 
@@ -86,7 +82,6 @@ class Versioned:
         self._calls: set[asyncio.Task[Any]] = set()
 
     async def do(self, call: Callable[[Worker], Awaitable[T]]) -> T:
-        """Return what a call of the worker returns."""
 
         async def run() -> T:
             return await call(self.worker)
@@ -97,27 +92,21 @@ class Versioned:
         return await task
 
     async def create(self, name: str, **parts: Any) -> None:
-        """Create a model."""
         await self.do(lambda one: one.create(name, **parts))
 
     async def learn(self, name: str, *events: Event) -> AppendResult:
-        """Do what `POST learn` does."""
         return await self.do(lambda one: one.learn(name, *events))
 
     async def read(self, name: str) -> LiveModel:
-        """Open the model and bring it to the log's end, or raise."""
         return await self.do(lambda one: one.read(name))
 
     async def state(self, name: str) -> State:
-        """Return the replica's state at the log's end."""
         return replica_state(await self.read(name))
 
     async def save(self, name: str) -> None:
-        """Save the replica's snapshot now."""
         await self.do(lambda one: one.save(name))
 
     async def upgrade(self, name: str) -> Handover:
-        """Let this version go on with the model."""
         return await self.do(lambda one: one.lifecycle.upgrade(name))
 
     async def kill(self) -> None:
@@ -183,7 +172,6 @@ class Plain:
             self._kept[entry_id] = copy.deepcopy(self._learner)
 
     def state(self, entry_id: str | None = None) -> State:
-        """Return what the model is at an entry that was to be kept; at the end if left out."""
         learner = self._learner if entry_id is None else self._kept[entry_id]
         return exact(learner.weights, accounts(learner), 0)
 

@@ -35,11 +35,9 @@ class Watcher:
         return [data for name, data, _ in self.told if name == kind]
 
     def wait_for(self, condition: Callable[[Watcher], object]) -> None:
-        """Return once the condition holds."""
         wait_until(lambda: bool(condition(self)))
 
     def close(self) -> None:
-        """Hang up."""
         with contextlib.suppress(OSError):  # the other side may have been first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)

@@ -1,7 +1,5 @@
 """The live feed over real workers: what is told, in which order, and how it ends."""
 
-from __future__ import annotations
-
 import socket
 import time
 import weakref
@@ -21,12 +19,9 @@ from tests.support.service import Service
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Service]]:
-    server = RedisServer(tmp_path_factory.mktemp("live"))
-    server.start()
-    with Service(server.url) as one, Service(server.url, max_live_feeds=3) as other:
+def two(module_server: RedisServer) -> Iterator[tuple[Service, Service]]:
+    with Service(module_server.url) as one, Service(module_server.url, max_live_feeds=3) as other:
         yield one, other
-    server.kill()
 
 
 def put(service: Service, name: str, **spec: Any) -> str:

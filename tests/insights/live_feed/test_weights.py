@@ -1,7 +1,5 @@
 """The largest weights in the live feed: for those who ask, when they moved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +11,9 @@ from tests.support.service import Service
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    server = RedisServer(tmp_path_factory.mktemp("weights"))
-    server.start()
-    with Service(server.url) as running:
+def service(module_server: RedisServer) -> Iterator[Service]:
+    with Service(module_server.url) as running:
         yield running
-    server.kill()
 
 
 def put(service: Service, name: str, **learner: Any) -> str:
@@ -37,10 +32,7 @@ def learn(service: Service, path: str, *events: tuple[dict[str, float], Any]) ->
 
 def test_they_are_told_as_they_move_to_those_who_ask(service: Service) -> None:
     path = put(service, "moving")
-    with (
-        Watcher(service.url, path, weights=True) as asked,
-        Watcher(service.url, path) as other,
-    ):
+    with Watcher(service.url, path, weights=True) as asked, Watcher(service.url, path) as other:
         asked.wait_for(lambda w: w.of("weights"))
         assert asked.of("weights")[0]["weights"] == {}
         learn(service, path, ({"a": 1.0, "b": -2.0}, True))

@@ -1,7 +1,5 @@
 """`hinged serve` as a process, to be told to stop."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -42,7 +40,6 @@ class Serving:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         return int(self.url.rpartition(":")[2])
 
     def _answers(self) -> bool:
@@ -55,11 +52,9 @@ class Serving:
             return False
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send the parent a signal."""
         self.process.send_signal(number)
 
     def accepts(self) -> bool:
-        """Tell whether it takes new connections."""
         try:
             socket.create_connection(("127.0.0.1", self.port), timeout=30).close()
         except ConnectionError:
@@ -73,7 +68,6 @@ class Serving:
         return self.process.wait(), said
 
     def kill(self) -> None:
-        """Leave nothing behind."""
         for pid in with_variable("HINGED_TEST_MARK", self._mark):
             os.kill(pid, signal.SIGKILL)
         self.process.kill()

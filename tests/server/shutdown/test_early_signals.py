@@ -1,7 +1,5 @@
 """`hinged serve` is told to stop while it starts."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

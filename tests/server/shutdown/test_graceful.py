@@ -1,7 +1,5 @@
 """A worker that is told to stop ends in order what it took, and what would last."""
 
-from __future__ import annotations
-
 import signal
 import time
 import uuid
@@ -10,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 import hinged
 from tests.api.ndjson.sending import Sender, event, lines_of
@@ -17,6 +16,7 @@ from tests.server.shutdown.serving import Serving, unended_call
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from tests.support.running import serving
 from tests.support.service import Service
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -25,7 +25,6 @@ Serve = Callable[..., Serving]
 
 @pytest.fixture
 def serve(redis_url: str) -> Iterator[Serve]:
-    """Start `hinged serve` with so many workers."""
     started: list[Serving] = []
 
     def start(workers: int, whole: bool = False) -> Serving:
@@ -42,7 +41,7 @@ def serve(redis_url: str) -> Iterator[Serve]:
 
 @pytest.mark.parametrize(("workers", "results"), [(1, "summary"), (2, "each")])
 def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
-    serve: Serve, shared_server: RedisServer, workers: int, results: str
+    serve: Serve, db: redis.Redis, workers: int, results: str
 ) -> None:
     serving = serve(workers)
     with Sender(serving.port, f"/v1/models/m/learn?results={results}") as sender:
@@ -64,12 +63,11 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
     code, said = serving.end()
     assert code == 0
     assert "graceful shutdown exceeded" not in said
-    with shared_server.client() as client:
-        folded = fold_log(client, "m", hinged.Perceptron())
-        assert folded.counted_ids == [f"e{n}" for n in range(5)]
-        stored = read_snapshot(client, "m", model_uid(client, "m"))
-        assert stored is not None
-        assert stored.position == folded.position, "it is saved"
+    folded = fold_log(db, "m", hinged.Perceptron())
+    assert folded.counted_ids == [f"e{n}" for n in range(5)]
+    stored = read_snapshot(db, "m", model_uid(db, "m"))
+    assert stored is not None
+    assert stored.position == folded.position, "it is saved"
 
 
 def _events(serving: Serving) -> int:
@@ -126,7 +124,7 @@ def test_stopping_has_an_end_though_redis_takes_no_snapshot(
     own_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hinged_service.engine.registry._SAVING_S", 0.2)
-    with Service(own_server.url, redis_timeout_ms=60_000) as service, service.client() as client:
+    with serving(own_server.url, redis_timeout_ms=60_000) as client:
         for n in range(3):
             client.put(f"/v1/models/m{n}", json=SPEC).raise_for_status()
             client.post(f"/v1/models/m{n}/learn", json=event(1)).raise_for_status()

@@ -1,7 +1,5 @@
 """A worker that is told to stop does so, whatever it was doing."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random
@@ -55,20 +53,17 @@ def test_a_worker_stops_in_the_middle_of_its_housekeeping(
     asyncio.run(start_and_stop(400))
 
 
-def test_its_models_stop_twice_and_without_having_started(redis_url: str) -> None:
-    async def stop() -> None:
-        settings = Settings(redis_url=redis_url)
-        connection = Connection(redis_url, settings)
-        for start in (False, True):
-            registry = ModelRegistry(connection, settings)
-            keeper = Housekeeping(registry, ModelLifecycle(registry, settings), settings)
-            if start:
-                keeper.start()
-            for _ in itertools.repeat(None, 2):
-                await asyncio.wait_for(_stop(keeper, registry), 5)
-        await connection.aclose()
-
-    asyncio.run(stop())
+async def test_its_models_stop_twice_and_without_having_started(redis_url: str) -> None:
+    settings = Settings(redis_url=redis_url)
+    connection = Connection(redis_url, settings)
+    for start in (False, True):
+        registry = ModelRegistry(connection, settings)
+        keeper = Housekeeping(registry, ModelLifecycle(registry, settings), settings)
+        if start:
+            keeper.start()
+        for _ in itertools.repeat(None, 2):
+            await asyncio.wait_for(_stop(keeper, registry), 5)
+    await connection.aclose()
 
 
 def test_a_worker_stopped_under_load_answers_what_it_took_and_saves_it(

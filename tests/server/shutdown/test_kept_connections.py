@@ -1,7 +1,5 @@
 """Connections that are kept between requests end in order when the service is told to stop."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
@@ -25,7 +23,6 @@ LOADED = 16
 
 @pytest.fixture(params=[1, 2])
 def serving(redis_url: str, request: pytest.FixtureRequest) -> Iterator[Serving]:
-    """`hinged serve` with one worker and with two."""
     running = Serving(redis_url, request.param, uuid.uuid4().hex)
     httpx.put(f"{running.url}/v1/models/m", json=SPEC, timeout=30, verify=False)
     yield running
@@ -43,7 +40,6 @@ class Sender(threading.Thread):
         self.fault: Exception | None = None
 
     def run(self) -> None:
-        """Send one after the other."""
         try:
             while not self.told:
                 self._connection.sendall(PREDICT)

@@ -5,8 +5,6 @@ once hinged's own learners have been served, and `in_loop`, the modules of River
 takes along that were then imported by the thread of the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -32,10 +30,7 @@ OWN: dict[str, dict[str, Any]] = {
 }
 RIVER: dict[str, dict[str, Any]] = {
     "schedule": {
-        "learner": {
-            "type": "perceptron",
-            "learning_rate": {"type": "inverse_scaling", "rate": 1.0},
-        }
+        "learner": {"type": "perceptron", "learning_rate": {"type": "inverse_scaling", "rate": 1.0}}
     },
     "robust": {"learner": {"type": "perceptron"}, "pipeline": [{"type": "RobustScaler"}]},
     "metrics": {"learner": {"type": "perceptron"}, "metrics": ["accuracy", "mcc", "f1"]},

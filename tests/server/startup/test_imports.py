@@ -1,7 +1,5 @@
 """What a process imports to serve, and when: a worker that starts is small and quick."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

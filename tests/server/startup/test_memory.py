@@ -1,7 +1,5 @@
 """What was freed is there for what comes next."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

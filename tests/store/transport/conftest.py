@@ -1,7 +1,5 @@
 """Redis in each of its shapes: made once, shared by the tests that break nothing."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -82,13 +80,9 @@ def _of_cluster(cluster: Cluster) -> Shaped:
 
 
 class Startable(Protocol):
-    """Something of several servers."""
+    def start(self) -> None: ...
 
-    def start(self) -> None:
-        """Start all."""
-
-    def stop(self) -> None:
-        """Kill all."""
+    def stop(self) -> None: ...
 
 
 S = TypeVar("S", bound=Startable)
@@ -106,14 +100,12 @@ def running(servers: S) -> Iterator[S]:
 
 @pytest.fixture(scope="session")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelTrio]:
-    """Sentinels of Valkey, for tests that leave them as they were."""
     with running(SentinelTrio(tmp_path_factory.mktemp("trio"))) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of Valkey, for tests that leave it as it was."""
     with running(Cluster(tmp_path_factory.mktemp("cluster"))) as made:
         yield made
 

@@ -1,7 +1,5 @@
 """Addresses of a Redis: what each form means, what is refused, and that no password is told."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

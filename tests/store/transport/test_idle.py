@@ -1,7 +1,5 @@
 """A stream on which nothing comes is waited for, whatever the Redis that it is on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,11 +35,8 @@ def holders(
 
 
 @pytest.mark.slow
-def test_a_read_may_wait_for_longer_than_a_client_does(holders: list[RedisServer]) -> None:
-    async def course() -> None:
-        await asyncio.gather(*(_idle_then_read(holder) for holder in holders))
-
-    asyncio.run(course())
+async def test_a_read_may_wait_for_longer_than_a_client_does(holders: list[RedisServer]) -> None:
+    await asyncio.gather(*(_idle_then_read(holder) for holder in holders))
 
 
 async def _idle_then_read(holder: RedisServer) -> None:

@@ -1,7 +1,5 @@
 """`deploy/users.acl`: its users can do what they are for, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import resources
@@ -16,8 +14,8 @@ from tests.store.test_cluster import SCRIPTS
 from tests.store.transport.workload import QUICK, clear, work
 from tests.support.cluster import Cluster, Node
 from tests.support.redis_server import RedisServer, server_binaries
+from tests.support.running import serving
 from tests.support.sentinel import SentinelTrio
-from tests.support.service import Service
 
 ROOT = Path(__file__).parents[3]
 PASSWORD = "not%a/secret?"
@@ -58,7 +56,6 @@ def login(url: str) -> str:
 
 @pytest.fixture(params=sorted(server_binaries()))
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServer]:
-    """A server with these users."""
     server = RedisServer(tmp_path / "redis", server_binaries()[request.param])
     server.start(*users(tmp_path))
     yield server
@@ -66,23 +63,21 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServ
 
 
 def as_user(server: RedisServer, user: str) -> redis.Redis:
-    """Return a client that is one of the users."""
     return redis.Redis(
         port=server.port, username=user, password=PASSWORD, protocol=2, driver_info=None
     )
 
 
 def refusals(client: redis.Redis) -> list[Any]:
-    """Return what a server refused to anybody."""
     with client:
         found: list[Any] = client.acl_log()
         return found
 
 
 def test_the_service_does_all_that_it_does_as_its_user(server: RedisServer) -> None:
-    with Service(login(server.url), **QUICK) as service, service.client() as client:
+    with serving(login(server.url), **QUICK) as client:
         work(client, as_user(server, "producer"), "m")
-        with Service(login(server.url)) as other, other.client() as second:
+        with serving(login(server.url)) as second:
             assert second.get("/v1/models/m/weights").status_code == 200
         clear(client, "m")
     with server.client() as client_of_all:
@@ -95,7 +90,7 @@ def test_the_service_does_all_that_it_does_as_its_user(server: RedisServer) -> N
 def test_a_right_too_few_is_told(server: RedisServer) -> None:
     with server.client() as client_of_all:
         client_of_all.acl_setuser("hinged", enabled=True, commands=["-hset"])
-    with Service(login(server.url)) as service, service.client() as client:
+    with serving(login(server.url)) as client:
         made = client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
     assert made.status_code == 503
     assert made.json()["detail"].startswith("Redis refuses the user or the password")
@@ -119,7 +114,7 @@ def test_behind_sentinels_and_in_a_cluster_too(
 ) -> None:
     holder = cluster.primary_of(f"{{{name}}}")
     for url, node in ((trio.url, trio.servers[0]), (cluster.url, holder)):
-        with Service(login(url), **QUICK) as service, service.client() as client:
+        with serving(login(url), **QUICK) as client:
             work(client, as_user(node, "producer"), name)
             clear(client, name)
     for server in known_to:
@@ -187,7 +182,6 @@ def test_a_producer_writes_into_inboxes_only(shared: RedisServer) -> None:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A server for what is refused."""
     directory = tmp_path_factory.mktemp("users")
     server = RedisServer(directory / "redis")
     server.start(*users(directory))

@@ -1,7 +1,5 @@
 """All that a model can live through, on a Redis of each shape."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,6 +11,7 @@ from tests.store.transport.conftest import Shaped
 from tests.support.engine import event, leaked_keys
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
+from tests.support.running import serving
 from tests.support.served import bits
 from tests.support.service import Service
 from tests.telemetry.reading import scrape, until
@@ -32,10 +31,7 @@ def folded(shaped: Shaped, name: str) -> tuple[dict[str, Any], str, list[str]]:
     """Return what `hinged` alone makes of the log: weights, position, ids that counted."""
     with shaped.holder(f"hinged:{{{name}}}:log") as client:
         found = fold_log(client, name, hinged.Perceptron())
-    state = {
-        "weights": bits(found.weights),
-        "intercept": float(found.accounts["intercept"]).hex(),
-    }
+    state = {"weights": bits(found.weights), "intercept": float(found.accounts["intercept"]).hex()}
     return state, f"{found.position}.{found.chain}", found.counted_ids
 
 
@@ -73,7 +69,7 @@ def test_a_models_life(shaped: Shaped, workers: tuple[Service, Service], name: s
         assert two.get(f"/v1/models/a{name}/weights", params=through).status_code == 200
         assert one.delete("/v1/aliases/a" + name).status_code == 204
 
-        with Service(workers[0].settings.redis_url or "") as third, third.client() as fresh:
+        with serving(workers[0].settings.redis_url or "") as fresh:
             assert weights_at(fresh, name, position) == state
 
         assert two.delete(f"/v1/models/{name}").status_code == 204

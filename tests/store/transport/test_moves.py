@@ -83,7 +83,6 @@ class Learning:
         wait_until(reached, PATIENCE_S)
 
     def finish(self) -> list[str]:
-        """Send no more; return the ids that were acknowledged."""
         self._ended.set()
         for task in self._done:
             task.result()

@@ -1,7 +1,5 @@
 """Nothing that `hinged serve` writes or answers tells a secret, though it logs all it can."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -91,7 +89,6 @@ class Served:
         return "" if found is None else found[0]
 
     def stop(self) -> str:
-        """Stop it in order; return all that it wrote."""
         self.client.close()
         self.process.terminate()
         self.process.wait(30)

@@ -1,7 +1,5 @@
 """Sentinels and clusters that speak TLS only: learning goes on when keys or the primary move."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -26,7 +24,6 @@ def binary() -> str:
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
-    """One authority for all."""
     return Certificates(tmp_path / "tls", "127.0.0.1")
 
 

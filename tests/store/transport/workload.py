@@ -1,7 +1,5 @@
 """Everything that a service does to its Redis, once."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -68,7 +66,6 @@ def work(client: httpx.Client, producer: redis.Redis, name: str, mark: str = "")
 
 
 def clear(client: httpx.Client, name: str) -> None:
-    """Delete what `work` left."""
     ask(client, "DELETE", f"/v1/aliases/{name}-live", 204)
     ask(client, "DELETE", f"/v1/models/{name}/checkpoints/kept", 204)
     for model in (name, f"{name}-b", f"{name}-c"):

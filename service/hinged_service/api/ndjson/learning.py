@@ -18,7 +18,7 @@ from hinged_service.api.ndjson.answers import (
 from hinged_service.api.ndjson.reader import Batch
 from hinged_service.api.ndjson.session import Course, in_order, rejected
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
-from hinged_service.errors import Conflict, Unavailable
+from hinged_service.errors import Conflict, SetAside, Unavailable
 from hinged_service.model.state import Rejection
 from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
@@ -174,7 +174,7 @@ class Learning(Course[Event]):
 
         try:
             live_model, fed = await self.patiently(learn, again)
-        except Unavailable as error:
+        except (SetAside, Unavailable) as error:
             if not again:
                 error.detail += (
                     f" Lines {batch.numbers[0]} to {batch.numbers[-1]} may have counted: without "

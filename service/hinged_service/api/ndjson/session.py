@@ -12,8 +12,9 @@ from hinged_service.api.ndjson.reader import Batch, T
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.refusals import refused_line
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Busy, ModelGone, SetAside, Unavailable
+from hinged_service.errors import Busy, ModelGone, Unavailable
 from hinged_service.model.state import Rejection
+from hinged_service.retry import backoff
 from hinged_service.settings import Settings
 
 __all__ = ["Course", "in_order", "rejected"]
@@ -51,7 +52,8 @@ class Course(abc.ABC, Generic[T]):
         A call that may not be done `again` is given up once it may have been carried out.
         """
         loop = asyncio.get_running_loop()
-        deadline_s, pause_s, reopened = loop.time() + self._patience_s, _PAUSE_S, False
+        deadline_s, reopened = loop.time() + self._patience_s, False
+        pauses = backoff(_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             live_model, called = None, False
             try:
@@ -64,15 +66,12 @@ class Course(abc.ABC, Generic[T]):
                     raise
                 reopened = True
                 self._registry.forget(live_model.name, live_model)
-                continue
-            except SetAside:
-                raise
             except (Busy, Unavailable) as error:
                 unsure = called and not again and isinstance(error, Unavailable)
+                pause_s = next(pauses)
                 if unsure or loop.time() + pause_s > deadline_s:
                     raise
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                await asyncio.sleep(pause_s)
 
     async def live_model(self) -> LiveModel:
         """Return the model as it lives in this worker now; `ModelGone` if it is another one."""

@@ -9,6 +9,7 @@ that lost its partitions and does not know it (a zombie) is refused and looks ag
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,8 @@ from hinged_service.ingest.kafka.values import Binary, Shape
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.runner import Failed
 from hinged_service.ingest.writer import Feeder
+from hinged_service.retry import backoff, retry
+from hinged_service.tasks import cancel
 
 __all__ = ["bring_kafka"]
 
@@ -279,23 +282,26 @@ class _Reader:
         finally:
             if paused:
                 await asyncio.to_thread(self._log.go_on)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+            await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            try:
-                found = await asyncio.to_thread(step)
-            except Away as error:
-                self._log.trouble(str(error))
-            else:
-                if pause_s > _FIRST_PAUSE_S:
-                    self._log.well()
-                return found
-            await self._feeder.stop.wait(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        waited = False
+
+        def failed(error: Exception) -> None:
+            nonlocal waited
+            waited = True
+            self._log.trouble(str(error))
+
+        found = await retry(
+            functools.partial(asyncio.to_thread, step),
+            pauses=backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S),
+            on=Away,
+            failed=failed,
+            wait=self._feeder.stop.wait,
+        )
+        if waited:
+            self._log.well()
+        return found
 
 
 def _batches(records: Sequence[Record]) -> Iterator[Sequence[Record]]:

@@ -19,6 +19,7 @@ from hinged_service.insights.live_feed.messages import (
 from hinged_service.insights.live_feed.sampler import Sampler
 from hinged_service.insights.live_feed.subscriber import Subscriber
 from hinged_service.model.inspection import feature_count, shown_weights
+from hinged_service.tasks import cancel
 
 __all__ = ["Hub"]
 
@@ -105,14 +106,13 @@ class Hub:
     async def stop(self) -> None:
         """End for a shutdown."""
         self.end("shutdown")
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        await cancel(self._task)
 
     def __len__(self) -> int:
         return len(self._subscribers)
 
     def _close(self) -> None:
-        self._over = True  # an answer that comes in the same moment may swallow the cancel
+        self._over = True  # cancel() is lost if the awaited result comes in the same iteration
         self._unwatch()
         self._on_close(self)
 

@@ -1,7 +1,7 @@
-"""A custom model is tried before it is served: refused if it could not hold what hinged promises.
+"""Trials of a custom model before it is served: it must hold what hinged promises.
 
-No prediction may change it, its state must survive being stored, and whoever learns the
-same events must arrive at the same state, in any process.
+No prediction may change it, its state must survive being stored, and the same events must
+lead to the same state, in any process.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from river import base, compose
+from river import base
+from river.compose import Pipeline
 from river.multiclass import OneVsOneClassifier
 
 import hinged
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.river_support import state
 from hinged_service.river_support.custom import parts
-from hinged_service.river_support.custom.adaptor import CustomBinary, CustomMulticlass
+from hinged_service.river_support.custom.classifier import custom_learner
 from hinged_service.river_support.custom.loading import explained
 from hinged_service.river_support.custom.model import CustomModel, Sample, Served, last_step
 from hinged_service.river_support.custom.patches import mend
+from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
 from hinged_service.river_support.state.naming import full_name
 from hinged_service.wire.codec import DamagedState
 
@@ -35,8 +37,11 @@ _MAX_NAMES = 100_000
 _MAX_CLASSES = 1_000
 _TIMEOUT_S = 120
 _UNORDERED = full_name(OneVsOneClassifier)
+_MULTICLASS = "_multiclass"
+"""River's property of a classifier of more than two classes."""
 
-_Adaptor = CustomBinary | CustomMulticlass
+_T = TypeVar("_T")
+_Adaptor = RiverBinary | RiverMulticlass
 
 
 def probe_all(sources: Sequence[str], models: Mapping[str, CustomModel]) -> dict[str, Served]:
@@ -78,7 +83,8 @@ def trained_parts(name: str, model: CustomModel) -> parts.Parts:
     """Return the parts of a model that has learned its sample, for another process to compare."""
     mend()
     served = _built(name, model)
-    return _Probe(served, model).taught().parts()
+    probe = _Probe(served, model)
+    return probe.parts_of(probe.taught())
 
 
 def _built(name: str, model: CustomModel) -> Served:
@@ -109,16 +115,15 @@ def _built(name: str, model: CustomModel) -> Served:
             f"build() does not make the same every time: {_listed(odd)}. Give every random part "
             "a seed",
         )
-    return Served(
-        name, model.version, fresh, state.digest(fresh), bool(last_step(fresh)._multiclass)
-    )
+    multiclass = bool(getattr(last_step(fresh), _MULTICLASS))
+    return Served(name, model.version, fresh, state.digest(fresh), multiclass)
 
 
-def _check_type(name: str, fresh: Any) -> None:
+def _check_type(name: str, fresh: object) -> None:
     last = last_step(fresh)
     if not (
-        isinstance(fresh, (base.Classifier, base.Wrapper, compose.Pipeline))
-        and isinstance(getattr(last, "_multiclass", None), bool)
+        isinstance(fresh, (base.Classifier, base.Wrapper, Pipeline))
+        and isinstance(getattr(last, _MULTICLASS, None), bool)
         and callable(getattr(last, "learn_one", None))
     ):
         _refuse(
@@ -139,17 +144,17 @@ class _Probe:
     def run(self) -> parts.Parts:
         """Return the parts of the model that has learned its sample; raise `StartupError`."""
         first, second = self.taught(watched=True), self.taught()
-        odd = parts.changed(first.parts(), second.parts())
+        odd = parts.changed(self.parts_of(first), self.parts_of(second))
         if odd:
             self._refuse(
                 f"having learned the same twice, it is in two states: {_listed(odd)}. Give every "
                 "random part a seed"
             )
-        learned = first.parts()
+        learned = self.parts_of(first)
         restored = self._restored(first)
         for adaptor in (first, restored):
             self._teach(adaptor)
-        odd = parts.changed(first.parts(), restored.parts())
+        odd = parts.changed(self.parts_of(first), self.parts_of(restored))
         if odd:
             self._refuse(
                 f"stored and read again, it goes on in another way: {_listed(odd)}. Take it out"
@@ -163,9 +168,8 @@ class _Probe:
         return adaptor
 
     def _fresh(self) -> _Adaptor:
-        if self._served.multiclass:
-            return CustomMulticlass(self._served, _MAX_NAMES, _MAX_CLASSES)
-        return CustomBinary(self._served, _MAX_NAMES)
+        classes = _MAX_CLASSES if self._served.multiclass else None
+        return custom_learner(self._served, _MAX_NAMES, classes)
 
     def _teach(self, adaptor: _Adaptor, watched: bool = False) -> None:
         for number, (x, y) in enumerate(self._sample):
@@ -180,13 +184,13 @@ class _Probe:
 
     def _watch(self, adaptor: _Adaptor, x: Mapping[str, Any]) -> None:
         """Ask about an event and others like it, and see that nothing changes."""
-        before = self._encoded(adaptor.parts)
+        before = self.parts_of(adaptor)
         for question in _variations(_as_posted(x)):
             try:
                 adaptor.score_one(question)
             except hinged.InvalidEvent:
                 continue  # refusing an event is fine, as long as that changes nothing
-        odd = parts.changed(before, self._encoded(adaptor.parts))
+        odd = parts.changed(before, self.parts_of(adaptor))
         if odd:
             self._refuse(
                 f"a prediction changes it: {_listed(odd)}. Predictions must change nothing, or "
@@ -202,7 +206,11 @@ class _Probe:
             self._refuse(f"its stored state cannot be read again: {error}. Simplify it")
         return restored
 
-    def _encoded(self, call: Callable[[], Any]) -> Any:
+    def parts_of(self, adaptor: _Adaptor) -> parts.Parts:
+        """Return the parts of the classifier of a learner."""
+        return self._encoded(lambda: parts.parts_of(adaptor.classifier.model))
+
+    def _encoded(self, call: Callable[[], _T]) -> _T:
         try:
             return call()
         except (state.Unencodable, DamagedState) as error:

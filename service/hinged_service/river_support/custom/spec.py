@@ -8,7 +8,8 @@ from pydantic import Field, StrictStr
 
 from hinged_service.errors import Detail, SetAside, Unprocessable
 from hinged_service.river_support.custom import registry
-from hinged_service.river_support.custom.adaptor import CustomBinary, CustomMulticlass
+from hinged_service.river_support.custom.classifier import custom_learner
+from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["CustomSpec"]
@@ -62,7 +63,7 @@ class CustomSpec(StrictModel):
             return
         raise Unprocessable("Nothing was made: see errors.", [Detail(f"learner.{field}", reason)])
 
-    def build(self, max_features: int) -> CustomBinary | CustomMulticlass:
+    def build(self, max_features: int) -> RiverBinary | RiverMulticlass:
         """Return the fresh learner.
 
         Raises
@@ -87,6 +88,4 @@ class CustomSpec(StrictModel):
                 "version for it.",
                 retry_after_s=60,
             )
-        if self.classes is None:
-            return CustomBinary(found, max_features)
-        return CustomMulticlass(found, max_features, self.classes)
+        return custom_learner(found, max_features, self.classes)

@@ -1,56 +1,51 @@
-"""Binary River classifiers with the face of a binary learner of hinged."""
+"""Binary River classifiers as learners of a model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import hinged
 from hinged.events import binary_target
-from hinged.vector import Features
-from hinged_service.river_support.lazy import linear_model
 from hinged_service.river_support.learners.adaptor import Adaptor
+from hinged_service.river_support.learners.classifier import Checked
+from hinged_service.river_support.learners.interface import Features, Label
 
-__all__ = ["RiverBinary", "linear_weights"]
+__all__ = ["RiverBinary"]
 
 
 class RiverBinary(Adaptor):
-    """A binary River classifier with the face of a binary learner of hinged.
+    """A binary River classifier as a learner.
 
-    The score is 2 P(true) - 1, from -1 to 1, and its sign is the label: false at 0.
+    The score is 2 P(true) - 1, from -1 to 1, and its sign is the label: false at 0. Where
+    a classifier of the operator's own predicts true at 0, it is the least value above 0.
     """
 
-    def score_one(self, x: Mapping[Any, Any]) -> float:
-        """Return the finite score behind the predicted label.
+    def score_one(self, x: Features) -> float:
+        """Return the finite score; raise `InvalidEvent` naming a feature that is refused."""
+        return self.answer_one(x)[0]
 
-        Raises
-        ------
-        InvalidEvent
-            Naming the feature that is no number between -1e100 and 1e100.
-
-        """
-        return self._answer(self._kept(self._checked(x)))[0]
-
-    def answer_one(self, x: Mapping[Any, Any]) -> tuple[float, dict[bool, float]]:
+    def answer_one(self, x: Features) -> tuple[float, dict[bool, float]]:
         """Return the score and the probabilities of false and true; errors as in `score_one`."""
-        return self._answer(self._kept(self._checked(x)))
+        return self._answer(self._kept(self.classifier.checked(x)))
 
-    def _answer(self, x: Features) -> tuple[float, dict[bool, float]]:
+    def _answer(self, x: Checked) -> tuple[float, dict[bool, float]]:
         found = self._found(x)
         p = found.get(True, 0.5)
         if not 0.0 <= p <= 1.0:
             p = max(0.0, min(1.0, p)) if math.isfinite(p) else 0.5
             found = {}
-        return 2.0 * p - 1.0, {False: found.get(False, 1.0 - p), True: p}
+        score = 2.0 * p - 1.0
+        if score == 0.0 and self.classifier.is_positive(x):
+            score = math.ulp(0.0)
+        return score, {False: found.get(False, 1.0 - p), True: p}
 
-    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> hinged.Outcome:
+    def predict_learn_one(self, x: Features, y: Label, w: float = 1.0) -> hinged.Outcome:
         """Predict, score, then learn: one step of progressive validation.
 
         Parameters
         ----------
         x
-            Feature names to finite floats.
+            Feature names to finite floats, or what the operator's classifier takes.
         y
             True or false.
         w
@@ -64,8 +59,8 @@ class RiverBinary(Adaptor):
         """
         target = binary_target(y)
         w = self.check_weight(w)
-        x = self._checked(x)
-        kept = self._kept(x)
+        checked = self.classifier.checked(x)
+        kept = self._kept(checked)
         score = self._answer(kept)[0]
         positive = score > 0.0
         if w == 0.0:
@@ -73,25 +68,5 @@ class RiverBinary(Adaptor):
             return hinged.Outcome(positive, score, False, False, 0.0)
         self._learn(kept, target > 0.0, w)
         mistake = positive is not (target > 0.0)
-        updated, loss = self._account(x, kept, target * score, mistake)
+        updated, loss = self._account(checked, kept, target * score, mistake)
         return hinged.Outcome(positive, score, mistake, updated, loss)
-
-    def weights(self) -> dict[str, Any] | None:
-        """Return copies of the weights and the intercept; `None` if it is not linear.
-
-        Returns
-        -------
-        `{"weights", "intercept"}`. P(true) is the logistic function of
-        `w . x + intercept`.
-
-        """
-        return linear_weights(self._model)
-
-
-def linear_weights(model: Any) -> dict[str, Any] | None:
-    """Return copies of the weights and the intercept of a River classifier, `None` of others."""
-    if isinstance(model, linear_model.ALMAClassifier):
-        return {"weights": dict(model.w), "intercept": 0.0}
-    if isinstance(model, (linear_model.LogisticRegression, linear_model.PAClassifier)):
-        return {"weights": dict(model.weights), "intercept": model.intercept}
-    return None

@@ -1,88 +1,60 @@
-"""Multiclass River classifiers with the face of a multiclass learner of hinged."""
+"""Multiclass River classifiers as learners of a model."""
 
 from __future__ import annotations
 
-import collections
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import hinged
-from hinged import state
 from hinged.multiclass import admitted_class, best, restored_classes
-from hinged.vector import Features
 from hinged_service.river_support.learners.adaptor import Adaptor
+from hinged_service.river_support.learners.classifier import Checked, RiverClassifier
+from hinged_service.river_support.learners.interface import Features, Label
 
-__all__ = ["RiverMulticlass", "RiverVotes"]
+__all__ = ["RiverMulticlass"]
 
 
 class RiverMulticlass(Adaptor):
-    """A multiclass River classifier with the face of a multiclass learner of hinged.
+    """A multiclass River classifier as a learner.
 
     The score of a class is its probability; of equal ones the class seen first is
     predicted, and where River has no probabilities all are equal.
 
     Parameters
     ----------
-    model, max_features, weighted
+    classifier, max_features
         See `Adaptor`.
     max_classes
         The most classes; an event of one more is refused.
-    max_leaves
-        The leaves at which a tree stops growing.
-    nonnegative
-        Whether the classifier takes counts only.
 
     """
 
-    def __init__(
-        self,
-        model: Any,
-        max_features: int,
-        max_classes: int,
-        weighted: bool = False,
-        max_leaves: int | None = None,
-        nonnegative: bool = False,
-    ) -> None:
-        super().__init__(model, max_features, weighted)
+    def __init__(self, classifier: RiverClassifier, max_features: int, max_classes: int) -> None:
+        super().__init__(classifier, max_features)
         self._max_classes = max_classes
-        self._max_leaves = max_leaves
-        self._nonnegative = nonnegative
-        self._classes: dict[Any, None] = {}
 
     @property
     def classes(self) -> list[Any]:
         """The classes in the order in which they were seen."""
         return list(self._classes)
 
-    def weights(self) -> None:
-        """Return `None`: there is no one linear function to show."""
-
-    def scores_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+    def scores_one(self, x: Features) -> dict[Any, float]:
         """Return the probability of every class, in the order the classes were seen.
 
         Raises
         ------
         InvalidEvent
-            Naming the feature that is no number between -1e100 and 1e100, or
-            below 0 where the classifier takes counts only.
+            Naming the feature that the classifier does not take.
 
         """
-        return self._scores(self._kept(self._checked(x)))
+        return self._scores(self._kept(self.classifier.checked(x)))
 
-    def score_one(self, x: Mapping[Any, Any]) -> float:
+    def score_one(self, x: Features) -> float:
         """Return the probability of the predicted class; 0 while no class is known."""
         return max(self.scores_one(x).values(), default=0.0)
 
-    def _checked(self, x: Mapping[Any, Any]) -> Features:
-        clean = super()._checked(x)
-        if self._nonnegative:
-            for name, value in clean.items():
-                if value < 0.0:
-                    raise hinged.InvalidEvent(f"x[{name!r}]", "must be at least 0: it is a count")
-        return clean
-
-    def _scores(self, x: Features) -> dict[Any, float]:
+    def _scores(self, x: Checked) -> dict[Any, float]:
         found = self._found(x)
         scores = {label: float(found.get(label, 0.0)) for label in self._classes}
         values = scores.values()
@@ -90,13 +62,13 @@ class RiverMulticlass(Adaptor):
             return scores
         return dict.fromkeys(scores, 1.0 / len(scores))
 
-    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> hinged.Outcome:
+    def predict_learn_one(self, x: Features, y: Label, w: float = 1.0) -> hinged.Outcome:
         """Predict, score, then learn: one step of progressive validation.
 
         Parameters
         ----------
         x
-            Feature names to finite floats.
+            Feature names to finite floats, or what the operator's classifier takes.
         y
             The label: text, an integer or a truth value, all of one type.
         w
@@ -110,8 +82,8 @@ class RiverMulticlass(Adaptor):
         """
         y = admitted_class(y, self._classes, self._max_classes)
         w = self.check_weight(w)
-        x = self._checked(x)
-        kept = self._kept(x)
+        checked = self.classifier.checked(x)
+        kept = self._kept(checked)
         scores = self._scores(kept)
         y_pred = best(scores)
         score = 0.0 if y_pred is None else scores[y_pred]
@@ -120,66 +92,19 @@ class RiverMulticlass(Adaptor):
             return hinged.Outcome(y_pred, score, False, False, 0.0)
         self._learn(kept, y, w)
         self._classes[y] = None
-        self._stop_full_trees()
         own = scores.pop(y, 0.0)
         rival = best(scores)
         margin = 0.0 if rival is None else own - scores[rival]
         mistake = y_pred is not None and y_pred != y
-        updated, loss = self._account(x, kept, margin, mistake)
+        updated, loss = self._account(checked, kept, margin, mistake)
         return hinged.Outcome(y_pred, score, mistake, updated, loss)
 
-    def _stop_full_trees(self) -> None:
-        if self._max_leaves is None:
-            return
-        for model in getattr(self._model, "models", (self._model,)):  # bagged ones, or the one
-            if model.n_active_leaves + model.n_inactive_leaves >= self._max_leaves:
-                model._growth_allowed = False
-
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands.
-
-        Returns
-        -------
-        As `RiverBinary.get_state`, with the list of `"classes"`.
-
-        """
+        """Return the state as `RiverBinary.get_state`, with the list of `"classes"`."""
         return {**super().get_state(), "classes": self.classes}
 
-    def set_state(self, saved: Mapping[str, Any]) -> None:
-        """Take over a state that `get_state` gave, here or in another process.
-
-        Raises
-        ------
-        InvalidState
-            If it is of another version, learner or parameters, or damaged. The
-            learner has not changed.
-
-        """
-        header = state.checked_header(saved, type(self._fresh).__name__)
-        classes = restored_classes(header.get("classes"))
+    def _restored_classes(self, saved: Mapping[str, Any]) -> dict[Label, None]:
+        classes = restored_classes(saved.get("classes"))
         if len(classes) > self._max_classes:
             raise hinged.InvalidState(f"there must be at most {self._max_classes} classes")
-        super().set_state(saved)
-        self._classes = dict.fromkeys(classes)
-
-
-class RiverVotes(RiverMulticlass):
-    """River's one against one: the score of a class is its share of the votes.
-
-    River goes through a set when a class is new, so that the order of its
-    classifiers would depend on the process; here they are made in the order in
-    which the classes were seen, before it looks.
-    """
-
-    def _probabilities(self, x: Features) -> dict[Any, float]:
-        votes: dict[Any, int] = collections.Counter()
-        for (first, second), classifier in self._model.classifiers.items():
-            votes[second if classifier.predict_one(x) else first] += 1
-        total = len(self._model.classifiers)
-        return {label: n / total for label, n in votes.items()} if total else {}
-
-    def _teach(self, x: Features, y: Any, w: float) -> None:
-        if y not in self._classes:
-            for c in self._classes:
-                self._model.classifiers[(c, y) if c < y else (y, c)]
-        super()._teach(x, y, w)
+        return dict.fromkeys(classes)

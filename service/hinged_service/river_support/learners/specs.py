@@ -7,21 +7,28 @@ can make a weight or a statistic overflow, and so that memory is bounded.
 from __future__ import annotations
 
 import abc
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable
+from types import ModuleType
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
+from river import base
 
 from hinged_service.river_support.lazy import ensemble, linear_model, multiclass, naive_bayes, tree
 from hinged_service.river_support.learners.binary import RiverBinary
-from hinged_service.river_support.learners.multiclass import RiverMulticlass, RiverVotes
+from hinged_service.river_support.learners.classifier import OneVsOne, RiverClassifier
+from hinged_service.river_support.learners.multiclass import RiverMulticlass
 from hinged_service.river_support.learners.optimizers import SGD, Optimizer
+from hinged_service.river_support.learners.parameters import (
+    Classes,
+    RiverSpec,
+    arguments,
+    class_name,
+)
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["RiverLearner"]
 
-_linear: Any = linear_model  # not all of River is typed
-_bayes: Any = naive_bayes
-_several: Any = multiclass
 _NEVER = 2**62
 """A tree estimates its size whenever the weight it has seen is a multiple of this."""
 
@@ -29,21 +36,20 @@ Alpha = Annotated[float, Field(ge=1e-10, le=1e6, description="Smoothing: added t
 Penalty = Annotated[
     float, Field(ge=0, le=1_000, description="Strength of the squared penalty; at most 1 / lr.")
 ]
-Classes = Annotated[
-    int, Field(ge=1, le=1_000, description="The most classes; an event of one more is refused.")
-]
 
 
-class _River(StrictModel):
+class _River(RiverSpec):
     """A River classifier: how to build it, and what its kind can take."""
 
+    subpackage: ClassVar[ModuleType]
     names: ClassVar[int] = 10_000
     """The most feature names, whatever the model's spec allows."""
+    bounds: ClassVar[tuple[str, ...]] = ()
+    """Fields that are no parameters of River's class."""
+    fixed: ClassVar[dict[str, int]] = {}
+    """Parameters that no spec may set."""
     weighted: ClassVar[bool] = False
-
-    @abc.abstractmethod
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
+    nonnegative: ClassVar[bool] = False
 
     @property
     def takes_weights(self) -> bool:
@@ -55,29 +61,43 @@ class _River(StrictModel):
         """1 if an intercept is learned, else 0."""
         return 0.0
 
+    def river(self) -> base.Classifier:
+        """Return the fresh River classifier."""
+        kind = getattr(self.subpackage, class_name(self))
+        made: base.Classifier = kind(**arguments(self, *self.bounds), **self.fixed)
+        return made
+
+    def build(self, max_features: int) -> RiverBinary | RiverMulticlass:
+        """Return the fresh learner."""
+        return self.adapted(self.river(), max_features)
+
+    @abc.abstractmethod
+    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary | RiverMulticlass:
+        """Return a learner that asks and teaches a classifier within the bounds of this one."""
+
 
 class _Binary(_River):
+    subpackage: ClassVar[ModuleType] = linear_model
     names: ClassVar[int] = 100_000
 
-    def build(self, max_features: int) -> RiverBinary:
-        """Return the fresh learner."""
-        cap = min(max_features, self.names)
-        return RiverBinary(self.river(), cap, self.takes_weights, self.constant)
+    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary:
+        classifier = RiverClassifier(river, self.takes_weights, self.constant)
+        return RiverBinary(classifier, min(max_features, self.names))
 
 
 class _Multiclass(_River):
+    bounds: ClassVar[tuple[str, ...]] = ("max_classes",)
+    asked: ClassVar[Callable[..., RiverClassifier]] = RiverClassifier
     max_classes: Classes = 100
-    nonnegative: ClassVar[bool] = False
 
-    def build(self, max_features: int) -> RiverMulticlass:
-        """Return the fresh learner."""
-        return RiverMulticlass(
-            self.river(),
-            min(max_features, self.names),
-            self.max_classes,
-            weighted=self.takes_weights,
+    def adapted(self, river: base.Classifier, max_features: int) -> RiverMulticlass:
+        classifier = self.asked(
+            river,
+            self.takes_weights,
             nonnegative=self.nonnegative,
+            max_leaves=getattr(self, "max_leaves", None),
         )
+        return RiverMulticlass(classifier, min(max_features, self.names), self.max_classes)
 
 
 class _Penalised(StrictModel):
@@ -99,12 +119,6 @@ class LogisticRegressionSpec(_Penalised, _Binary):
     intercept_lr: float = Field(
         0.01, ge=0, le=1_000, description="The rate of the intercept; 0 for none."
     )
-
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return linear_model.LogisticRegression(
-            optimizer=self.optimizer.build(), l2=self.l2, intercept_lr=self.intercept_lr
-        )
 
     @property
     def constant(self) -> float:
@@ -129,10 +143,6 @@ class PAClassifierSpec(_Binary):
         if self.mode == 2 and self.C > 0.5:
             raise ValueError("mode 2 needs C of at most 0.5")
         return self
-
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _linear.PAClassifier(self.C, self.mode, self.learn_intercept)
 
     @property
     def constant(self) -> float:
@@ -165,10 +175,6 @@ class ALMAClassifierSpec(_Binary):
         2**0.5, gt=0, le=1e6, description="Scale of the steps, C / sqrt(k) at update k."
     )
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _linear.ALMAClassifier(alpha=self.alpha, B=self.B, C=self.C)
-
 
 RiverBinaryLearner = Annotated[
     LogisticRegressionSpec | PAClassifierSpec | ALMAClassifierSpec, Field(discriminator="type")
@@ -179,13 +185,14 @@ class SoftmaxRegressionSpec(_Penalised, _Multiclass):
     """River's softmax regression, without intercepts; learns 10,000 names at most."""
 
     type: Literal["SoftmaxRegression"]
-
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return linear_model.SoftmaxRegression(self.optimizer.build(), l2=self.l2)
+    subpackage: ClassVar[ModuleType] = linear_model
 
 
-class GaussianNBSpec(_Multiclass):
+class _NaiveBayes(_Multiclass):
+    subpackage: ClassVar[ModuleType] = naive_bayes
+
+
+class GaussianNBSpec(_NaiveBayes):
     """River's naive Bayes with a normal distribution per class and feature; 10,000 names at most.
 
     A feature that an event leaves out says nothing.
@@ -193,12 +200,8 @@ class GaussianNBSpec(_Multiclass):
 
     type: Literal["GaussianNB"]
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _bayes.GaussianNB()
 
-
-class BernoulliNBSpec(_Multiclass):
+class BernoulliNBSpec(_NaiveBayes):
     """River's naive Bayes of features that are there or not; 10,000 names at most.
 
     An answer takes time linear in all names, times the classes.
@@ -210,24 +213,16 @@ class BernoulliNBSpec(_Multiclass):
         0.0, ge=-1e100, le=1e100, description="A feature is there if its value is above this."
     )
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _bayes.BernoulliNB(self.alpha, self.true_threshold)
 
-
-class MultinomialNBSpec(_Multiclass):
+class MultinomialNBSpec(_NaiveBayes):
     """River's naive Bayes of counts, such as words; 10,000 names at most."""
 
     type: Literal["MultinomialNB"]
     nonnegative: ClassVar[bool] = True
     alpha: Alpha = 1.0
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _bayes.MultinomialNB(self.alpha)
 
-
-class ComplementNBSpec(_Multiclass):
+class ComplementNBSpec(_NaiveBayes):
     """River's naive Bayes of the counts of all other classes; 10,000 names at most.
 
     An answer takes time linear in all names, times the classes.
@@ -236,10 +231,6 @@ class ComplementNBSpec(_Multiclass):
     type: Literal["ComplementNB"]
     nonnegative: ClassVar[bool] = True
     alpha: Alpha = 1.0
-
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _bayes.ComplementNB(self.alpha)
 
 
 class HoeffdingTreeClassifierSpec(_Multiclass):
@@ -251,6 +242,9 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
     """
 
     type: Literal["HoeffdingTreeClassifier"]
+    subpackage: ClassVar[ModuleType] = tree
+    bounds: ClassVar[tuple[str, ...]] = ("max_classes", "max_leaves")
+    fixed: ClassVar[dict[str, int]] = {"memory_estimate_period": _NEVER}
     names: ClassVar[int] = 1_000
     weighted: ClassVar[bool] = True
     grace_period: int = Field(200, ge=1, le=1_000_000, description="Weight between attempts.")
@@ -265,30 +259,9 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
         "nba", description="The majority class, naive Bayes, or whichever did better."
     )
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return tree.HoeffdingTreeClassifier(
-            grace_period=self.grace_period,
-            max_depth=self.max_depth,
-            split_criterion=self.split_criterion,
-            delta=self.delta,
-            tau=self.tau,
-            leaf_prediction=self.leaf_prediction,
-            memory_estimate_period=_NEVER,
-        )
-
-    def build(self, max_features: int) -> RiverMulticlass:
-        """Return the fresh learner."""
-        return RiverMulticlass(
-            self.river(),
-            min(max_features, self.names),
-            self.max_classes,
-            weighted=True,
-            max_leaves=self.max_leaves,
-        )
-
 
 class _OfBinary(_Multiclass):
+    subpackage: ClassVar[ModuleType] = multiclass
     classifier: RiverBinaryLearner = Field(description="The binary classifier.")
 
     @property
@@ -302,30 +275,18 @@ class OneVsRestClassifierSpec(_OfBinary):
 
     type: Literal["OneVsRestClassifier"]
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _several.OneVsRestClassifier(self.classifier.river())
-
 
 class OneVsOneClassifierSpec(_OfBinary):
     """River's one binary classifier per pair of classes; learns 10,000 names at most."""
 
     type: Literal["OneVsOneClassifier"]
+    asked: ClassVar[Callable[..., RiverClassifier]] = OneVsOne
     max_classes: int = Field(
         20, ge=1, le=50, description="The most classes; an event of one more is refused."
     )
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return _several.OneVsOneClassifier(self.classifier.river())
 
-    def build(self, max_features: int) -> RiverVotes:
-        """Return the fresh learner."""
-        cap = min(max_features, self.names)
-        return RiverVotes(self.river(), cap, self.max_classes, weighted=self.takes_weights)
-
-
-Bagged = Annotated[
+_Member = (
     LogisticRegressionSpec
     | PAClassifierSpec
     | ALMAClassifierSpec
@@ -335,9 +296,9 @@ Bagged = Annotated[
     | MultinomialNBSpec
     | ComplementNBSpec
     | HoeffdingTreeClassifierSpec
-    | OneVsRestClassifierSpec,
-    Field(discriminator="type"),
-]
+    | OneVsRestClassifierSpec
+)
+Bagged = Annotated[_Member, Field(discriminator="type")]
 
 
 class BaggingClassifierSpec(_River):
@@ -347,6 +308,7 @@ class BaggingClassifierSpec(_River):
     """
 
     type: Literal["BaggingClassifier"]
+    subpackage: ClassVar[ModuleType] = ensemble
     model: Bagged = Field(description="The classifier of which there are many.")
     n_models: int = Field(10, ge=2, le=50, description="The members.")
     seed: int = Field(ge=0, lt=2**63, description="Seed of the draws; always the same ones.")
@@ -358,37 +320,9 @@ class BaggingClassifierSpec(_River):
             return self.model.max_classes
         raise AttributeError("max_classes")
 
-    def river(self) -> Any:
-        """Return the fresh River classifier."""
-        return ensemble.BaggingClassifier(self.model.river(), self.n_models, self.seed)
-
-    def build(self, max_features: int) -> RiverBinary | RiverMulticlass:
-        """Return the fresh learner."""
-        of, cap = self.model, min(max_features, self.model.names)
-        if not isinstance(of, _Multiclass):
-            return RiverBinary(self.river(), cap, of.takes_weights, of.constant)
-        return RiverMulticlass(
-            self.river(),
-            cap,
-            of.max_classes,
-            weighted=of.takes_weights,
-            max_leaves=getattr(of, "max_leaves", None),
-            nonnegative=of.nonnegative,
-        )
+    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary | RiverMulticlass:
+        return self.model.adapted(river, max_features)
 
 
-RiverLearner = (
-    LogisticRegressionSpec
-    | PAClassifierSpec
-    | ALMAClassifierSpec
-    | SoftmaxRegressionSpec
-    | GaussianNBSpec
-    | BernoulliNBSpec
-    | MultinomialNBSpec
-    | ComplementNBSpec
-    | HoeffdingTreeClassifierSpec
-    | OneVsRestClassifierSpec
-    | OneVsOneClassifierSpec
-    | BaggingClassifierSpec
-)
+RiverLearner = _Member | OneVsOneClassifierSpec | BaggingClassifierSpec
 """River's classifiers that a spec may name."""

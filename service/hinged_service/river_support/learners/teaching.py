@@ -9,15 +9,23 @@ written out here with `math.fsum`, and so are the wrappers, which call them.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from hinged.vector import Features
+from river import base
+
 from hinged_service.river_support.lazy import utils
+from hinged_service.river_support.learners.interface import Label
+
+if TYPE_CHECKING:
+    from river.ensemble import BaggingClassifier
+    from river.linear_model import ALMAClassifier, PAClassifier
+    from river.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 __all__ = ["teach"]
 
 
-def teach(model: Any, x: Features, y: Any, w: float | None) -> None:
+def teach(model: base.Classifier, x: dict[Any, Any], y: Label, w: float | None) -> None:
     """Let a classifier learn one event.
 
     Parameters
@@ -39,10 +47,10 @@ def teach(model: Any, x: Features, y: Any, w: float | None) -> None:
     elif w is None:
         model.learn_one(x, y)
     else:
-        model.learn_one(x, y, w=w)
+        model.learn_one(x, y, w=w)  # type: ignore[call-arg]
 
 
-def _passive_aggressive(model: Any, x: Features, y: bool, w: float | None) -> None:
+def _passive_aggressive(model: PAClassifier, x: dict[Any, Any], y: bool, w: float | None) -> None:
     loss = model.loss(y, utils.math.dot(x, model.weights) + model.intercept)
     norm2 = math.fsum(value * value for value in x.values())
     if model.mode == 2:
@@ -56,7 +64,7 @@ def _passive_aggressive(model: Any, x: Features, y: bool, w: float | None) -> No
         model.intercept += step
 
 
-def _large_margin(model: Any, x: Features, y: bool, w: float | None) -> None:
+def _large_margin(model: ALMAClassifier, x: dict[Any, Any], y: bool, w: float | None) -> None:
     root = math.sqrt(model.k)
     sign = 1.0 if y else -1.0
     if sign * utils.math.dot(x, model.w) >= (1.0 - model.alpha) * model.B / root:
@@ -70,27 +78,27 @@ def _large_margin(model: Any, x: Features, y: bool, w: float | None) -> None:
     model.k += 1
 
 
-def _one_vs_rest(model: Any, x: Features, y: Any, w: float | None) -> None:
+def _one_vs_rest(model: OneVsRestClassifier, x: dict[Any, Any], y: Label, w: float | None) -> None:
     if y not in model.classifiers:
         model.classifiers[y] = model.classifier.clone()
     for label, classifier in model.classifiers.items():
         teach(classifier, x, y == label, w)
 
 
-def _one_vs_one(model: Any, x: Features, y: Any, w: float | None) -> None:
+def _one_vs_one(model: OneVsOneClassifier, x: dict[Any, Any], y: Label, w: float | None) -> None:
     model.classes.add(y)
     for c in model.classes - {y}:
         pair = (c, y) if c < y else (y, c)
         teach(model.classifiers[pair], x, c < y, w)
 
 
-def _bagging(model: Any, x: Features, y: Any, w: float | None) -> None:
+def _bagging(model: BaggingClassifier, x: dict[Any, Any], y: Label, w: float | None) -> None:
     for classifier in model.models:
-        for _ in range(utils.random.poisson(1, model._rng)):
+        for _ in range(utils.random.poisson(1, vars(model)["_rng"])):
             teach(classifier, x, y, w)
 
 
-_RULES: dict[tuple[str, str], Any] = {
+_RULES: dict[tuple[str, str], Callable[..., None]] = {
     ("river.linear_model.pa", "PAClassifier"): _passive_aggressive,
     ("river.linear_model.alma", "ALMAClassifier"): _large_margin,
     ("river.multiclass.ovr", "OneVsRestClassifier"): _one_vs_rest,

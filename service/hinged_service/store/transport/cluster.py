@@ -16,6 +16,7 @@ from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connect import ConnectionFactory
 from hinged_service.store.transport.pool import REFUSED, Command, NoPrimary, Pool, Word, mendable
+from hinged_service.tasks import cancel
 
 __all__ = ["Cluster"]
 
@@ -135,9 +136,7 @@ class Cluster:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        await cancel(self._looking)
         for pool in self._pools.values():
             await pool.cut()
 

@@ -15,6 +15,7 @@ from redis.asyncio.connection import AbstractConnection
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connect import ConnectionFactory
 from hinged_service.store.transport.pool import Command, NoPrimary, Pool, Word, mendable
+from hinged_service.tasks import cancel
 
 __all__ = ["Sentinels"]
 
@@ -76,10 +77,7 @@ class Sentinels:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        tasks = [*self._asking, *([] if self._looking is None else [self._looking])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(self._looking, *self._asking)
         for pool in (self._primary, *self._sentinels):
             await pool.cut()
 

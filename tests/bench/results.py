@@ -1,16 +1,17 @@
-"""Two runs side by side: what became slower beyond what the rounds of one run differ by."""
+"""Runs kept as JSON, and two side by side: what became slower beyond noise."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tests.bench.table import RIGHT, Row, shown
 
-__all__ = ["changes", "read", "write"]
+__all__ = ["Results", "changes", "read", "write"]
 
 LEAST = 0.05
 """Smaller changes are not told, however little the rounds differ."""
@@ -21,20 +22,21 @@ LEAST_RIGHT = 0.001
 Sections = Mapping[str, Sequence[Row]]
 
 
-def write(path: Path, machine: str, sections: Sections) -> None:
+@dataclass(frozen=True)
+class Results:
+    """A run: the machine that it ran on, and by title of a part its rows."""
+
+    machine: str
+    sections: dict[str, list[Row]]
+
+
+def write(path: Path, results: Results) -> None:
     """Keep every value of a run as JSON."""
-    rows = {
-        title: [
-            {"name": r.name, "unit": r.unit, "at_most": r.at_most, "values": list(r.values)}
-            for r in found
-        ]
-        for title, found in sections.items()
-    }
-    path.write_text(json.dumps({"machine": machine, "sections": rows}) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(asdict(results)) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> dict[str, list[Row]]:
-    """Return the rows that `write` kept.
+def read(path: Path) -> Results:
+    """Return what `write` kept.
 
     Raises
     ------
@@ -43,9 +45,10 @@ def read(path: Path) -> dict[str, list[Row]]:
 
     """
     try:
-        kept: Any = json.loads(path.read_text(encoding="utf-8"))["sections"]
-        return {title: [Row(**row) for row in rows] for title, rows in kept.items()}
-    except (ValueError, KeyError, TypeError) as error:
+        kept: Any = json.loads(path.read_text(encoding="utf-8"))
+        sections = {t: [Row(**row) for row in rows] for t, rows in kept["sections"].items()}
+        return Results(kept["machine"], sections)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} holds no results of this command: {error}") from None
 
 
