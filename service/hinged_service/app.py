@@ -47,7 +47,7 @@ from hinged_service.insights.model_metrics import Scraping
 from hinged_service.insights.overview import Overview
 from hinged_service.river_support import custom
 from hinged_service.server import framing
-from hinged_service.server.admission import HELD, AdmissionControl, RequestLease
+from hinged_service.server.admission import AdmissionControl
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
@@ -100,33 +100,15 @@ class _Service(FastAPI):
             call = None if self.user_middleware else self.hot.get(parts[4])
         if call is not None:
             scope["path_params"], scope["endpoint"] = {"model": parts[3]}, call
-        observer, room = self.observer, self.room
-        if (
-            call is None
-            or last
-            or observer is None
-            or observer.tracing is not None
-            or self.keys is not None
-            or room.requests >= room.most_requests
-        ):
-            last = last or (call is None and not framing.is_usual(scope))
-            if last or (call is None and framing.has_body(scope)):  # a hot call sees to its own
-                lingering = Lingering(scope, receive, send, close=last)
-                receive, send = lingering.receive, lingering.send
+        last = last or (call is None and not framing.is_usual(scope))
+        if last or (call is None and framing.has_body(scope)):  # a hot call sees to its own
+            lingering = Lingering(scope, receive, send, close=last)
+            receive, send = lingering.receive, lingering.send
+        if self.observer is not None and self.observer.tracing is not None:
             admitted = functools.partial(self._admitted, call)
-            if observer is not None and observer.tracing is not None:
-                await observer.tracing.request(admitted, scope, receive, send)
-            else:
-                await admitted(scope, receive, send)
-            return
-        # What `_admitted` does, without its layers: they tell in the time of a prediction.
-        began_s, held = perf_counter(), RequestLease(room)
-        scope[HELD] = held
-        try:
-            status, at_s = await call(scope, receive, send)
-            observer.answered("POST", call.path, status, at_s - began_s)
-        finally:
-            held.leave()
+            await self.observer.tracing.request(admitted, scope, receive, send)
+        else:
+            await self._admitted(call, scope, receive, send)
 
     async def _admitted(
         self, call: Call | None, scope: Scope, receive: Receive, send: Send
@@ -143,7 +125,12 @@ class _Service(FastAPI):
             await self._refuse(error, scope, send, perf_counter() - began_s)
             return
         try:
-            await self._serve(call, scope, receive, send, began_s)
+            if call is None:
+                await self._route(scope, receive, send, began_s)
+            else:
+                status, at_s = await call(scope, receive, send)
+                if self.observer is not None:
+                    self.observer.answered("POST", call.path, status, at_s - began_s)
         finally:
             held.leave()
 
@@ -172,14 +159,8 @@ class _Service(FastAPI):
             route = request_context.template(scope)
             self.observer.answered(scope["method"], route, status, seconds)
 
-    async def _serve(
-        self, call: Call | None, scope: Scope, receive: Receive, send: Send, began_s: float
-    ) -> None:
-        if call is not None:
-            status, at_s = await call(scope, receive, send)
-            if self.observer is not None:
-                self.observer.answered("POST", call.path, status, at_s - began_s)
-            return
+    async def _route(self, scope: Scope, receive: Receive, send: Send, began_s: float) -> None:
+        """Answer through FastAPI's router."""
         begun = request_context.Beginning(send)
         sending, routed = problems.guarded(begun), super().__call__
         try:

@@ -50,7 +50,7 @@ async def test_duplicates_alone_are_answered_at_a_place_that_the_replica_has_rea
             await fast.learn("m", event(n))
         learned = await slow.learn("m", event(3), event(59))
         assert learned.outcomes == [None, None]
-        assert (await slow.registry.open("m")).replica.position == learned.position
+        assert (await slow.registry.open("m")).position == learned.position
 
 
 async def test_pages_are_bounded_also_after_many_small_entries(redis_url: str) -> None:

@@ -28,7 +28,7 @@ async def _grow(one: Worker) -> None:
             # far on the wrong side, so that each event makes weights
             events.append({"x": names, "y": (first // 10_000) % 2 == 0, "w": 1.0 + first})
         await one.learn("m", raw=json.dumps(events).encode())
-    learner: Any = (await one.open("m")).replica.fold.learner
+    learner: Any = (await one.open("m")).replica.state.learner
     assert len(learner.weights) == NAMES
 
 
@@ -62,7 +62,7 @@ def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
                     else:
                         if what == "save again":  # all changed, in place of as many
                             await one.learn("m", {"x": {"z": 1.0}, "y": True})
-                            vector = (await one.open("m")).replica.fold.vectors()["weights"]
+                            vector = (await one.open("m")).state.vectors()["weights"]
                             vector.put_back_changed(list(vector.view()))
                         await one.save("m")
                         assert (await one.open("m")).replica.is_saved()

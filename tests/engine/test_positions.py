@@ -199,7 +199,7 @@ async def test_a_replica_behind_the_start_of_the_log_loads_the_snapshot(
     ):
         await busy.create("m")
         await quiet.learn("m", event(0))
-        old = (await quiet.open("m")).replica.position
+        old = (await quiet.open("m")).position
         for n in range(1, 20):
             await busy.learn("m", event(n))
         with shared_server.client() as client:
@@ -288,8 +288,8 @@ async def test_at_least_waits_for_what_is_logged_and_gives_up_on_what_never_come
         learned = await two.learn("m", event(1))
         live_model = await one.open("m")
         await live_model.freshness.wait_for_position(learned.position)
-        assert live_model.replica.position == learned.position
-        ms = live_model.replica.position.order[0] + 10**6
+        assert live_model.position == learned.position
+        ms = live_model.position.order[0] + 10**6
         began_s = clock()
         with pytest.raises(Unavailable):
             await live_model.freshness.wait_for_position(Position(f"{ms}-0", "0" * 40))

@@ -258,7 +258,7 @@ async def test_cancelled_requests_never_get_each_others_answers(
 
         async def weights(name: str) -> set[Any]:
             live_model = await one.open(name)
-            learner: Any = live_model.replica.fold.learner
+            learner: Any = live_model.state.learner
             return set(learner.weights)
 
         proxy.delay_s = 0.02
@@ -328,7 +328,7 @@ async def test_a_redis_that_stands_still_is_survived(own_server: RedisServer, cl
             for _ in range(50):
                 asked_s = clock()
                 assert (await one.open("m")) is live_model
-                live_model.replica.fold.learner.score_one({"a": 1.0})
+                live_model.state.learner.score_one({"a": 1.0})
                 slowest_s = max(slowest_s, clock() - asked_s)
                 stale_s = live_model.freshness.staleness_s()
                 assert stale_s is not None

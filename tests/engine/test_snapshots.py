@@ -233,7 +233,7 @@ async def test_predictions_change_no_state_and_create_no_weight(
     before, state = everything(db), await one.state("m")
     for n in range(1_000):
         live_model = await one.open("m")
-        learner: Any = live_model.replica.fold.learner
+        learner: Any = live_model.state.learner
         learner.score_one({"a": n, f"unknown{n}": 1.0})
         learner.predict_proba_one({f"other{n}": 1.0})
         assert learner.weights.get(f"unknown{n}") is None
@@ -249,7 +249,7 @@ async def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_red
     """The replica that may have moved by halves is thrown away; the entry is folded anew."""
     await one.create("m")
     await one.learn("m", event(0))
-    learner = (await one.open("m")).replica.fold.learner
+    learner = (await one.open("m")).state.learner
     learn = learner.predict_learn_one
     calls = iter(range(100))
 
@@ -285,6 +285,6 @@ async def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_
     db.hdel(keys.on.meta, f"hold:{keys.uid}")
     await one.save("m")
     assert db.hkeys(keys.vector("weights")) == ["c"]
-    learner: Any = (await two.open("m")).replica.fold.learner
+    learner: Any = (await two.open("m")).replica.state.learner
     assert dict(learner.weights) == {"c": -1.0}
     assert (await two.open("m")).replica.is_saved()

@@ -24,7 +24,7 @@ def events_of(first: int, count: int, ids: bool = False) -> list[Event]:
 async def feed(one: Worker, events: list[Event], start: str, end: str) -> SourceAppendResult:
     payload = b",".join(map(msgspec.json.encode, events))
     live_model = await one.open("m")
-    return await live_model.feed(events, payload, Span("file:x", start, end))
+    return await live_model.learn_each(events, payload, Span("file:x", start, end))
 
 
 async def test_batches_follow_one_another_and_none_is_taken_twice(
@@ -44,7 +44,7 @@ async def test_batches_follow_one_another_and_none_is_taken_twice(
     assert (await feed(one, [], "7", "9")).offset == "9"  # nothing but bad records
     assert await (await one.open("m")).offset("file:x") == "9"
     assert await (await one.open("m")).offset("file:y") == ""
-    assert (await one.read("m")).replica.fold.events == 7
+    assert (await one.read("m")).state.events == 7
     await one.save("m")
     assert stored_state(db) == fold_of(db)
 
@@ -55,10 +55,10 @@ async def test_an_id_known_before_is_left_out_and_one_of_other_content_is_told(o
     other = Event({"a": 9.0}, True, 1.0, "e1")
     fed = await feed(one, [*events_of(2, 2, ids=True), other], "3", "6")
     assert fed.offset == "6"
-    assert fed.refused == {2}
+    assert set(fed.errors) == {2}
     assert fed.learned is not None
     assert [r is None for r in fed.learned.outcomes] == [True, False, True]
-    assert (await one.read("m")).replica.fold.events == 4
+    assert (await one.read("m")).state.events == 4
 
 
 async def test_a_lost_reply_is_found_out(one: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ async def test_a_lost_reply_is_found_out(one: Worker, monkeypatch: pytest.Monkey
     fed = await feed(one, events_of(0, 4), "", "4")
     assert lost == 1
     assert fed == SourceAppendResult("4", None)
-    assert (await one.read("m")).replica.fold.events == 4
+    assert (await one.read("m")).state.events == 4
 
 
 async def test_two_readers_of_one_source_share_it(one: Worker, two: Worker) -> None:
@@ -96,7 +96,7 @@ async def test_two_readers_of_one_source_share_it(one: Worker, two: Worker) -> N
 
     taken = await asyncio.gather(reader(one), reader(two))
     assert sum(taken) == 40
-    assert (await one.read("m")).replica.fold.events == 200
+    assert (await one.read("m")).state.events == 200
 
 
 async def test_refused_events_among_many_do_not_keep_out_the_others(one: Worker) -> None:
@@ -108,9 +108,9 @@ async def test_refused_events_among_many_do_not_keep_out_the_others(one: Worker)
     mixed[250] = Event({"a": -2.0}, True, 1.0, "e20")  # than in the same batch
     fed = await feed(one, mixed, "4", "309")
     assert fed.offset == "309"
-    assert fed.refused == {1, 250}
+    assert set(fed.errors) == {1, 250}
     assert {index: error.status for index, error in fed.errors.items()} == {1: 409, 250: 409}
     assert fed.learned is not None
     left_out = [n for n, outcome in enumerate(fed.learned.outcomes) if outcome is None]
     assert left_out == [0, 1, 250, 300, 301, 302]
-    assert (await one.read("m")).replica.fold.events == 4 + 305 - 6
+    assert (await one.read("m")).state.events == 4 + 305 - 6

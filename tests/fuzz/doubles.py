@@ -66,7 +66,7 @@ class Double:
 
 def live(live_model: LiveModel) -> dict[str, Any]:
     """Return the same of a replica."""
-    fold = live_model.replica.fold
+    fold = live_model.state
     return _state(fold.learner, fold.frozen, (fold.events, fold.mistakes, fold.rejected))
 
 

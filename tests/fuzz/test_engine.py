@@ -283,7 +283,7 @@ class Engine(RuleBasedStateMachine):
 
         async def predict() -> None:
             live_model = await self.workers[which].open(name)
-            y = live_model.replica.fold.predict(question.x).y
+            y = live_model.state.predict(question.x).y
             sent = msgspec.json.encode(question.x).decode()
             await live_model.delayed.keep([question], [sent], [y])
 
@@ -469,7 +469,7 @@ class Engine(RuleBasedStateMachine):
             for which in (0, 1):
                 live_model = self.run(lambda w=which, n=name: self.read(w, n))  # type: ignore[misc]
                 assert live_model.entry.uid == self.past.uids[name]
-                assert live_model.replica.position.id == self.past.entries[-1][0]
+                assert live_model.position.id == self.past.entries[-1][0]
                 assert live(live_model) == double.state(), f"worker {which} has another {name}"
         if self.past.doubles:
             leaked = leaked_keys(self.client, STREAM)

@@ -165,7 +165,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
         except (Malformed, Unprocessable):
             return
         assert sealed or whole, "damage was taken"
-        assert json.dumps(state_scalars(made.fold), allow_nan=False)
+        assert json.dumps(state_scalars(made.state), allow_nan=False)
 
     try_out()
 

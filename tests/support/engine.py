@@ -80,14 +80,15 @@ class Worker:
         await self.lifecycle.create(name, spec(**parts))
 
     async def learn(self, name: str, *events: Event, raw: bytes | None = None) -> AppendResult:
-        """Do what `POST learn` does."""
+        """Do what `POST learn` does, but for the model's check before the log."""
         parsed, payload, _ = parse_events(body(*events) if raw is None else raw, 10**6)
         live_model = await self.registry.open(name)
         try:
-            return await live_model.learn(parsed, payload)
+            result: AppendResult = await live_model._append(parsed, payload)
         except ModelGone:
             self.registry.forget(name, live_model)
-        return await (await self.registry.open(name)).learn(parsed, payload)
+            result = await (await self.registry.open(name))._append(parsed, payload)
+        return result
 
     async def open(self, name: str) -> LiveModel:
         """Do what a prediction does: open the model and look at the log."""
@@ -157,7 +158,7 @@ def exact(weights: Mapping[Any, float], account: Mapping[str, int | float], reje
 
 def replica_state(live_model: LiveModel) -> State:
     """Return the state of a live replica."""
-    fold = live_model.replica.fold
+    fold = live_model.state
     learner: Any = fold.learner
     return exact(learner.weights, accounts(learner), fold.rejected)
 

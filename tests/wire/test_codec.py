@@ -98,7 +98,7 @@ async def test_weights_at_the_edges_of_floats_live_through_redis(
         await one.save("m")
         assert stored_state(db) == fold_of(db) == await one.state("m")
         assert await two.state("m") == fold_of(db)
-        learner: Any = (await two.open("m")).replica.fold.learner
+        learner: Any = (await two.open("m")).state.learner
         loaded = learner.weights
         for name, value in small.items():
             # a tie moves every weight by the value: from 0.0 to it, -0.0 to 0.0

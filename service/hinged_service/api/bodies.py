@@ -24,7 +24,7 @@ __all__ = [
     "LINE_TYPES",
     "POSITION_PATTERN",
     "are_lines",
-    "at_least",
+    "asked_position",
     "parse_position",
     "read_json_body",
 ]
@@ -74,14 +74,7 @@ async def read_json_body(
 ) -> bytes:
     """Return the body of a JSON request, without byte order marks in front.
 
-    Parameters
-    ----------
-    scope, receive
-        The request's.
-    max_bytes
-        Its largest size.
-    counted
-        Whether it counts among the bytes that the worker's requests may hold.
+    If `counted`, it counts among the bytes that the worker's requests may hold.
 
     Raises
     ------
@@ -114,7 +107,8 @@ async def read_json_body(
             raise _too_large(max_bytes)
         if counted:
             held.add(len(body))
-        return _utf8(body)
+        # Nearly all begin so: JSON in UTF-8 without a mark in front.
+        return body if body[:1] in _OPENING and b"\0" not in body[:2] else _utf8(body)
     try:
         return _utf8(await _gathered(message, receive, max_bytes, held, counted))
     except TimeoutError:
@@ -152,8 +146,6 @@ async def _gathered(
 
 
 def _utf8(body: bytes) -> bytes:
-    if body[:1] in _OPENING and b"\0" not in body[:2]:
-        return body
     if (encoding := other_encoding(body)) is not None:
         raise Malformed(f"The body is {encoding}: send UTF-8.")
     return without_marks(body)
@@ -177,7 +169,7 @@ def _too_large(max_bytes: int) -> TooLarge:
     return TooLarge(f"The body is larger than {max_bytes} bytes; send it in parts.")
 
 
-def at_least(scope: Scope) -> Position | None:
+def asked_position(scope: Scope) -> Position | None:
     """Return the position that the query asks to wait for, if any.
 
     Raises

@@ -61,7 +61,7 @@ def router(settings: Settings) -> APIRouter:
         """Change learning rate, aggressiveness and the like; the learned weights stay."""
         wanted = await body_of(request, Configure, settings.max_body_bytes)
         live_model = await fresh(request, model)
-        fold = live_model.replica.fold
+        fold = live_model.state
         try:
             live_model.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:
@@ -94,7 +94,7 @@ def router(settings: Settings) -> APIRouter:
         wanted = await body_of(request, Restore, settings.max_body_bytes)
         live_model = await fresh(request, model)
         checkpoint = await live_model.checkpoints.find(wanted.checkpoint)
-        if not live_model.replica.fits(checkpoint.spec):
+        if not live_model.can_restore(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
                 [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],

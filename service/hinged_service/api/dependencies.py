@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query, Request
@@ -25,6 +26,7 @@ __all__ = [
     "may_use",
     "problems_for",
     "registry_of",
+    "with_model",
 ]
 
 Name = Annotated[str, Path(description="The name of a model or alias.", examples=["spam"])]
@@ -37,6 +39,7 @@ AtLeast = Annotated[
 ]
 
 Body = TypeVar("Body", bound=BaseModel)
+Result = TypeVar("Result")
 
 
 def registry_of(request: Request) -> ModelRegistry:
@@ -77,18 +80,28 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Li
         About `at_least`, or as the model is opened.
 
     """
-    registry = registry_of(request)
     position = None if at_least is None else parse_position(at_least)
+
+    async def read(live_model: LiveModel) -> LiveModel:
+        await live_model.freshness.refresh_if_stale()
+        if position is not None:
+            await live_model.freshness.wait_for_position(position)
+        return live_model
+
+    return await with_model(request, model, read)
+
+
+async def with_model(
+    request: Request, model: str, call: Callable[[LiveModel], Awaitable[Result]]
+) -> Result:
+    """Call with a model, once more if it turned out to be gone; raise `NotFound` if it is."""
+    registry = registry_of(request)
     for _ in range(2):
         live_model = await registry.open(model)
         try:
-            await live_model.freshness.refresh_if_stale()
-            if position is not None:
-                await live_model.freshness.wait_for_position(position)
+            return await call(live_model)
         except ModelGone:
             registry.forget(model, live_model)
-            continue
-        return live_model
     raise NotFound(f"There is no model {model!r}.")
 
 

@@ -7,38 +7,32 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import abc
 from time import perf_counter
-from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-import hinged
-from hinged_service.api.bodies import are_lines, at_least, read_json_body
+from hinged import Outcome
+from hinged_service.api.bodies import are_lines, asked_position, read_json_body
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
-from hinged_service.api.prechecks import note_refused, precheck
 from hinged_service.api.problems import GUARDS, internal_error, problem
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.refusals import refused_by_model
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import (
     Conflict,
     Detail,
     Expired,
     ModelGone,
-    NotFound,
     ServiceError,
     Unprocessable,
 )
-from hinged_service.model.predictor import Prediction
-from hinged_service.model.state import ModelState, Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import Beginning, Begun
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
-from hinged_service.wire.events import Question
-from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.responses import Duplicate, Early, Learned
 from hinged_service.wire.responses import Prediction as Predicted
 
@@ -49,13 +43,8 @@ _encode = msgspec.json.Encoder().encode
 _JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
-class Call:
+class Call(abc.ABC):
     """The common course of a hot call, errors included.
-
-    Parameters
-    ----------
-    settings
-        The worker's.
 
     Attributes
     ----------
@@ -74,11 +63,13 @@ class Call:
         self._max_events = settings.max_events_per_call
         self._settings = settings
 
+    @abc.abstractmethod
     async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        raise NotImplementedError
+        """Return the answer to a body of JSON."""
 
+    @abc.abstractmethod
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raise NotImplementedError
+        """Answer a body of lines."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Begun:
         """Answer one request; return how and when the answer began."""
@@ -121,32 +112,25 @@ class Predicting(Call):
         await predict_lines(self.registry, self._settings, scope, receive, send)
 
     async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        takes_mixed = live_model.replica.fold.accepts_non_numeric
-        questions, body, many = parse_questions(body, self._max_events, takes_mixed)
-        stale_s = live_model.freshness.staleness_s()
-        if stale_s is not None:
-            await live_model.freshness.refresh_if_stale()
-            stale_s = live_model.freshness.staleness_s()
-        if scope["query_string"] and (position := at_least(scope)) is not None:
-            await live_model.freshness.wait_for_position(position)
-            stale_s = live_model.freshness.staleness_s()
-        replica = live_model.replica
-        fold, at = replica.fold, str(replica.position)
-        if fold.can_reject_features:
-            found = _predictions(fold, questions, many)
-        else:
-            predict = fold.answers.predict
-            found = [predict(question.x) for question in questions]
-        answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
-        for question in questions:
-            if question.id is not None:
-                try:
-                    labels = [answer.y for answer in answers]
-                    await live_model.delayed.keep(questions, sent_features(body, many), labels)
-                except (Conflict, Expired) as refused:
-                    _unindexed(refused, many)
-                    raise
-                break
+        questions, body, many = parse_questions(
+            body, self._max_events, live_model.accepts_non_numeric
+        )
+        at_least = asked_position(scope) if scope["query_string"] else None
+        try:
+            found, at, stale_s, faults = await live_model.predict(questions, at_least)
+            if faults:
+                raise refused_by_model(faults, logged=False)
+            answers = []
+            kept = False
+            for p, question in zip(found, questions, strict=True):
+                answers.append(Predicted(p.y, p.score, p.proba, at, stale_s))
+                kept = kept or question.id is not None
+            if kept:
+                labels = [p.y for p in found]
+                await live_model.delayed.keep(questions, sent_features(body, many), labels)
+        except (Conflict, Expired, Unprocessable) as error:
+            _unindexed(error, many)
+            raise
         return _encode(answers if many else answers[0])
 
 
@@ -159,65 +143,33 @@ class Learning(Call):
         await learn_lines(self.registry, self._settings, scope, receive, send)
 
     async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        fold, many = live_model.replica.fold, True
+        state, many = live_model.state, True
         try:
             events, payload, many = parse_events(
-                body, self._max_events, fold.accepts_non_numeric, fold.small_vocabulary
+                body, self._max_events, state.accepts_non_numeric, state.small_vocabulary
             )
-            if faults := precheck(events, fold, fold.can_reject_features):
-                raise _refusal(faults, many, logged=False)
             if not events:
                 return b"[]"
             learned = await live_model.learn(events, payload)
         except ServiceError as error:
-            note_refused(live_model, error.status)
-            if isinstance(error, (Conflict, NotFound, Expired)):
-                _unindexed(error, many)
+            live_model.count_refused(error.status)
+            _unindexed(error, many)
             raise
-        outcomes: Any = learned.outcomes
-        at, label = str(learned.position), fold.answers.label
-        answers: list[Any] = []
-        for o in outcomes:
-            if o is None:
-                answers.append(Duplicate(at))
-            elif type(o) is Rejection:
-                late = [(i, r) for i, r in enumerate(outcomes) if type(r) is Rejection]
-                raise _refusal(late, many, logged=True)
+        at, label = str(learned.position), state.answers.label
+        answers: list[Learned | Duplicate | Early] = []
+        for o in learned.outcomes:
+            if isinstance(o, Outcome):
+                answers.append(
+                    Learned(label(o.y_pred), o.score, o.mistake, o.updated, o.hinge_loss, at)
+                )
             else:
-                answers.append(Learned(label(o[0]), o[1], o[2], o[3], o[4], at))
+                answers.append(Duplicate(at))
         for i in learned.early:
             answers[i] = Early(at)
         return _encode(answers if many else answers[0])
 
 
-def _unindexed(refused: ServiceError, many: bool) -> None:
-    """Name the field of a lone event without an index."""
+def _unindexed(error: ServiceError, many: bool) -> None:
+    """Name the fields of a lone event without an index."""
     if not many:
-        refused.errors = [Detail("id", fault.reason) for fault in refused.errors]
-
-
-def _predictions(fold: ModelState, questions: list[Question], many: bool) -> list[Prediction]:
-    """Return the answers of a model whose pipeline may refuse a feature."""
-    found: list[Prediction] = []
-    faults: list[tuple[int, Rejection]] = []
-    for i, question in enumerate(questions):
-        try:
-            found.append(fold.predict(question.x))
-        except hinged.InvalidEvent as error:
-            faults.append((i, Rejection(error.field, error.reason)))
-    if faults:
-        raise _refusal(faults, many, logged=False)
-    return found
-
-
-def _refusal(faults: list[tuple[int, Rejection]], many: bool, logged: bool) -> Unprocessable:
-    what = "The log has all of it, the model could not take some" if logged else "Nothing was taken"
-    some = "" if len(faults) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(faults)} shown)"
-    details = [
-        Detail(f"[{i}].{fault.field}" if many else fault.field, fault.reason)
-        for i, fault in faults[:MAX_DETAILS]
-    ]
-    return Unprocessable(f"{what}: see errors{some}.", details, logged=logged)
-
-
-Handler = Callable[[Scope, Receive, Send], Awaitable[Any]]
+        error.errors = [Detail(d.field.removeprefix("[0]."), d.reason) for d in error.errors]

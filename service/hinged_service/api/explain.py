@@ -1,4 +1,4 @@
-"""Why a model answers what it answers."""
+"""Explanation of a model's prediction."""
 
 from __future__ import annotations
 
@@ -55,14 +55,13 @@ def router(settings: Settings) -> APIRouter:
         """Return what each feature of an event adds to the model's score."""
         body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
         live_model = await fresh(request, model, at_least)
-        fold = live_model.replica.fold
-        questions, _, many = parse_questions(body, 1, fold.accepts_non_numeric)
+        questions, _, many = parse_questions(body, 1, live_model.accepts_non_numeric)
         if many:
             raise Unprocessable(
                 "Explain one event at a time.", [Detail("body", "must be an object, not an array")]
             )
         try:
-            found = explain_event(fold, questions[0].x, label)
+            found = explain_event(live_model.state, questions[0].x, label)
         except KeyError:
             raise NotFound(f"The model {model!r} knows no class {label!r}.") from None
         except hinged.InvalidEvent as error:
@@ -74,6 +73,6 @@ def router(settings: Settings) -> APIRouter:
         for part in ("contributions", "features"):
             pairs = sorted(found[part].items(), key=lambda item: (-abs(item[1]), str(item[0])))
             found[part] = {str(name): value for name, value in pairs}
-        return Explanation(**found, position=str(live_model.replica.position))
+        return Explanation(**found, position=str(live_model.position))
 
     return routes

@@ -83,13 +83,13 @@ def router(settings: Settings) -> APIRouter:
         live_model = await registry_of(request).open(model)
         if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
-        replica, entry = live_model.replica, live_model.entry
-        account, fold = replica.fold.learner.accounting, replica.fold
+        entry, fold = live_model.entry, live_model.state
+        account = fold.learner.accounting
         return ModelInfo(
             name=live_model.name,  # that of the model, also through an alias
             spec=_spec(entry),
             base=entry.base or "",
-            position=str(replica.position),
+            position=str(live_model.position),
             progress=await live_model.freshness.progress(),
             events=fold.events,
             judged=fold.judged,
@@ -111,7 +111,7 @@ def router(settings: Settings) -> APIRouter:
             ignored_features=account.ignored,
             features=feature_count(fold),
             classes=tuple(fold.answers.classes()),
-            snapshot=replica.stored,
+            snapshot=live_model.stored,
             stale_s=live_model.freshness.staleness_s(),
         )
 
@@ -144,7 +144,7 @@ def router(settings: Settings) -> APIRouter:
         gives the served score.
         """
         live_model = await fresh(request, model, at_least)
-        position, fold = str(live_model.replica.position), live_model.replica.fold
+        position, fold = str(live_model.position), live_model.state
         shown = shown_weights(fold, label)
         if shown is None:
             raise Conflict("This learner has no weights.")
@@ -169,7 +169,7 @@ def _spec(entry: IndexEntry) -> dict[str, Any]:
 
 
 async def _labels(live_model: LiveModel) -> LabelCounts | None:
-    fold = live_model.replica.fold
+    fold = live_model.state
     counts = await live_model.delayed.counts()
     if counts is None:
         return None

@@ -148,12 +148,12 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
         await live_model.freshness.refresh_if_stale()
     except ServiceError as error:
         return Follower(name, aliases, learner="", problem=error.detail)
-    fold = live_model.replica.fold
+    fold = live_model.state
     return Follower(
         name,
         aliases,
         learner=live_model.entry.spec.learner.type,
-        position=str(live_model.replica.position),
+        position=str(live_model.position),
         events=fold.events,
         judged=fold.judged,
         mistakes=fold.mistakes,

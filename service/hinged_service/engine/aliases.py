@@ -29,14 +29,12 @@ class Aliases:
 
     Parameters
     ----------
-    connection
-        The worker's.
     staleness_s
-        How long a meaning is taken for true without looking again, in seconds.
+        Age in seconds up to which a meaning is taken for true without looking again.
     max_models
-        How many models and aliases there may be.
+        Most models and aliases that there may be.
     max_known
-        How many are remembered; the one looked up longest ago is forgotten first.
+        Most that are remembered; the one looked up longest ago is forgotten first.
 
     """
 
@@ -161,7 +159,7 @@ class Aliases:
         raise Unavailable("The alias is being made and deleted elsewhere.", retry_after_s=1)
 
     async def promote(self, alias: str, of: str, to: str, decision: str | None) -> Promoted:
-        """Let an alias mean the model `to` instead of `of`, unless it moved or that is decided.
+        """Repoint an alias from `of` to `to`, unless it moved or this decision was applied already.
 
         Raises
         ------

@@ -1,10 +1,10 @@
 """Aliases that go to the best other model when a model's drift detector fires.
 
-The fold only records a detection. Every worker that sees a new one decides, and the
+The state only records a detection. Every worker that sees a new one decides, and the
 decision is named by model, entry and event: the script that promotes carries it out once.
 A detection is acted on while it is new, by its entry's time: when a worker folds it, or opens
-the model and finds it as the last one (whoever found it may have died). So neither a replayed
-past nor a model that nobody used for long moves an alias; nor does a detection that found no
+the model and finds it as the last one (the worker that found it may have died). So neither a
+replayed past nor a model unused for long moves an alias; nor does a detection that found no
 other model to switch to, once one is there.
 """
 
@@ -30,23 +30,14 @@ __all__ = ["NEW_S", "Switching"]
 logger = logging.getLogger(__name__)
 
 NEW_S = 600.0
-"""How long after its entry a detection is acted on, in seconds."""
+"""Age of its entry, in seconds, up to which a detection is acted on."""
 
 _PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 
 
 class Switching:
-    """Carries out what the drift of this worker's models calls for.
-
-    Parameters
-    ----------
-    aliases
-        The worker's.
-    entries, open_model
-        What returns the index entries of all models, and a model by its name.
-
-    """
+    """Carries out what the drift of this worker's models calls for."""
 
     def __init__(
         self,
@@ -72,8 +63,8 @@ class Switching:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-        live_model.replica.watchers.append(lambda folded: act(folded.detections))
-        act(live_model.replica.fold.detections)
+        live_model.watch(lambda applied: act(applied.detections))
+        act(live_model.state.detections)
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
@@ -117,7 +108,7 @@ class Switching:
                 challenger = await self._open(other)
                 if challenger.status.caught_up:
                     await challenger.freshness.refresh_if_stale()
-                    found[other] = challenger.replica.fold
+                    found[other] = challenger.state
             except ServiceError as error:
                 if isinstance(error, Unavailable):
                     raise

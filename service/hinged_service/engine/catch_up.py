@@ -28,7 +28,7 @@ __all__ = ["REBUILDS", "LogFollower"]
 logger = logging.getLogger(__name__)
 
 REBUILDS = 3
-"""How often a replica is rebuilt before its model is given up."""
+"""Rebuilds of a replica before its model is given up."""
 _TURN_S = 0.005
 _PAUSE_S = 0.001
 _PART_EVENTS = 16
@@ -42,31 +42,21 @@ class _ReloadSnapshot(Exception):
 class LogFollower:
     """The replica of a model, and its way along the log: one step at a time.
 
-    `GroupCommit` is the only caller of its steps, so that no two overlap.
-
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    name, entry
-        The model's name and index entry; registered, not deleting.
-    replica
-        The model's state as loaded.
-    status
-        The model's status; live once the end of the log was seen.
-    snapshots
-        Saves the replica as it moves.
+    `GroupCommit` is the only caller of its steps, so that no two overlap. The other parts of a
+    live model find connection, settings and status here.
 
     Attributes
     ----------
     replica
         The current replica; another one after a rebuild.
+    status
+        The model's status: live once the end of the log was seen.
     fresh_at_s
-        When the log was last asked, on the loop's clock.
+        When the log was last asked, on the loop's clock, and told all it had.
+    in_trouble
+        True from the start or a rebuild until the end of the log was seen.
     keys, log
         The model's keys; the log of its stream.
-    observer
-        Counts what the worker does.
 
     """
 
@@ -80,33 +70,24 @@ class LogFollower:
         status: ModelStatus,
         snapshots: SnapshotWriter,
     ) -> None:
+        self.connection = connection
+        self.settings = settings
         self.name = name
         self.entry = entry
+        self.replica = replica
+        self.status = status
         self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
         self.log = EventLog(connection, self.keys)
-        self.replica = replica
-        self.fresh_at_s = -1e9
         self.observer = connection.observer
-        self._connection = connection
-        self._settings = settings
-        self._status = status
+        self.fresh_at_s = -1e9
+        self.in_trouble = True
         self._snapshots = snapshots
-        self._in_trouble = True
         self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
     def restoring(self, checkpoint: str, state: Loaded) -> Iterator[None]:
-        """Have the state of a checkpoint at hand for the command that restores it.
-
-        Parameters
-        ----------
-        checkpoint
-            Its uid.
-        state
-            Its state, read before.
-
-        """
+        """Have the state of the checkpoint of that uid at hand for the command that restores it."""
         self._read_ahead = checkpoint, state
         try:
             yield
@@ -119,7 +100,7 @@ class LogFollower:
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
-            reply = await self.log.catch_up(self.replica.position, self._settings.reply_bytes)
+            reply = await self.log.catch_up(self.replica.position, self.settings.reply_bytes)
             if reply.kind == "gone":
                 raise ModelGone("The model was deleted.")
             if reply.kind == "other":
@@ -138,7 +119,9 @@ class LogFollower:
             if reply.stored is not None:
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
-                self.note_end(sent_at_s)
+                self.fresh_at_s = sent_at_s
+                if self.in_trouble:
+                    self.end_trouble()
                 break
             self._snapshots.save_if_due(self.replica)
         return outcomes
@@ -166,7 +149,7 @@ class LogFollower:
                 if (uid := _to_restore(command)) is not None:
                     self.replica.fold_restore(entry, await self._restored(uid, entry.position))
                     continue
-            if own is None and not self._status.caught_up:  # nobody sees it yet, not even by halves
+            if own is None and not self.status.caught_up:  # it is not served yet
                 for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
                     began_s = await self._let_others_in(began_s)
                 continue
@@ -201,7 +184,7 @@ class LogFollower:
             return ahead[1]
         found = await self.read_checkpoint(uid)
         if found is None:
-            stored = await followers.snapshot_position(self._connection, self.keys)
+            stored = await followers.snapshot_position(self.connection, self.keys)
             if stored.order >= at.order:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
@@ -210,7 +193,7 @@ class LogFollower:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(
-                self._connection, self.keys.on, uid, self._settings.snapshot_chunk
+                self.connection, self.keys.on, uid, self.settings.snapshot_chunk
             )
         except NotFound:
             return None
@@ -218,14 +201,7 @@ class LogFollower:
             raise SetAside(f"A restored checkpoint cannot be read: {error}.") from error
 
     async def rebuild(self, times: int, why: str = _ANOTHER_PAST) -> None:
-        """Load the snapshot instead of the replica.
-
-        Parameters
-        ----------
-        times
-            How often this was done for the present step.
-        why
-            Reason, for the log.
+        """Load the snapshot instead of the replica, for the `times`-th time in the present step.
 
         Raises
         ------
@@ -239,7 +215,7 @@ class LogFollower:
                 "again.",
                 retry_after_s=60,
             )
-        self._in_trouble = True
+        self.in_trouble = True
         self.observer.changes.enter(
             ("rebuilt", self.entry.uid),
             logger,
@@ -249,7 +225,7 @@ class LogFollower:
             extra=self.context,
         )
         watchers = self.replica.watchers
-        self.replica = await load_replica(self._connection, self._settings, self.entry)
+        self.replica = await load_replica(self.connection, self.settings, self.entry)
         self.replica.watchers = watchers
 
     async def is_past(self, position: Position) -> bool:
@@ -257,28 +233,26 @@ class LogFollower:
         if position == self.replica.position:
             return True
         log = self.keys.on.log
-        entry = await self._connection.entry(log, position.id)
+        entry = await self.connection.entry(log, position.id)
         if entry is not None:
             return entry[b"chain"].decode() == position.chain
-        first = await self._connection.first_id(log)
+        first = await self.connection.first_id(log)
         return first is not None and Position(first, "").order > position.order
 
-    def note_end(self, asked_at_s: float) -> None:
-        """Note that the replica is at the log's end, as asked at `asked_at_s` (loop's clock)."""
-        self.fresh_at_s = asked_at_s
-        if self._in_trouble:
-            self._in_trouble = False
-            self._status.change(Status.LIVE)
-            changes = self.observer.changes
-            for trouble in ("rebuilt", "damaged"):
-                changes.leave((trouble, self.entry.uid), logger)
-            changes.leave(
-                ("aside", self.entry.uid),
-                logger,
-                "model %s is served again",
-                self.name,
-                extra=self.context,
-            )
+    def end_trouble(self) -> None:
+        """Note that the end of the log was seen for the first time since a rebuild."""
+        self.in_trouble = False
+        self.status.change(Status.LIVE)
+        changes = self.observer.changes
+        for trouble in ("rebuilt", "damaged"):
+            changes.leave((trouble, self.entry.uid), logger)
+        changes.leave(
+            ("aside", self.entry.uid),
+            logger,
+            "model %s is served again",
+            self.name,
+            extra=self.context,
+        )
 
     async def traced(self, name: str, done: asyncio.Future[Any], events: int | None = None) -> Any:
         """Wait for work on the model, under a span if there are any."""

@@ -14,7 +14,6 @@ from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.retry import retry
-from hinged_service.settings import Settings
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.codec import Position
@@ -23,28 +22,10 @@ __all__ = ["CommandLog"]
 
 
 class CommandLog:
-    """The way of commands into a model's log.
-
-    Parameters
-    ----------
-    settings
-        The worker's.
-    follower
-        The model's replica, which carries them out.
-    freshness
-        Waits until the replica has done so.
-    checkpoints
-        Reads the state to restore.
-    producer
-        A name for this worker and model that no other has.
-    sequence
-        The worker's counter of batches.
-
-    """
+    """The way of commands into a model's log."""
 
     def __init__(
         self,
-        settings: Settings,
         follower: LogFollower,
         freshness: Freshness,
         checkpoints: ModelCheckpoints,
@@ -56,21 +37,14 @@ class CommandLog:
         self._checkpoints = checkpoints
         self._producer = f"{producer}.commands"
         self._sequence = sequence
-        self._timeout_s = settings.append_timeout_ms / 1000
+        self._timeout_s = follower.settings.append_timeout_ms / 1000
         self._one_at_a_time = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
 
     async def append(self, command: Mapping[str, Any]) -> Position:
-        """Append a command for this model to the log and carry it out.
+        """Append a command to the log; return the position at which it was carried out.
 
-        Parameters
-        ----------
-        command
-            What to do, as `ModelState.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
-
-        Returns
-        -------
-        The position at which it was carried out.
+        It is as `ModelState.obey` takes it, or `{"do": "restore", "checkpoint": uid}`.
 
         Raises
         ------
@@ -96,11 +70,7 @@ class CommandLog:
         return position
 
     async def restore(self, checkpoint: Checkpoint) -> Position:
-        """Go back to a checkpoint's state by a command in the log.
-
-        Returns
-        -------
-        The position at which it was carried out.
+        """Go back to a checkpoint's state by a command in the log; return as `append` does.
 
         Raises
         ------

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from hinged_service.errors import Busy, Conflict, Detail, Expired, ServiceError, Unavailable
+from hinged_service.engine.refusals import refused_prediction
+from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
-from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question
@@ -23,17 +23,10 @@ __all__ = ["DelayedLabels"]
 class DelayedLabels:
     """Predictions of a model that wait for their labels.
 
-    Parameters
-    ----------
-    connection, keys
-        The worker's connection, the model's keys.
-    timeout_s
-        How long Redis may be away, in seconds.
-
     Attributes
     ----------
     in_use
-        Whether predictions are known to wait on the stream.
+        True if predictions are known to wait on the stream.
 
     """
 
@@ -49,16 +42,9 @@ class DelayedLabels:
     async def keep(
         self, questions: Sequence[Question], sent: Sequence[str], labels: Sequence[Any]
     ) -> None:
-        """Keep predictions until their labels come.
+        """Keep predictions until their labels come: those with an id, all of them or none.
 
-        Parameters
-        ----------
-        questions
-            Those with an id are kept, all or none of them.
-        sent
-            The JSON of their features.
-        labels
-            The predicted labels.
+        `sent` is the JSON of their features, `labels` are the predicted labels.
 
         Raises
         ------
@@ -84,17 +70,7 @@ class DelayedLabels:
             return
         number, why = refused
         index = [i for i, question in enumerate(questions) if question.id is not None][number]
-        if why is KeepRefusal.TOO_MANY_WAIT:
-            raise Busy("Too many predictions wait for their labels.", retry_after_s=1)
-        if why is KeepRefusal.WAITED_TOO_LONG:
-            raise Expired(
-                "Nothing was predicted: see errors.",
-                [Detail(f"[{index}].id", "names a prediction that waited too long")],
-            )
-        reason = "names an event that has its label"
-        if why is KeepRefusal.OTHER_FEATURES:
-            reason = "other features wait under this id"
-        raise Conflict("Nothing was predicted: see errors.", [Detail(f"[{index}].id", reason)])
+        raise refused_prediction(index, why)
 
     def expire_soon(self) -> None:
         """Give up predictions that waited too long, in a task of its own."""

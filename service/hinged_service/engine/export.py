@@ -32,19 +32,10 @@ def _versions() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An imported model.
-
-    Parameters
-    ----------
-    spec
-        Its spec, without what ties it to a stream.
-    fold
-        Its state.
-
-    """
+    """An imported model: its spec, without what ties it to a stream, and its state."""
 
     spec: ModelSpec
-    fold: ModelState
+    state: ModelState
 
 
 def exported(checkpoint: Checkpoint, loaded: Loaded) -> bytes:
@@ -109,8 +100,8 @@ def _read(document: Any) -> Document:
     try:
         spec = ModelSpec.model_validate_json(json.dumps(document.get("spec")))
         spec = spec.model_copy(update={"stream": None, "start": "now", "exclude": None})
-        fold = ModelState(spec)
-        restore_state(fold, document["scalars"], _vectors(document["vectors"]))
+        state = ModelState(spec)
+        restore_state(state, document["scalars"], _vectors(document["vectors"]))
     except ValidationError as error:
         raise _refused("spec", str(error).splitlines()[0]) from None
     except (
@@ -118,7 +109,7 @@ def _read(document: Any) -> Document:
         *(AttributeError, KeyError, OverflowError, TypeError, ValueError),
     ) as error:
         raise _refused("scalars", f"is not the state of such a model: {error}"[:200]) from None
-    return Document(spec, fold)
+    return Document(spec, state)
 
 
 def _refuse_halves(document: Any) -> None:

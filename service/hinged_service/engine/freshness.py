@@ -1,4 +1,4 @@
-"""How far a model is behind its log, and how long to wait for it."""
+"""Age of a replica, and waiting for its log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import asyncio
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.group_commit import GroupCommit
 from hinged_service.engine.replica import Replica
-from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.retry import RETRY_S
-from hinged_service.settings import Settings
-from hinged_service.store.connection import Connection
 from hinged_service.wire.codec import Position
 
 __all__ = ["Freshness"]
@@ -20,32 +18,19 @@ __all__ = ["Freshness"]
 class Freshness:
     """The age of a model's replica, and the reads that bring it up to date.
 
-    Parameters
+    Attributes
     ----------
-    connection, settings
-        The worker's.
-    follower
-        The model's replica.
-    commit
-        Reads the log.
-    status
-        The model's status.
+    limit_s
+        Age in seconds up to which the replica serves predictions unasked.
 
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        settings: Settings,
-        follower: LogFollower,
-        commit: GroupCommit,
-        status: ModelStatus,
-    ) -> None:
-        self._connection = connection
+    def __init__(self, follower: LogFollower, commit: GroupCommit) -> None:
+        settings = follower.settings
         self._follower = follower
         self._commit = commit
-        self._status = status
-        self._staleness_s = settings.max_staleness_ms / 1000
+        self._status = follower.status
+        self.limit_s = settings.max_staleness_ms / 1000
         self._read_wait_s = settings.read_wait_ms / 1000
         self._at_least_s = settings.at_least_timeout_ms / 1000
         self._reading: asyncio.Future[None] | None = None
@@ -57,8 +42,8 @@ class Freshness:
 
     def staleness_s(self) -> float | None:
         """Return the replica's age in seconds if it is older than allowed, else `None`."""
-        age_s = self._loop.time() - self._follower.fresh_at_s
-        return age_s if age_s > self._staleness_s else None
+        age_s = self.age_s()
+        return age_s if age_s > self.limit_s else None
 
     async def ensure_caught_up(self) -> None:
         """Return once the replica has seen the whole log, or raise.
@@ -86,7 +71,7 @@ class Freshness:
         if self._status.caught_up:
             return 1.0
         self.resume_catch_up()
-        total = int(await self._connection.hget(self._follower.keys.on.meta, "bytes") or 0)
+        total = int(await self._follower.connection.hget(self._follower.keys.on.meta, "bytes") or 0)
         return self._follower.replica.log_bytes / total if total else 0.0
 
     async def read(self) -> None:
@@ -118,10 +103,9 @@ class Freshness:
             The model was deleted.
 
         """
-        if self.age_s() <= self._staleness_s:
+        if self.age_s() <= self.limit_s:
             return
-        if not self._status.caught_up:
-            await self.ensure_caught_up()
+        await self.ensure_caught_up()
         reader = self._reading
         if reader is None:
             reader = self._reading = asyncio.ensure_future(self.read())

@@ -10,86 +10,67 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Awaitable
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.delayed_labels import DelayedLabels
+from hinged_service.engine.refusals import refused_by_log
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere
-from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.status import Status
 from hinged_service.engine.write_queue import (
     AppendResult,
     PendingWrite,
     SourceAppendResult,
     WriteQueue,
-    concat_json,
-    group_by_caller,
-    refusal,
+    batch_of,
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
 from hinged_service.retry import RETRY_S
-from hinged_service.settings import Settings
-from hinged_service.store.log_types import Appended, Batch
+from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.wire.codec import Position
+from hinged_service.wire.events import Event, Json
 
 __all__ = ["GroupCommit"]
 
 logger = logging.getLogger(__name__)
 
-_GATHER_S = 0.002
-_SLOW_S = 0.001
-_FEW = 3
+_FEW = 3  # callers of a batch that come back within one round of the loop
 _ROUNDS = 4
-_ROUNDS_S = 0.0005
-_SMALL_BYTES = 2**16
+_ROUNDS_S = 0.0005  # rounds that serve other models may be long
+_SLOW_S = 0.001  # a round trip beyond which a pause costs less than a half-empty batch
+_GATHER_S = 0.002
+_SMALL_BYTES = 2**16  # a larger batch is worth its round trip as it is
+_ANSWERS: Final = frozenset({"replay", "stale", "moved"})
+"""Kinds of replies that end an append though its entry is not the newest."""
 
 
 class GroupCommit:
     """The one task that appends to a model's log and reads it.
 
-    Parameters
-    ----------
-    settings
-        The worker's.
-    follower
-        The model's replica; no other object moves it.
-    queue
-        What waits to be appended.
-    snapshots
-        Saves the replica as it moves.
-    delayed
-        The model's delayed labels: whether the script has to look for predictions.
-    status
-        The model's status, changed by what the log answers.
-    producer
-        A name for this worker and model that no other has.
-    sequence
-        The worker's counter of batches.
-
+    No other object moves the follower's replica. `producer` is a name for this worker and model
+    that no other has, `sequence` the worker's counter of batches.
     """
 
     def __init__(
         self,
-        settings: Settings,
         follower: LogFollower,
         queue: WriteQueue,
         snapshots: SnapshotWriter,
         delayed: DelayedLabels,
-        status: ModelStatus,
         producer: str,
         sequence: itertools.count[int],
     ) -> None:
-        self._settings = settings
+        settings = follower.settings
         self._follower = follower
+        self._status = follower.status
+        self._observer = follower.observer
         self._queue = queue
         self._snapshots = snapshots
         self._delayed = delayed
-        self._status = status
         self._producer = producer
         self._sequence = sequence
-        self._observer = follower.observer
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -98,21 +79,29 @@ class GroupCommit:
 
     @property
     def busy(self) -> bool:
-        """Whether something is waiting or under way."""
+        """True if something is waiting or under way."""
         return self._task is not None
 
     def read(self) -> asyncio.Future[None]:
         """Return what is done once the replica is at the log's present end."""
         reader: asyncio.Future[None] = self._loop.create_future()
         self._readers.append(reader)
-        self.wake()
+        if self._task is None:
+            self._start()
         return reader
 
-    def wake(self) -> None:
-        """Start the task if it does not run: something waits."""
+    def append(
+        self, events: list[Event], payload: Json, each: bool = False, span: Span | None = None
+    ) -> asyncio.Future[Any]:
+        """Return the future of an append: the only way into the queue; see `WriteQueue.put`."""
+        answer = self._queue.put(events, payload, each, span)
         if self._task is None:
-            nobodys = contextvars.Context()  # the work is for all callers, not for who woke it
-            self._task = self._loop.create_task(self._work(), context=nobodys)
+            self._start()
+        return answer
+
+    def _start(self) -> None:
+        # A context of its own: the work is for all callers, not for the one that began it.
+        self._task = self._loop.create_task(self._work(), context=contextvars.Context())
 
     async def aclose(self) -> None:
         """Finish what was accepted; a model that is catching up stops where it is."""
@@ -129,23 +118,30 @@ class GroupCommit:
             await asyncio.wait([self._task])
 
     async def _work(self) -> None:
-        while self._queue or self._readers:
-            if self._queue:
-                taken = self._queue.take()
-                began_s = perf_counter()  # the loop's clock stands still between its rounds
-                error = await self._guarded(self._commit(taken))
-                if error is not None:
-                    for waiting in taken:
-                        _fail(waiting.answer, error)
-                await self._gather(len(taken), perf_counter() - began_s)
+        queue = self._queue
+        while queue.waiting or self._readers:
+            taken: list[PendingWrite] = []
+            readers: list[asyncio.Future[None]] = []
+            began_s = perf_counter()  # the loop's clock stands still between its rounds
+            try:
+                if queue.waiting:  # an append reads the log too: it goes before those who read
+                    taken = queue.take()
+                    await self._commit(taken)
+                else:
+                    readers, self._readers = self._readers, readers
+                    await self._follower.fold_through(None)
+                    _resolve(readers)
+            except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
+                raise  # the worker ends: its callers go with it
+            except BaseException as caught:  # noqa: BLE001 - a panic in the Rust of River is no Exception
+                error = self._failed(caught)
+                for answer in (*readers, *[waiting.answer for waiting in taken]):
+                    _fail(answer, error)
             else:
-                readers, self._readers = self._readers, []
-                error = await self._guarded(self._read_all())
-                for reader in readers:
-                    if error is not None:
-                        _fail(reader, error)
-                    elif not reader.done():
-                        reader.set_result(None)
+                if self._status.now is Status.STALE:
+                    self._status.change(Status.LIVE)
+            if taken:
+                await self._gather(len(taken), perf_counter() - began_s)
             self._snapshots.save_if_due(self._follower.replica)
         self._task = None
 
@@ -153,42 +149,36 @@ class GroupCommit:
         """Let the callers just answered come back and join the next batch.
 
         Otherwise the first caller to return is sent alone and the rest wait a full round trip
-        (with 16 callers half of all batches held one event). If a round trip is slow, callers
-        split into two groups that take turns; with appendfsync always each group would pay for
-        a disk write of its own.
+        (with 16 callers half of all batches held one event). A few callers come back within one
+        round of the loop; more of them need several.
         """
-        began_s = perf_counter()
+        queue, began_s = self._queue, perf_counter()
         for _ in range(_ROUNDS if answered > _FEW else 1):
             await asyncio.sleep(0)
-            if self._queue.events >= answered or perf_counter() - began_s > _ROUNDS_S:
+            if queue.events >= answered or perf_counter() - began_s > _ROUNDS_S:
                 break
-        if took_s > _SLOW_S and self._queue and self._queue.bytes < _SMALL_BYTES:
+        # If a round trip is slow, callers split into two groups that take turns; with
+        # appendfsync always each group would pay for a disk write of its own.
+        if took_s > _SLOW_S and queue.waiting and queue.bytes < _SMALL_BYTES:
             await asyncio.sleep(min(took_s / 4, _GATHER_S))
 
-    async def _guarded(self, step: Awaitable[None]) -> ServiceError | None:
-        """Carry out a step; return what it failed with, `None` if it went well."""
-        try:
-            await step
-        except ServiceError as error:
-            if isinstance(error, SetAside):
-                self._end(Status.SET_ASIDE)
-                self._log_set_aside(error.detail)
-            elif isinstance(error, ModelGone):
-                self._end(Status.GONE)
-            elif self._status.caught_up:
+    def _failed(self, error: BaseException) -> ServiceError:
+        """Change the status by what a step failed with; return what its callers get."""
+        if isinstance(error, SetAside):
+            self._end(Status.SET_ASIDE)
+            self._log_set_aside(error.detail)
+        elif isinstance(error, ModelGone):
+            self._end(Status.GONE)
+        elif isinstance(error, ServiceError):
+            if self._status.caught_up:
                 self._status.change(Status.STALE if isinstance(error, Unavailable) else Status.LIVE)
-            return error
-        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - a panic in the Rust of River is no Exception
-            # the replica may have moved by halves: never use or save it again
+        else:
+            # The replica may have moved by halves: never use or save it again.
             self._end(Status.SET_ASIDE)
             aside = SetAside(f"The model failed: {type(error).__name__}.", retry_after_s=60)
             self._log_set_aside(aside.detail, exc_info=True)
             return aside
-        if self._status.now is Status.STALE:
-            self._status.change(Status.LIVE)
-        return None
+        return error
 
     def _end(self, status: Status) -> None:
         if not self._status.ended:
@@ -209,42 +199,51 @@ class GroupCommit:
         )
 
     async def _commit(self, taken: list[PendingWrite]) -> None:
-        batch = Batch(
-            self._producer,
-            next(self._sequence),
-            concat_json([w.payload for w in taken]),
-            group_by_caller(taken),
-            taken[0].span,
-        )
-        events = [event for w in taken for event in w.events]
+        first = taken[0]
+        batch = batch_of(self._producer, next(self._sequence), taken)
+        events = first.events
+        if len(taken) > 1:
+            events = list(itertools.chain.from_iterable([waiting.events for waiting in taken]))
         began_s = perf_counter()  # the loop's clock stands still between its rounds
-        reply = await self._send(batch, taken[0].deadline_s)  # who came first waits the shortest
+        reply = await self._send(batch, first.deadline_s)  # who came first waits the shortest
         self._observer.appended(perf_counter() - began_s, len(events))
         if reply.skip:
             self._count_duplicates(batch, reply)
         if reply.kind == "moved":
-            if not taken[0].answer.done():
-                taken[0].answer.set_result(SourceAppendResult(reply.offset, None))
+            if not first.answer.done():
+                first.answer.set_result(SourceAppendResult(reply.offset, None))
             return
         own = reply.position
         if own is None:
             raise Unavailable("The append came too late.", retry_after_s=1)
+        outcomes = await self._apply(reply, own, batch, events)
+        self._answer(taken, own, outcomes, reply)
+
+    async def _apply(
+        self, reply: Appended, own: Position, batch: Batch, events: list[Event]
+    ) -> list[Result] | None:
+        """Apply what the log has up to the batch's entry `own`; return the outcomes, if known."""
+        follower = self._follower
         outcomes: list[Result] | None = None
-        folded = await self._follower.fold_between(reply)
-        if not folded or reply.kind == "replay" or reply.more:
-            outcomes = await self._follower.fold_through(own)
-            if outcomes is None and not await self._follower.is_past(own):
+        # Usually no other worker appended, and the own entry follows the replica's position.
+        straight = reply.kind == "ok" and not reply.more
+        if reply.entries or follower.replica.awaited_upgrade is not None:
+            straight = await follower.fold_between(reply) and straight
+        if not straight:
+            outcomes = await follower.fold_through(own)
+            if outcomes is None and not await follower.is_past(own):
                 raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
             if not reply.appended:
-                outcomes = None  # the entry there is somebody else's
+                outcomes = None  # the entry there is another caller's
         elif reply.appended:
-            entry = self._follower.replica.entry_of_batch(
-                own, batch.payload, reply.skip, len(events), reply.joined
+            outcomes = follower.replica.fold_own(
+                own, batch.payload, events, reply.skip, reply.joined
             )
-            outcomes = self._follower.replica.fold_entry(entry, events)
-        if reply.stored is not None:
-            self._follower.replica.note_stored(reply.stored, self._loop.time())
-        self._answer(taken, own, outcomes, reply)
+        # Before an entry just appended the snapshot tells nothing that is not known.
+        stored = reply.stored
+        if stored is not None and (stored != follower.replica.stored or not reply.appended):
+            follower.replica.note_stored(stored, self._loop.time())
+        return outcomes
 
     def _count_duplicates(self, batch: Batch, reply: Appended) -> None:
         """Count the events that are in the log already: skipped, but neither early nor refused."""
@@ -253,14 +252,15 @@ class GroupCommit:
             self._observer.of_model(self._follower.name, "duplicates", count)
 
     async def _send(self, batch: Batch, deadline_s: float) -> Appended:
-        rebuilds = 0
+        """Append a batch until the log has it or has refused it for good."""
+        follower, rebuilds = self._follower, 0
         while True:
             sent_at_s = self._loop.time()
             try:
-                reply = await self._follower.log.append(
-                    self._follower.replica.position,
+                reply = await follower.log.append(
+                    follower.replica.position,
                     batch,
-                    self._settings.reply_bytes,
+                    follower.settings.reply_bytes,
                     self._delayed.in_use,
                     min(deadline_s - sent_at_s, self._redis_timeout_s),
                 )
@@ -269,20 +269,26 @@ class GroupCommit:
                     raise
                 await asyncio.sleep(RETRY_S)
                 continue
-            if reply.kind == "gone":
-                raise ModelGone("The model was deleted.")
-            if reply.kind == "ring":
-                self._delayed.in_use = True
-                continue
-            if reply.kind == "other":
-                raise folded_elsewhere(reply.fold)
-            if reply.kind != "lost":
-                if reply.kind == "ok" and not reply.more:
-                    self._follower.note_end(sent_at_s)
+            if reply.kind == "ok":
+                if not reply.more:
+                    follower.fresh_at_s = sent_at_s
+                    if follower.in_trouble:
+                        follower.end_trouble()
                 return reply
-            rebuilds += 1
-            await self._follower.rebuild(rebuilds)
-            deadline_s = max(deadline_s, self._loop.time() + self._timeout_s)
+            if reply.kind in _ANSWERS:
+                return reply
+            if reply.kind == "ring":  # predictions wait on the stream: the script needs their keys
+                self._delayed.in_use = True
+            elif reply.kind == "lost":  # trimmed or set back: nothing was written
+                rebuilds += 1
+                await follower.rebuild(rebuilds)
+                deadline_s = max(deadline_s, self._loop.time() + self._timeout_s)
+            else:
+                raise (
+                    folded_elsewhere(reply.fold)
+                    if reply.kind == "other"
+                    else ModelGone("The model was deleted.")
+                )
 
     @staticmethod
     def _answer(
@@ -291,36 +297,45 @@ class GroupCommit:
         outcomes: list[Result] | None,
         reply: Appended,
     ) -> None:
+        """Resolve the writes of a batch; without outcomes all of them are known to be in the log.
+
+        The script numbers its callers: a write, or each event of one that is taken by events.
+        """
         refused, early = reply.refused, reply.early
         first = caller = 0
         for waiting in taken:
-            answer, last = waiting.answer, first + len(waiting.events)
-            mine = [None] * (last - first) if outcomes is None else outcomes[first:last]
-            within = early and frozenset(i - first for i in early if first <= i < last)
-            learned = AppendResult(own, mine, within)
+            answer, count = waiting.answer, len(waiting.events)
+            mine = [None] * count if outcomes is None else outcomes[first : first + count]
+            within = early and frozenset(i - first for i in early if first <= i < first + count)
+            result = AppendResult(own, mine, within)
             if waiting.each:
-                asked = range(last - first if refused else 0)
-                errors = {i: refusal(*refused[caller + i]) for i in asked if caller + i in refused}
+                errors = {}
+                if refused:
+                    for i in range(count):
+                        if caller + i in refused:
+                            errors[i] = refused_by_log(*refused[caller + i])
                 offset = "" if waiting.span is None else waiting.span.end
                 if not answer.done():
-                    answer.set_result(
-                        SourceAppendResult(offset, learned, frozenset(errors), errors)
-                    )
-                caller += last - first
+                    answer.set_result(SourceAppendResult(offset, result, errors))
+                caller += count
             else:
                 if refused and caller in refused:
-                    _fail(answer, refusal(*refused[caller]))
+                    _fail(answer, refused_by_log(*refused[caller]))
                 elif not answer.done():
-                    answer.set_result(learned)
+                    answer.set_result(result)
                 caller += 1
-            first = last
+            first += count
 
-    async def _read_all(self) -> None:
-        await self._follower.fold_through(None)
+
+def _resolve(readers: list[asyncio.Future[None]]) -> None:
+    """Tell the readers that still wait that the log was read."""
+    for reader in readers:
+        if not reader.done():
+            reader.set_result(None)
 
 
 def _fail(asked: asyncio.Future[Any], error: BaseException) -> None:
     """Answer with an error, unless there is an answer."""
     if not asked.done():
         asked.set_exception(error)
-        asked.exception()  # whoever waits gets it; nobody waiting is no news
+        asked.exception()  # taken note of: a caller that has hung up is no news

@@ -23,7 +23,7 @@ __all__ = ["Housekeeping"]
 
 logger = logging.getLogger(__name__)
 
-_SWEEP_EVERY = 20
+_SWEEP_EVERY = 20  # rounds: what sweeps look for is rare, and each reads all of the index
 _SWEEPING_SHARE = 0.1
 """The share of the time that sweeps may take, of many streams above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
@@ -31,18 +31,7 @@ _NAMES_TOLD = 20
 
 
 class Housekeeping:
-    """The worker's one background task, and its sweeps over all streams.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    lifecycle
-        Finishes creations and deletions that a dead worker began.
-    settings
-        The worker's.
-
-    """
+    """The worker's one background task, and its sweeps over all streams."""
 
     def __init__(
         self, registry: ModelRegistry, lifecycle: ModelLifecycle, settings: Settings
@@ -68,6 +57,7 @@ class Housekeeping:
         loop, due_s = asyncio.get_running_loop(), 0.0
         for turn in itertools.count(1):
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
+            # A model saves as it learns; one that is not used any more has only this.
             for live_model in list(self._registry.recent()):
                 live_model.save_if_due()
                 live_model.delayed.expire_soon()
@@ -92,6 +82,7 @@ class Housekeeping:
 
     async def sweep(self) -> None:
         """Finish what a dead worker began, and advance who would hold the log."""
+        # Before the index is read: a model made meanwhile is not in it, but is no model gone.
         told = self._connection.observer.known()
         found, _, unreadable = await index.index(self._connection)
         by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
@@ -111,7 +102,7 @@ class Housekeeping:
                     error,
                     level=logging.ERROR,
                 )
-        if unreadable:  # nobody knows which followers are theirs: remove none
+        if unreadable:  # their followers are not known: remove none
             shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
             text = "%d index entries cannot be read here: %s"
             self._changes.enter("index", logger, text, len(unreadable), shown)
@@ -142,8 +133,11 @@ class Housekeeping:
             named[entry.uid] = name
         if not named:
             return set()
+        # Open models do that in each round; a stream may have none open anywhere.
         await pending_predictions.retire(self._connection, keys)
         following = await followers.snapshot_positions(self._connection, keys)
+        # The index was read before: a follower without a name may be a model just made, so it
+        # is removed only if the sweep before found no name for it either.
         unnamed = following.keys() - named.keys()
         for uid in self._orphans & unnamed:
             await followers.delete(self._connection, keys.model(uid))
@@ -156,6 +150,7 @@ class Housekeeping:
         kept = (await followers.retention(self._connection, keys)).bytes
         limit = self._settings.retention_bytes if kept is None else kept
         for uid, name in named.items():
+            # At half, so that the model has moved on before the log reaches its bound.
             if lag.get(uid, 0) > limit // 2:
                 try:
                     live_model = await self._registry.open(name)

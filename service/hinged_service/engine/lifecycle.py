@@ -37,17 +37,9 @@ _CREATE_ATTEMPTS = 50
 
 
 class ModelLifecycle:
-    """How models come into the index and go from it.
+    """Creation and deletion of models.
 
     A worker may die at any step: a sweep of another one finishes what it began.
-
-    Parameters
-    ----------
-    registry
-        The worker's models.
-    settings
-        The worker's.
-
     """
 
     def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
@@ -58,11 +50,6 @@ class ModelLifecycle:
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
-
-        Parameters
-        ----------
-        name, spec
-            The model's.
 
         Returns
         -------
@@ -103,7 +90,7 @@ class ModelLifecycle:
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
     async def _begin(self, name: str, spec: ModelSpec) -> IndexEntry | None:
-        """Create a model whose name is free; `None` if somebody else was quicker."""
+        """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
         if not isinstance(start, StartFrom):
             return await self._enter(name, spec.on(name), None)
@@ -124,8 +111,8 @@ class ModelLifecycle:
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
             await source.freshness.read()
-            fold = source.replica.fold
-            _check_kind(spec, source.entry.spec, state_scalars(fold), fold.vectors())
+            state_now = source.state
+            _check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
             made = await source.checkpoints.make(None)
             entry = None
             try:
@@ -137,7 +124,7 @@ class ModelLifecycle:
 
     @contextlib.asynccontextmanager
     async def _log_held(self, keys: StreamKeys) -> AsyncIterator[None]:
-        """Let nobody trim the log past its present end meanwhile.
+        """Keep the log from being trimmed past its present end meanwhile.
 
         It is a follower that holds it; if this worker dies, the next sweeps remove it.
         """
@@ -178,20 +165,19 @@ class ModelLifecycle:
         spec, keys = document.spec.on(name), StreamKeys(name)
         if await followers.snapshot_positions(self._connection, keys):
             raise Conflict(f"There is a stream {name!r} already. Choose another name.")
-        fold = document.fold
         made = Checkpoint(
             uid=secrets.token_hex(8),
             model=name,
             spec=spec,
             created_ms=int(time.time() * 1000),
-            events=fold.events,
-            mistakes=fold.mistakes,
-            judged=fold.judged,
+            events=document.state.events,
+            mistakes=document.state.mistakes,
+            judged=document.state.judged,
         )
-        vectors = fold.vectors()
+        vectors = document.state.vectors()
         state = Snapshot(
             position=Position("0-0", "0" * 40),
-            scalars=state_scalars(fold),
+            scalars=state_scalars(document.state),
             vectors={part: dict(vector.view()) for part, vector in vectors.items()},
             sizes={part: len(vector) for part, vector in vectors.items()},
             marks=[],
@@ -216,21 +202,10 @@ class ModelLifecycle:
         exclude: Exclude | None,
         learner: Learner | None,
     ) -> tuple[IndexEntry, bool]:
-        """Create a model that learns the past of another one's stream again.
+        """Create a model that learns the past of `source`'s stream again.
 
-        Parameters
-        ----------
-        source
-            The other model.
-        name
-            The new model's name.
-        checkpoint
-            Start from this one; from the oldest event that the stream has if left out.
-        exclude
-            Events to leave out.
-        learner
-            Another learner than that of the other model.
-
+        It starts from a checkpoint, or else from the oldest event that the stream has; it may
+        leave events out, and have another learner.
         """
         changes: dict[str, object] = {
             "stream": source.entry.stream,

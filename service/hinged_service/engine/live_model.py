@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import Awaitable
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
+import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
-from hinged_service.engine.replica import Replica
+from hinged_service.engine.refusals import COUNTED, refused_by_model
+from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
 from hinged_service.engine.status import ModelStatus, Status
-from hinged_service.engine.write_queue import (
-    AppendResult,
-    PendingWrite,
-    SourceAppendResult,
-    WriteQueue,
-)
+from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.predictor import Prediction
+from hinged_service.model.spec import IndexEntry, ModelSpec
+from hinged_service.model.state import ModelState, Rejection
 from hinged_service.settings import Settings
 from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
-from hinged_service.wire.codec import DamagedState
-from hinged_service.wire.dedup import mark
-from hinged_service.wire.events import Event, Json
+from hinged_service.wire.codec import DamagedState, Position
+from hinged_service.wire.events import Event, Json, Question
 
-__all__ = ["AppendResult", "LiveModel", "SourceAppendResult"]
+__all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult"]
 
 _OPEN_S = 1.0
+
+
+class Predictions(NamedTuple):
+    """Predictions of events by one state of a model.
+
+    Attributes
+    ----------
+    items
+        Predictions of the events without a fault, in order.
+    position
+        Up to which the model had learned, as text.
+    stale_s
+        Age of the replica in seconds if it is older than allowed, else `None`.
+    faults
+        Index and fault of the events that the model cannot take.
+
+    """
+
+    items: list[Prediction]
+    position: str
+    stale_s: float | None
+    faults: Sequence[tuple[int, Rejection]] = ()
 
 
 class LiveModel:
@@ -46,23 +67,12 @@ class LiveModel:
     their labels come, `Freshness` waits for what the log has, `CommandLog` appends commands,
     `ModelCheckpoints` keeps states. All of them share one `ModelStatus`.
 
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    name, entry
-        The model's name and index entry; registered, not deleting.
-    replica
-        The model's state as loaded.
-    producer
-        A name for this worker that no other has.
-    sequence
-        The worker's counter of batches.
-
     Attributes
     ----------
+    accepts_non_numeric
+        As in the spec.
     status
-        Whether it is catching up, live, stale, or of no further use.
+        Loading, catching up, live, stale, or of no further use.
     delayed
         Its delayed labels.
     freshness
@@ -88,6 +98,7 @@ class LiveModel:
         self.entry = entry
         self.keys = StreamKeys(entry.stream).model(entry.uid)
         self.observer = connection.observer
+        self.accepts_non_numeric = entry.spec.accepts_non_numeric
         self.status = ModelStatus()
         self.status.change(Status.CATCHING_UP)
         self._connection = connection
@@ -97,26 +108,17 @@ class LiveModel:
         self._snapshots = SnapshotWriter(
             connection, settings, name, self.keys, lambda lost: self.freshness.read_again(lost)
         )
-        self._follower = LogFollower(
+        self._follower = follower = LogFollower(
             connection, settings, name, entry, replica, self.status, self._snapshots
         )
         producer = f"{producer}.{entry.uid}"
-        self._queue = WriteQueue(settings, connection.observer)
+        self._queue = WriteQueue(settings, connection.observer, self.delayed)
         self._commit = GroupCommit(
-            settings,
-            self._follower,
-            self._queue,
-            self._snapshots,
-            self.delayed,
-            self.status,
-            producer,
-            sequence,
+            follower, self._queue, self._snapshots, self.delayed, producer, sequence
         )
-        self.freshness = Freshness(connection, settings, self._follower, self._commit, self.status)
-        self.checkpoints = ModelCheckpoints(connection, settings, self._follower, self.freshness)
-        self.commands = CommandLog(
-            settings, self._follower, self.freshness, self.checkpoints, producer, sequence
-        )
+        self.freshness = Freshness(follower, self._commit)
+        self.checkpoints = ModelCheckpoints(follower, self.freshness)
+        self.commands = CommandLog(follower, self.freshness, self.checkpoints, producer, sequence)
 
     @classmethod
     async def open(
@@ -148,18 +150,56 @@ class LiveModel:
 
     @property
     def replica(self) -> Replica:
-        """The current replica; another one after a rebuild."""
+        """The current replica, another one after a rebuild; for the engine only."""
         return self._follower.replica
 
     @property
+    def state(self) -> ModelState:
+        """The model's present state, to be read only."""
+        return self._follower.replica.state
+
+    @property
+    def position(self) -> Position:
+        """The last entry that is in the state."""
+        return self._follower.replica.position
+
+    @property
+    def stored(self) -> str:
+        """Entry id of the snapshot in Redis, as far as known."""
+        return self._follower.replica.stored
+
+    @property
+    def log_events(self) -> int:
+        """Number of events that the log took up to the position."""
+        return self._follower.replica.log_events
+
+    @property
+    def mid_entry(self) -> bool:
+        """True while an entry is partly applied; the state must not be read then."""
+        return self._follower.replica.mid_entry
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing is waiting or under way."""
+        """True if nothing is waiting or under way."""
         return not (self._commit.busy or self._snapshots.busy)
 
     @property
     def queued(self) -> int:
-        """How many events wait to be appended."""
+        """Number of events that wait to be appended."""
         return self._queue.events
+
+    def unsaved_s(self) -> float:
+        """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
+        return self.replica.unsaved_s(self._loop.time())
+
+    def watch(self, watcher: Watcher) -> None:
+        """Call `watcher` with every entry that is applied from now on."""
+        self.replica.watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Call `watcher` no more."""
+        if watcher in self.replica.watchers:
+            self.replica.watchers.remove(watcher)
 
     async def save(self) -> None:
         """Save a snapshot of what is not saved yet, after the one under way."""
@@ -169,8 +209,40 @@ class LiveModel:
         """Start saving a snapshot if one is due and none is being saved."""
         self._snapshots.save_if_due(self.replica)
 
-    def learn(self, events: list[Event], payload: Json) -> Awaitable[AppendResult]:
-        """Append the events to the log; to be awaited for what they did, `Busy` is told at once.
+    async def predict(
+        self, questions: Sequence[Question], at_least: Position | None = None
+    ) -> Predictions:
+        """Predict validated events, at the position `at_least` or later if one is given.
+
+        The replica is no older than allowed unless Redis is slow or away.
+
+        Raises
+        ------
+        Conflict, ModelGone, Unavailable
+            As `Freshness.refresh_if_stale` and `Freshness.wait_for_position`.
+
+        """
+        freshness, follower = self.freshness, self._follower
+        stale_s = None
+        if self._loop.time() - follower.fresh_at_s > freshness.limit_s:
+            await freshness.refresh_if_stale()
+            stale_s = freshness.staleness_s()
+        if at_least is not None:
+            await freshness.wait_for_position(at_least)
+            stale_s = freshness.staleness_s()
+        replica = follower.replica
+        state = replica.state
+        predict = state.predict if state.can_reject_features else state.answers.predict
+        items, faults = [], []
+        for i, question in enumerate(questions):
+            try:
+                items.append(predict(question.x))
+            except hinged.InvalidEvent as error:
+                faults.append((i, Rejection(error.field, error.reason)))
+        return Predictions(items, replica.shown or replica.show(), stale_s, faults)
+
+    async def learn(self, events: list[Event], payload: Json) -> AppendResult:
+        """Append the events to the log, all of them or none, and return what they did.
 
         Parameters
         ----------
@@ -181,10 +253,14 @@ class LiveModel:
 
         Raises
         ------
+        Unprocessable
+            The model cannot take an event; nothing was taken, unless the error says that
+            it is logged.
         Busy
             The queue is full; nothing was taken.
-        Conflict
-            An event id came before with other content; nothing was taken.
+        Conflict, NotFound, Expired
+            An event id came before with other content, or is of no prediction that waits;
+            nothing was taken.
         ModelGone
             The model was deleted; nothing was taken.
         Unavailable
@@ -192,72 +268,60 @@ class LiveModel:
             same ones with ids may be sent again.
 
         """
+        if faults := self._follower.replica.state.faults(events):
+            raise refused_by_model(faults, logged=False)
         if self.status.caught_up and self.observer.tracing is None:
-            return self._put(events, payload, each=False)
-        return self._queued(events, payload, each=False)
+            result: AppendResult = await self._commit.append(events, payload)
+        else:
+            result = await self._append(events, payload)
+        if Rejection in map(type, result.outcomes):  # what came before it changed the model
+            found = [(i, one) for i, one in enumerate(result.outcomes) if type(one) is Rejection]
+            raise refused_by_model(found, logged=True)
+        return result
 
-    async def learn_each(self, events: list[Event], payload: Json) -> SourceAppendResult:
+    async def learn_each(
+        self, events: list[Event], payload: Json, span: Span | None = None
+    ) -> SourceAppendResult:
         """Append the events, each by itself: one that is refused does not keep out the others.
-
-        Parameters, and errors but for `Conflict`, as for `learn`.
-
-        Returns
-        -------
-        What became of them; the offset is empty.
-
-        """
-        try:  # as one caller, for the script's sake: refusals are rare
-            return SourceAppendResult("", await self._queued(events, payload, each=False))
-        except (Conflict, NotFound, Expired):
-            fed: SourceAppendResult = await self._queued(events, payload, each=True)
-            return fed
-
-    async def _queued(self, events: list[Event], payload: Json, each: bool) -> Any:
-        if not self.status.caught_up:
-            await self.freshness.ensure_caught_up()
-        return await self._follower.traced("append", self._put(events, payload, each), len(events))
-
-    def _put(
-        self, events: list[Event], payload: Json, each: bool, span: Span | None = None
-    ) -> asyncio.Future[Any]:
-        """Let events wait for the next batch; return what becomes their answer."""
-        loop = self._loop
-        answer: asyncio.Future[Any] = loop.create_future()
-        marks = []
-        for i, event in enumerate(events):
-            if event.id is not None:
-                marks.append(mark(i, event))
-        self._queue.put(
-            PendingWrite(events, payload, marks, loop.time() + self._timeout_s, answer, span, each)
-        )
-        if marks and not self.delayed.in_use:
-            self.delayed.in_use = any(kind for _, kind, _, _ in marks)
-        self._commit.wake()
-        return answer
-
-    async def feed(self, events: list[Event], payload: Json, span: Span) -> SourceAppendResult:
-        """Append what a source outside brings, each event by itself, and move its offset.
 
         Parameters
         ----------
         events
-            Validated events; may be empty, then only the offset moves.
+            Validated events that the state finds no faults in; may be empty with a span.
         payload
             Their JSON, joined by commas.
         span
-            What of the source they are.
+            Part of an outside source that they are: its offset moves in the same step.
 
         Raises
         ------
-        ModelGone, SetAside, Unavailable
-            As for `learn`. The same span may be fed again: it is taken once.
+        Busy, ModelGone, Unavailable
+            As for `learn`. The same span may be sent again: it is taken once.
 
         """
-        if not self.status.caught_up:
-            await self.freshness.ensure_caught_up()
-        waiting = self._put(events, payload, each=True, span=span)
-        fed: SourceAppendResult = await self._follower.traced("append", waiting, events=len(events))
-        return fed
+        if span is None:
+            with contextlib.suppress(Conflict, NotFound, Expired):
+                # as one caller, for the script's sake: refusals are rare
+                return SourceAppendResult("", await self._append(events, payload))
+        result: SourceAppendResult = await self._append(events, payload, True, span)
+        return result
+
+    async def _append(
+        self, events: list[Event], payload: Json, each: bool = False, span: Span | None = None
+    ) -> Any:
+        """Append once the model has caught up, under a span of its trace if there is one."""
+        await self.freshness.ensure_caught_up()
+        answer = self._commit.append(events, payload, each, span)
+        return await self._follower.traced("append", answer, len(events))
+
+    def count_refused(self, status: int) -> None:
+        """Count a call or line that was refused, by the status that tells why."""
+        if (reason := COUNTED.get(status)) is not None:
+            self.observer.of_model(self.name, reason)
+
+    def can_restore(self, spec: ModelSpec) -> bool:
+        """Tell whether the state of a model of that spec may be this model's."""
+        return self.replica.fits(spec)
 
     async def offset(self, source: str) -> str:
         """Return where a source stands, empty if nothing of it was ever taken."""

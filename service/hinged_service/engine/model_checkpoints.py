@@ -11,51 +11,27 @@ from hinged_service.engine.catch_up import REBUILDS, LogFollower
 from hinged_service.engine.freshness import Freshness
 from hinged_service.errors import NotFound, Unavailable
 from hinged_service.retry import retry
-from hinged_service.settings import Settings
 from hinged_service.store import checkpoints
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.connection import Connection
 from hinged_service.store.snapshot import Loaded
 
 __all__ = ["ModelCheckpoints"]
 
 
 class ModelCheckpoints:
-    """The checkpoints of a model's stream, and how the model makes one.
+    """The checkpoints of a model's stream, and how the model makes one."""
 
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
-    follower
-        The model's replica.
-    freshness
-        Reads the log if it has another past than the replica.
-
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        settings: Settings,
-        follower: LogFollower,
-        freshness: Freshness,
-    ) -> None:
-        self._connection = connection
+    def __init__(self, follower: LogFollower, freshness: Freshness) -> None:
+        self._connection = follower.connection
         self._follower = follower
         self._freshness = freshness
-        self._chunk = settings.snapshot_chunk
-        self._timeout_s = settings.append_timeout_ms / 1000
+        self._chunk = follower.settings.snapshot_chunk
+        self._timeout_s = follower.settings.append_timeout_ms / 1000
         self._keys = follower.keys.on
         self._loop = asyncio.get_running_loop()
 
     async def make(self, name: str | None) -> Checkpoint:
-        """Keep the model's present state.
-
-        Parameters
-        ----------
-        name
-            The checkpoint's name for people, if any.
+        """Store the model's present state, under a name for people if one is given.
 
         Raises
         ------
@@ -76,9 +52,9 @@ class ModelCheckpoints:
                 spec=self._follower.entry.spec,
                 position=str(replica.position),
                 created_ms=int(time.time() * 1000),
-                events=replica.fold.events,
-                mistakes=replica.fold.mistakes,
-                judged=replica.fold.judged,
+                events=replica.state.events,
+                mistakes=replica.state.mistakes,
+                judged=replica.state.judged,
             )
             keep = functools.partial(
                 checkpoints.keep,

@@ -27,23 +27,18 @@ logger = logging.getLogger(__name__)
 
 _ASIDE_S = 5.0
 _SAVING_S = 10.0
-"""How long a worker that stops saves its models, in seconds."""
+"""Longest that a worker that stops saves its models, in seconds."""
 
 
 class ModelRegistry:
     """The worker's models, the least recently used ones forgotten first.
-
-    Parameters
-    ----------
-    connection, settings
-        The worker's.
 
     Attributes
     ----------
     aliases
         The aliases as this worker knows them.
     stopping
-        Whether the worker was told to stop.
+        Tells if the worker was told to stop.
 
     """
 
@@ -88,7 +83,7 @@ class ModelRegistry:
 
     @property
     def open_count(self) -> int:
-        """How many models are open here."""
+        """Number of models that are open here."""
         return len(self._live)
 
     def recent(self) -> Iterator[LiveModel]:
@@ -126,7 +121,7 @@ class ModelRegistry:
     def _opened(self, name: str, task: asyncio.Task[LiveModel]) -> None:
         del self._opening[name]
         if not task.cancelled():
-            task.exception()  # whoever waited has it
+            task.exception()  # taken note of: the callers that waited have it
 
     async def _load(self, name: str) -> LiveModel:
         try:

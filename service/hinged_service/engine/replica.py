@@ -1,15 +1,15 @@
-"""One model in one worker's memory: its fold, where it stands, and what is not saved yet."""
+"""One model in one worker's memory: its state, where it stands, and what is not saved yet."""
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 import hinged
+from hinged_service.engine.retention import LogMarks
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import Detection, Late, ModelState, Result
 from hinged_service.model.state_codec import restore_state, state_scalars
@@ -27,25 +27,11 @@ __all__ = ["AppliedEntry", "Replica", "Watcher"]
 
 logger = logging.getLogger(__name__)
 
-_MARKS_PER_RETENTION = 16
-
 
 class AppliedEntry(NamedTuple):
-    """Result of one applied entry, for those who watch the replica.
+    """Result of one applied entry: its events, their results, its command for this model if any.
 
-    Parameters
-    ----------
-    entry
-        The entry.
-    events
-        Its decoded events.
-    results
-        What each of them did.
-    command
-        What it commanded this model, if it did.
-    detections
-        Drifts that its events showed.
-
+    `detections` are the drifts that its events showed.
     """
 
     entry: Entry
@@ -66,32 +52,34 @@ class Replica:
 
     Parameters
     ----------
-    uid, spec
-        The model's uid and spec.
     loaded
         The snapshot to start from.
     now_s
         The time on some monotonic clock, in seconds.
     complete
-        Whether the stored snapshot may be updated by what changes from here on;
-        `False` if it is damaged and must be replaced whole.
+        True if the stored snapshot may be updated by what changes from here on;
+        false if it is damaged and must be replaced whole.
 
     Attributes
     ----------
-    fold
-        The state.
+    state
+        The model's state.
     position
-        The last entry folded in.
+        The last entry applied.
+    shown
+        The position as text; empty until `show` wrote it.
     base
         The entry id since which the set of changed names is complete.
     stored
         The entry id of the snapshot in Redis, as far as known.
+    log_bytes, log_events
+        Payload bytes and events that the log took up to the position.
     watchers
-        Called with everything that is folded in.
-    between
-        Whether it is in the middle of an entry: no state to be shown or saved.
-    awaits
-        The model's last upgrade, as long as its entry is not folded in.
+        Called with every entry that is applied.
+    mid_entry
+        True while an entry is partly applied; the state must not be read or saved then.
+    awaited_upgrade
+        The pending upgrade: set until its log entry has been applied.
 
     Raises
     ------
@@ -104,14 +92,15 @@ class Replica:
         self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
     ) -> None:
         self.uid = uid
-        self.fold = ModelState(spec)
+        self.state = ModelState(spec)
         self._spec = spec
-        self._marks: list[Mark] = []
+        self._marks = LogMarks()
         if loaded.state is not None:
-            restore_state(self.fold, loaded.state.scalars, loaded.vectors)
-            self._marks = loaded.state.marks
-        self.fold.learner.track()
+            restore_state(self.state, loaded.state.scalars, loaded.vectors)
+            self._marks = LogMarks(loaded.state.marks)
+        self.state.learner.track()
         self.position = loaded.position
+        self.shown = ""
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
@@ -121,105 +110,111 @@ class Replica:
         self.watchers: list[Watcher] = []
         self.mid_entry = False
         self._complete = complete
-        mark = loaded.mark or (self._marks[-1] if self._marks else Mark("0-0", 0, 0))
+        mark = loaded.mark or self._marks.last or Mark("0-0", 0, 0)
         self.log_bytes, self.log_events = mark.bytes, mark.events
         self._unsaved_events = 0
         self._unsaved_since_s = now_s
 
-    def fold_entry(self, entry: Entry, events: Sequence[Event] | None = None) -> list[Result]:
-        """Fold the next entry of the log in.
+    def show(self) -> str:
+        """Return the position as text, written once for all that ask at it."""
+        self.shown = str(self.position)
+        return self.shown
 
-        Parameters
-        ----------
-        entry
-            The entry right after `position`.
-        events
-            Its payload as already decoded, if this worker sent it.
+    def fold_entry(
+        self, entry: Entry, events: Sequence[Event | None] | None = None
+    ) -> list[Result]:
+        """Apply the entry right after `position`, whose events may be decoded already.
 
-        Returns
-        -------
-        What became of each of its events, `None` for those that did not count.
-
+        Return the result of each of its events, `None` for those that did not count.
         """
-        fold, detected = self.fold, self.fold.detected
-        decoded, late = self._decoded(entry, events)
+        state, detected = self.state, self.state.detected
+        late = None
+        if events is None or entry.joined is not None:
+            events, late = self._decoded(entry, events)
         results: list[Result] = []
         command = None
-        if decoded:
-            results = fold.learn_all(decoded, entry.skip, entry.position.id, late)
+        if events:
+            results = state.learn_all(events, entry.skip, entry.position.id, late)
         elif entry.command is not None:
             command = self.command_in(entry)
             if command is not None:
-                fold.obey(command)
-        self._end(entry, decoded, results, command, detected)
+                state.obey(command)
+        self._end(entry, events, results, command, detected)
         return results
 
-    def fold_in_parts(self, entry: Entry, size: int) -> Iterator[None]:
-        """Fold the next entry of the log in, with a pause after every `size` events.
+    def fold_own(
+        self,
+        position: Position,
+        payload: bytes,
+        events: Sequence[Event],
+        skip: frozenset[int],
+        joined: bytes | None,
+    ) -> list[Result]:
+        """Apply an entry of this worker's, whose events it has decoded; the rest as in `Entry`."""
+        size = self.log_bytes + len(payload) + len(joined or b"")
+        count = self.log_events + len(events) - len(skip)
+        return self.fold_entry(Entry(position, payload, skip, size, count, None, joined), events)
 
-        Until the last of them it is `mid_entry`; if the iteration is not gone on with, for good.
+    def fold_in_parts(self, entry: Entry, size: int) -> Iterator[None]:
+        """Apply the next entry of the log, with a pause after every `size` events.
+
+        `mid_entry` is true until the iterator is exhausted. If it is abandoned, the replica must
+        be discarded.
         """
-        detected = self.fold.detected
-        decoded, late = self._decoded(entry, None)
-        if not decoded:
-            self.fold_entry(entry)
+        detected = self.state.detected
+        events, late = self._decoded(entry, None)
+        if not events:
+            self.fold_entry(entry, events)
             return
         results: list[Result] = []
         self.mid_entry = True
-        for first in range(0, len(decoded), size):
-            part = decoded[first : first + size]
-            results += self.fold.learn_all(part, entry.skip, entry.position.id, late, first)
+        for first in range(0, len(events), size):
+            part = events[first : first + size]
+            results += self.state.learn_all(part, entry.skip, entry.position.id, late, first)
             yield
-        self._end(entry, decoded, results, None, detected)
+        self._end(entry, events, results, None, detected)
         self.mid_entry = False
 
     def _decoded(
         self, entry: Entry, events: Sequence[Event | None] | None
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
         """Return an entry's events, and what is known of the predictions they are labels of."""
-        decoded: Sequence[Event | None] = ()
-        if events is not None:
-            decoded = events
-        elif entry.payload is not None:
-            decoded = parse_log(entry.payload)
+        if events is None:
+            events = () if entry.payload is None else parse_log(entry.payload)
         if entry.joined is None:
-            return decoded, None
+            return events, None
         joined = parse_joined(entry.joined)
         late = {n: self._late(prediction) for n, prediction in joined.items()}
-        return completed(decoded, joined), late
-
-    def _end(
-        self,
-        entry: Entry,
-        decoded: Sequence[Event | None],
-        results: Sequence[Result],
-        command: Mapping[str, Any] | None,
-        detected: int,
-    ) -> None:
-        """Stand at the entry that was folded in, and tell the watchers."""
-        self._unsaved_events += len(results)
-        self._stand_at(entry)
-        if self.watchers:
-            new = self.fold.detected - detected
-            found = self.fold.detections[-new:] if new else []
-            self._tell(AppliedEntry(entry, decoded, results, command, found))
+        return completed(events, joined), late
 
     def _late(self, prediction: Joined) -> Late:
         served = prediction.served
         at_ms = None if prediction.default else prediction.at
         return Late(at_ms, self.uid in served, served.get(self.uid))
 
-    def _tell(self, folded: AppliedEntry) -> None:
-        for watcher in tuple(self.watchers):
-            watcher(folded)
-
-    def _stand_at(self, entry: Entry) -> None:
-        if self.fold.replaced:  # what is tracked from here on is complete since this entry
-            self.fold.replaced = False
-            self.fold.learner.track()
+    def _end(
+        self,
+        entry: Entry,
+        events: Sequence[Event | None],
+        results: Sequence[Result],
+        command: Mapping[str, Any] | None,
+        detected: int,
+    ) -> None:
+        """Stand at the entry that was applied, and call the watchers."""
+        state = self.state
+        self._unsaved_events += len(results)
+        if state.replaced:  # what is tracked from here on is complete since this entry
+            state.replaced = False
+            state.learner.track()
             self.base = entry.position.id
-        self.position = entry.position
+        self.position, self.shown = entry.position, ""
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
+        if self.watchers:
+            new = state.detected - detected
+            found = state.detections[-new:] if new else []
+            applied = AppliedEntry(entry, events, results, command, found)
+            for watcher in tuple(self.watchers):
+                watcher(applied)
 
     def command_in(self, entry: Entry) -> dict[str, Any] | None:
         """Return what an entry commands this model, `None` if nothing."""
@@ -250,52 +245,25 @@ class Replica:
             for part in ("learner", "pipeline", "labels", "metrics", "drift", "max_features")
         )
 
-    def fold_restore(self, entry: Entry, state: Loaded | None) -> None:
-        """Fold a command in that restores the state of a checkpoint.
+    def fold_restore(self, entry: Entry, checkpoint: Loaded | None) -> None:
+        """Apply a command that restores the state of a checkpoint.
 
-        Parameters
-        ----------
-        entry
-            The entry right after `position`.
-        state
-            The checkpoint's; `None` if there is no such checkpoint or it is of another
-            kind of model: then the command is counted and nothing else changes.
-
+        Without the checkpoint, or if it is of another kind of model, the command is counted and
+        nothing else changes.
         """
-        fold = ModelState(self._spec)
+        stored = None if checkpoint is None else checkpoint.state
+        state = ModelState(self._spec)
         try:
-            stored = None if state is None else state.state
-            if state is not None and stored is not None:
-                restore_state(fold, stored.scalars, state.vectors)
-                fold.replaced = True
-                self.fold = fold
+            if checkpoint is not None and stored is not None:
+                restore_state(state, stored.scalars, checkpoint.vectors)
+                state.replaced = True
+                self.state = state
         except hinged.InvalidState:
             logger.warning("model %s: a command restores the state of another kind", self.uid)
-        if self.fold is not fold:
-            self.fold.rejected += 1
-        self._stand_at(entry)
-        if self.watchers:
-            self._tell(AppliedEntry(entry, (), (), self.command_in(entry), ()))
-
-    def entry_of_batch(
-        self,
-        position: Position,
-        payload: bytes,
-        skip: frozenset[int],
-        count: int,
-        joined: bytes | None,
-    ) -> Entry:
-        """Return this worker's own entry of `count` events, appended right after `position`."""
-        counted = count - len(skip)
-        size = len(payload) + len(joined or b"")
-        return Entry(
-            position,
-            payload,
-            skip,
-            self.log_bytes + size,
-            self.log_events + counted,
-            joined=joined,
-        )
+        if self.state is not state:
+            self.state.rejected += 1
+        command = self.command_in(entry) if self.watchers else None
+        self._end(entry, (), (), command, self.state.detected)
 
     def note_stored(self, stored: str, now_s: float) -> None:
         """Take note of the snapshot position that a reply from Redis showed."""
@@ -306,7 +274,7 @@ class Replica:
         if EntryId.of(stored) >= self.position.order:
             self._unsaved_since_s = now_s
             if self._complete:
-                for vector in self.fold.vectors().values():
+                for vector in self.state.vectors().values():
                     vector.take_changed()
                 self.base = self.position.id
 
@@ -329,69 +297,43 @@ class Replica:
 
     def changed_names(self) -> int:
         """Return how many stored values would have to be written."""
-        return sum(v.changed_count() for v in self.fold.vectors().values())
+        count = 0
+        for vector in self.state.vectors().values():
+            count += vector.changed_count()
+        return count
 
     def take_snapshot(self, kept: Retention, full: bool) -> Snapshot:
-        """Return the state as it is now, to be saved.
+        """Return the state as it is now, to be saved; `kept` tells what of the log to keep.
 
-        Parameters
-        ----------
-        kept
-            How much of the log is to be kept behind the snapshot.
-        full
-            All names, not only those changed since `base`; also then with those removed, for
-            it may not be saved, and then they are still to be removed.
-
+        A full one has all names, not only those changed since `base`, and still those removed:
+        if it cannot be saved, they remain to be removed.
         """
-        vectors = self.fold.vectors()
+        vectors = self.state.vectors()
         changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
             names, view = vector.take_changed(), vector.view()
             changed[name] = dict(view) if full else {}
             changed[name] |= {n: view.get(n) for n in names}
         self._unsaved_events = 0
-        return self._snapshot(changed, self._wanted(kept))
+        return self._snapshot(changed, self._marks.oldest_wanted(self._here(), kept))
 
     def whole_state(self) -> Snapshot:
         """Return the state as it is now, to be kept elsewhere."""
-        vectors = self.fold.vectors().items()
+        vectors = self.state.vectors().items()
         return self._snapshot({name: dict(vector.view()) for name, vector in vectors}, "0-0")
 
     def _snapshot(self, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str) -> Snapshot:
         return Snapshot(
             position=self.position,
-            scalars=state_scalars(self.fold),
+            scalars=state_scalars(self.state),
             vectors=vectors,
-            sizes={name: len(vector) for name, vector in self.fold.vectors().items()},
-            marks=[*self._marks, Mark(self.position.id, self.log_bytes, self.log_events)],
+            sizes={name: len(vector) for name, vector in self.state.vectors().items()},
+            marks=self._marks.up_to(self._here()),
             wanted=wanted,
         )
 
-    def _wanted(self, kept: Retention) -> str:
-        """Return the oldest entry id that is to be kept: the later one of both limits."""
-        if 0 in kept:
-            return self.position.id
-        here = Mark(self.position.id, self.log_bytes, self.log_events)
-        last = self._marks[-1] if self._marks else None
-        if last is None or any(
-            now - then >= limit // _MARKS_PER_RETENTION
-            for now, then, limit in (
-                (here.bytes, last.bytes, kept.bytes),
-                (here.events, last.events, kept.events),
-            )
-            if limit is not None
-        ):
-            self._marks.append(here)
-        index = 0
-        if kept.bytes is not None:
-            index = bisect_right(self._marks, here.bytes - kept.bytes, key=lambda m: m.bytes)
-        if kept.events is not None:
-            past = bisect_right(self._marks, here.events - kept.events, key=lambda m: m.events)
-            index = max(index, past)
-        if index == 0:
-            return "0-0"
-        del self._marks[: index - 1]
-        return self._marks[0].id
+    def _here(self) -> Mark:
+        return Mark(self.position.id, self.log_bytes, self.log_events)
 
     def settle(self, snapshot: Snapshot, saved: Saved | None, full: bool, now_s: float) -> None:
         """Take note of what became of a snapshot of this replica; `None` means unknown."""
@@ -403,10 +345,10 @@ class Replica:
             if saved == "ok":
                 self.note_stored(snapshot.position.id, now_s)
             return
-        for name, vector in self.fold.vectors().items():
+        for name, vector in self.state.vectors().items():
             vector.put_back_changed(snapshot.vectors.get(name, ()))
 
     @property
     def needs_full(self) -> bool:
-        """Whether the stored snapshot must be replaced whole."""
+        """True if the stored snapshot must be replaced whole."""
         return not self._complete

@@ -34,18 +34,14 @@ class SnapshotWriter:
 
     Parameters
     ----------
-    connection, settings
-        The worker's.
-    name, keys
-        The model's.
     on_lost
-        Called with a replica that is not of the log's past (any more), or that workers of
-        another version were let to fold.
+        Called when the log no longer contains the replica's position, or the model was handed
+        over to another version.
 
     Attributes
     ----------
     kept
-        How much of the log to keep behind the snapshots.
+        Part of the log to keep behind the snapshots.
 
     """
 
@@ -71,15 +67,15 @@ class SnapshotWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether a snapshot is being saved."""
+        """True while a snapshot is being saved."""
         return self._task is not None
 
     def keep(self, asked: followers.Retention) -> None:
-        """Keep so much of the log; the setting's amount if no model of the stream says."""
+        """Keep that much of the log; as the settings say if no model of the stream does."""
         self.kept = self._default if asked == (None, None) else asked
 
     def stop(self) -> None:
-        """Take no further snapshot: the replica is of no use any more."""
+        """Take no further snapshot: the replica is of no use now."""
         self._stopped = True
 
     def save_if_due(self, replica: Replica) -> None:
@@ -241,16 +237,7 @@ async def at_origin(
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
-    Parameters
-    ----------
-    connection, keys, entry
-        The worker's connection, the stream's keys, the model's index entry.
-    mark
-        What the log had taken until there, if it is known.
-    barrier
-        The model's last upgrade, if there was one.
-    chunk
-        Names to read in one command.
+    `mark` and `barrier` are what is known of the log until there and the last upgrade.
 
     Raises
     ------

@@ -9,15 +9,9 @@ __all__ = ["largest"]
 
 
 def largest(shown: dict[str, Any], top: int | None) -> dict[str, Any]:
-    """Return weights as a fold shows them, the largest magnitude first.
+    """Return weights as `shown_weights` returns them, the largest magnitude first.
 
-    Parameters
-    ----------
-    shown
-        What `model.inspection.shown_weights` returned.
-    top
-        How many of each vector; all if `None`.
-
+    `top` is the number to keep of each vector; `None` keeps all.
     """
     cut: dict[str, Any] = _cut(shown, top)
     return cut

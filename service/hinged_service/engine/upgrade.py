@@ -29,15 +29,9 @@ _PAUSE_S = 0.05
 
 
 class Handover(NamedTuple):
-    """A model that this version folds.
+    """Fold tag of a model, and the one before, empty if that is not known.
 
-    Parameters
-    ----------
-    position
-        Where this version goes on, or went on before.
-    fold, before
-        The fold tag, and the one before; empty if nobody knows that one.
-
+    This version goes on from the position, or did so before.
     """
 
     position: Position

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hinged_service.errors import Busy, Conflict, Detail, Expired, NotFound, ServiceError
+from hinged_service.engine.delayed_labels import DelayedLabels
+from hinged_service.errors import Busy, ServiceError
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
-from hinged_service.store.log_types import Caller, Refusal, Span, independent_events
+from hinged_service.store.log_types import Batch, Caller, Span, independent_events
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.codec import Position
+from hinged_service.wire.dedup import mark
 from hinged_service.wire.events import Event, Json
 
 __all__ = [
@@ -24,13 +26,11 @@ __all__ = [
     "PendingWrite",
     "SourceAppendResult",
     "WriteQueue",
-    "concat_json",
-    "group_by_caller",
-    "refusal",
+    "batch_of",
 ]
 
 GATHER_BYTES = 2**20
-"""A batch is not gathered beyond so many bytes of JSON."""
+"""Bytes of JSON beyond which a batch takes no further callers."""
 
 
 class AppendResult(msgspec.Struct, gc=False):
@@ -62,36 +62,33 @@ class SourceAppendResult(NamedTuple):
         Where the source stands now; if not at the batch's end, nothing was taken
         and it has to go on from here.
     learned
-        What became of the events; `None` if nothing was taken, or if the batch had
+        Result of the events; `None` if nothing was taken, or if the batch had
         been taken before its answer got lost.
-    refused
-        Indices of events that were not taken, as their id came before with other content.
     errors
-        Why, by index.
+        By index why an event was not taken, as its id came before with other content.
 
     """
 
     offset: str
     learned: AppendResult | None
-    refused: frozenset[int] = frozenset()
     errors: Mapping[int, ServiceError] = MappingProxyType({})
 
 
 class PendingWrite(msgspec.Struct):
     """Events of one caller that wait to be appended.
 
-    Parameters
+    Attributes
     ----------
-    events, payload, marks
-        The events, their JSON joined by commas, what the script has to know of ids.
+    payload
+        Their JSON, joined by commas.
+    marks
+        What the script has to know of ids.
     deadline_s
-        When the caller gives up, on the loop's clock.
-    answer
-        Becomes what became of them.
-    span
-        What of an outside source they are.
+        End of the caller's patience, on the loop's clock.
     each
-        Whether each event is taken or refused by itself.
+        True if each event is taken or refused by itself.
+    span
+        Part of an outside source that they are.
 
     """
 
@@ -100,47 +97,36 @@ class PendingWrite(msgspec.Struct):
     marks: list[tuple[int, int, str, str]]
     deadline_s: float
     answer: asyncio.Future[Any]
-    span: Span | None = None
     each: bool = False
+    span: Span | None = None
 
 
 class WriteQueue:
     """Writes that wait, in the order in which they came.
 
-    Parameters
-    ----------
-    settings
-        The worker's.
-    observer
-        Counts what is refused.
-
     Attributes
     ----------
+    waiting
+        The writes.
     events, bytes
         How many events wait, and how many bytes their JSON has.
 
     """
 
-    def __init__(self, settings: Settings, observer: Observer) -> None:
+    def __init__(self, settings: Settings, observer: Observer, delayed: DelayedLabels) -> None:
         self._settings = settings
         self._observer = observer
-        self._waiting: deque[PendingWrite] = deque()
-        self._sources = 0
+        self._delayed = delayed
+        self._timeout_s = settings.append_timeout_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self.waiting: deque[PendingWrite] = deque()
         self.events = 0
         self.bytes = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def _is_full(self, events: int, size: int) -> bool:
-        settings = self._settings
-        return (
-            self.events + events > settings.max_queued_events
-            or self.bytes + size > settings.max_queued_bytes
-        )
-
-    def put(self, waiting: PendingWrite) -> None:
-        """Add at the end.
+    def put(
+        self, events: list[Event], payload: Json, each: bool, span: Span | None
+    ) -> asyncio.Future[Any]:
+        """Add a write at the end and return the future of its result; parameters as its fields.
 
         Raises
         ------
@@ -148,87 +134,72 @@ class WriteQueue:
             The queue is full; nothing was taken. A source's batch always fits.
 
         """
+        settings, count, size = self._settings, len(events), len(payload)
         if (
             self.events
-            and waiting.span is None
-            and self._is_full(len(waiting.events), len(waiting.payload))
+            and span is None
+            and (
+                self.events + count > settings.max_queued_events
+                or self.bytes + size > settings.max_queued_bytes
+            )
         ):
             self._observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
-        self._waiting.append(waiting)
-        self.events += len(waiting.events)
-        self.bytes += len(waiting.payload)
-        self._sources += waiting.span is not None
+        marks = []
+        for i, event in enumerate(events):
+            if event.id is not None:
+                marks.append(mark(i, event))
+        if marks and not self._delayed.in_use:
+            self._delayed.in_use = any(kind for _, kind, _, _ in marks)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        deadline_s = self._loop.time() + self._timeout_s
+        self.waiting.append(PendingWrite(events, payload, marks, deadline_s, answer, each, span))
+        self.events += count
+        self.bytes += size
+        return answer
 
     def take(self) -> list[PendingWrite]:
-        """Remove and return what goes out together: a source's batch goes alone."""
-        most = self._settings.max_batch_events
-        if not self._sources and self.events <= most and self.bytes <= GATHER_BYTES:
-            taken = list(self._waiting)
-            self._waiting.clear()
-            self.events = self.bytes = 0
-            return taken
-        taken = [self._waiting.popleft()]
-        events, size = len(taken[0].events), len(taken[0].payload)
-        while self._waiting and taken[0].span is None:
-            first = self._waiting[0]
-            if first.span is not None:
-                break
+        """Remove and return what goes out together, the first at least; a source's goes alone."""
+        most, waiting = self._settings.max_batch_events, self.waiting
+        taken: list[PendingWrite] = []
+        events = size = 0
+        while waiting:
+            first = waiting[0]
             events += len(first.events)
             size += len(first.payload)
-            if events > most or size > GATHER_BYTES:
+            if taken and (
+                (first.span or taken[0].span) is not None or events > most or size > GATHER_BYTES
+            ):
                 break
-            taken.append(self._waiting.popleft())
-        for waiting in taken:
-            self.events -= len(waiting.events)
-            self.bytes -= len(waiting.payload)
-            self._sources -= waiting.span is not None
+            self.events -= len(first.events)
+            self.bytes -= len(first.payload)
+            taken.append(waiting.popleft())
         return taken
 
 
-def refusal(index: int, why: Refusal) -> ServiceError:
-    """Return the error of a caller whose events were refused whole."""
-    if why is Refusal.TOO_MANY_WAIT:
-        return Busy("Too many predictions and early labels wait.", retry_after_s=1)
-    if why is Refusal.NO_PREDICTION:
-        return NotFound(
-            "Nothing was taken: no prediction waits under that id.",
-            [Detail(f"[{index}].id", "names no prediction that waits for its label")],
-        )
-    if why is Refusal.WAITED_TOO_LONG:
-        return Expired(
-            "Nothing was taken: the prediction was given up before its label came.",
-            [Detail(f"[{index}].id", "names a prediction that waited too long")],
-        )
-    return Conflict(
-        "Nothing was taken: an event id was used before for another event.",
-        [Detail(f"[{index}].id", "names another event already")],
-    )
+def batch_of(producer: str, sequence: int, taken: Sequence[PendingWrite]) -> Batch:
+    """Return the batch of what goes out together: one JSON array, each text copied once.
 
-
-def group_by_caller(taken: list[PendingWrite]) -> list[Caller]:
-    """Return who is taken or refused whole: a caller's events, or each event by itself."""
-    group_by_caller: list[Caller] = []
-    alone = 0  # callers of one event without an id that follow each other
+    Its callers are the units that are taken or refused whole. Events without an id that come
+    alone are told to the script as one number, however many follow each other.
+    """
+    callers: list[Caller] = []
+    parts: list[Json] = [b"["]
+    alone = 0
     for waiting in taken:
+        parts += (waiting.payload, b",")
         count = len(waiting.events)
         if count == 1 and not waiting.marks:
             alone += 1
             continue
         if alone:
-            group_by_caller += independent_events(alone, ())
+            callers += independent_events(alone, ())
             alone = 0
         if not waiting.each:
-            group_by_caller.append(Caller(count, waiting.marks))
+            callers.append(Caller(count, waiting.marks))
         elif count:
-            group_by_caller += independent_events(count, waiting.marks)
-    return group_by_caller + independent_events(alone, ()) if alone else group_by_caller
-
-
-def concat_json(payloads: list[Json]) -> bytes:
-    """Return one JSON array of all the callers' events, copying each once."""
-    parts: list[Json] = [b"["]
-    for payload in payloads:
-        parts += (payload, b",")
+            callers += independent_events(count, waiting.marks)
+    if alone:
+        callers += independent_events(alone, ())
     parts[-1] = b"]"
-    return b"".join(parts)
+    return Batch(producer, sequence, b"".join(parts), callers, taken[0].span)

@@ -164,11 +164,11 @@ class Inboxes:
             return False
         writer = await self._writer(stream)
         records = [_raw(item) for item in inbox.items]
-        batch = gather([writer.replica.fold], records)
+        batch = gather([writer.state], records)
         if batch.letters and len(self._models.get(stream, ())) > 1:
-            batch = gather([writer.replica.fold, *await self._judges(stream, writer)], records)
+            batch = gather([writer.state, *await self._judges(stream, writer)], records)
         try:
-            fed = await writer.feed(
+            fed = await writer.learn_each(
                 batch.events, batch.payload, batch.span(INBOX, inbox.offset, inbox.end)
             )
         except ModelGone:

@@ -16,7 +16,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Letter, Span
 from hinged_service.wire.decoding import names_fit, parse_events
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent, is_label
+from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
@@ -86,7 +86,7 @@ class Lot(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Consecutive records of a source, as `LiveModel.feed` takes them.
+    """Consecutive records of a source, as `LiveModel.learn_each` takes them.
 
     Parameters
     ----------
@@ -153,10 +153,8 @@ def _at_once(state: ModelState, lot: Lot) -> Batch | None:
     if found is None:
         return None
     events, payload = found
-    target, check, closely = state.answers.target, state.check, state.can_reject_features
-    for event in events:
-        if target(event.y) is None or ((event.w != 1.0 or closely) and check(event) is not None):
-            return None
+    if state.faults(events):
+        return None
     return Batch(events, payload, lot.places, [])
 
 
@@ -231,10 +229,8 @@ def _read_for(state: ModelState, body: bytes) -> tuple[Event, bytes] | Fault:
         if isinstance(found, Fault):
             return found
         event, body = found
-    if state.answers.target(event.y) is None:
-        return Fault("y", state.answers.expected())
-    refused = None if is_label(event) else state.check(event)
-    return (event, body) if refused is None else Fault(*refused)
+    faults = state.faults([event])
+    return Fault(*faults[0][1]) if faults else (event, body)
 
 
 def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:

@@ -82,7 +82,7 @@ class Tally:
         if not taken:
             return
         self.records += len(batch.events) + len(batch.letters)
-        self.dead += len(batch.letters) + len(fed.refused)
+        self.dead += len(batch.letters) + len(fed.errors)
         if fed.learned is None:
             self.unseen += len(batch.events)
             return
@@ -93,9 +93,9 @@ class Tally:
                 self.rejected += 1
             else:
                 self.learned += 1
-                self.judged += event.w > 0.0 and outcome[0] is not None
-                self.mistakes += outcome[2]
-        self.duplicates -= len(fed.refused)
+                self.judged += event.w > 0.0 and outcome.y_pred is not None
+                self.mistakes += outcome.mistake
+        self.duplicates -= len(fed.errors)
 
 
 class Gathered(NamedTuple):
@@ -107,7 +107,7 @@ class Gathered(NamedTuple):
 
 
 def _gathered(live_model: LiveModel, records: Sequence[Raw] | Lot) -> Gathered:
-    return Gathered(live_model.entry.uid, records, gather([live_model.replica.fold], records))
+    return Gathered(live_model.entry.uid, records, gather([live_model.state], records))
 
 
 async def sent_off() -> None:
@@ -183,7 +183,7 @@ class Feeder:
 
     async def state(self) -> ModelState:
         """Return the model's present state."""
-        return (await self._patiently(self._open)).replica.fold
+        return (await self._patiently(self._open)).state
 
     async def offset(self, source: str) -> str:
         """Return where a source stands, empty if nothing of it was ever taken."""
@@ -213,7 +213,7 @@ class Feeder:
             if live_model.entry.uid != ready.uid:  # made anew, it may take other events
                 ready = _gathered(live_model, ready.records)
             batch = ready.batch
-            return await live_model.feed(
+            return await live_model.learn_each(
                 batch.events, batch.payload, batch.span(source, start, end)
             )
 

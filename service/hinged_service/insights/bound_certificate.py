@@ -130,7 +130,7 @@ class _Recorder:
 
     def _close_entry(self) -> None:
         """Begin a new segment if the model changed by other means, or the segment is full."""
-        if self._learner is not self.replica.fold.learner:
+        if self._learner is not self.replica.state.learner:
             self._spoiled = "a command or a drift changed the model"
         if self._spoiled is not None:
             self.note = f"The window begins late: {self._spoiled} before."
@@ -144,14 +144,14 @@ class _Recorder:
             self._begin()
 
     def _begin(self) -> None:
-        state = self.replica.fold
+        state = self.replica.state
         state.observe(self._record)
         self._learner = state.learner
         self._left_out = self._left_out_so_far()
         self.segments.append(_Segment(self.replica.position, _copy(self._spec, state)))
 
     def _left_out_so_far(self) -> tuple[int, int]:
-        account = self.replica.fold.learner.accounting
+        account = self.replica.state.learner.accounting
         return account.ignored, account.overflows
 
     def _record(self, x: Features, y: Label, w: float, outcome: hinged.Outcome) -> None:
@@ -203,8 +203,8 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
         As for reading the log.
 
     """
-    live = live_model.replica
-    learner, end, wanted = live.fold.learner, live.position, _fingerprint(live.fold)
+    state, end = live_model.state, live_model.position
+    learner, wanted = state.learner, _fingerprint(state)
     if not isinstance(learner, Covered):
         raise Conflict(
             "The theorem is about the perceptron, the averaged and the pocket perceptron; no bound "
@@ -213,9 +213,9 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
     if not isinstance(learner.learning_rate, float):
         raise Conflict("No bound holds for a learning rate that is a schedule.")
     deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
-    for loaded in await _starts(connection, settings, live_model, live.fold.events):
+    for loaded in await _starts(connection, settings, live_model, state.events):
         recorder = await _fold_again(connection, settings, live_model, loaded, end, deadline_s)
-        if recorder is not None and _fingerprint(recorder.replica.fold) == wanted:
+        if recorder is not None and _fingerprint(recorder.replica.state) == wanted:
             search_s = time.monotonic() + settings.bound_timeout_ms / 1000
             return await asyncio.to_thread(_certificate, recorder, str(end), search_s)
     raise Conflict(f"The log does not reach back to a state of the model that is known. {_ADVICE}")
@@ -319,7 +319,7 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
     weights, intercept = linear_of(start)
     gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
     constant = 1.0 if start.fit_intercept else 0.0
-    now = linear_of(cast("Covered", recorder.replica.fold.learner))
+    now = linear_of(cast("Covered", recorder.replica.state.learner))
     found: dict[str, Bound] = {}
     try:
         half_s = (time.monotonic() + deadline_s) / 2

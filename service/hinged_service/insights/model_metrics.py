@@ -82,7 +82,7 @@ class Scraping:
         rows = [
             _row(live_model, registry.connection.lost)
             for live_model in self._told()
-            if not live_model.replica.mid_entry
+            if not live_model.mid_entry
         ]
         return self._observer.page(registry.open_count, self._feeds(), rows, dict(self._labels))
 
@@ -119,14 +119,13 @@ class Scraping:
 
 
 def _row(live_model: LiveModel, lost: bool) -> ModelSample:
-    replica, now_s = live_model.replica, asyncio.get_running_loop().time()
-    fold = replica.fold
+    fold = live_model.state
     account = fold.learner.accounting
     return ModelSample(
         live_model.entry.uid,
         live_model.name,
         live_model.entry.stream,
-        replica.position.order,
+        live_model.position.order,
         fold.events,
         fold.mistakes,
         account.updates,
@@ -134,9 +133,9 @@ def _row(live_model: LiveModel, lost: bool) -> ModelSample:
         fold.rejected,
         fold.labelled,
         fold.delay_ms,
-        replica.log_events,
+        live_model.log_events,
         live_model.freshness.age_s() if live_model.status.now is Status.STALE and lost else 0.0,
-        replica.unsaved_s(now_s),
+        live_model.unsaved_s(),
         live_model.queued,
         account.overflows,
         fold.judged,

@@ -95,9 +95,9 @@ class Overview:
             await live_model.freshness.refresh_if_stale()
         except ServiceError as error:
             return known._replace(problem=error.detail)
-        fold = live_model.replica.fold
+        fold = live_model.state
         return known._replace(
-            at_ms=live_model.replica.position.order[0],
+            at_ms=live_model.position.order[0],
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,

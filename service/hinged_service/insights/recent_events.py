@@ -60,7 +60,7 @@ async def recent(connection: Connection, live_model: LiveModel, most: int) -> li
     found: list[Recent] = []
     read = 0
     async for entry in backwards(connection, live_model.keys.on):
-        for one in _of(live_model.replica.fold, entry):
+        for one in _of(live_model.state, entry):
             found.append(one)
             if len(found) == most:
                 return found

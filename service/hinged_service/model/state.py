@@ -177,7 +177,9 @@ class ModelState:
     def look_at_names(self) -> None:
         """Find out whether the names are few, if they may still be."""
         if self.small_vocabulary:
-            self.small_vocabulary = all(len(v) <= FEW_NAMES for v in self.vectors().values())
+            for vector in self.vectors().values():
+                if len(vector) > FEW_NAMES:
+                    self.small_vocabulary = False
 
     def learn_all(
         self,
@@ -233,8 +235,8 @@ class ModelState:
                         self._place = entry_id, number
                         outcome = self._progress(event, known)
                     self.events += 1
-                    self.judged += event.w > 0.0 and outcome[0] is not None
-                    self.mistakes += outcome[2]
+                    self.judged += event.w > 0.0 and outcome.y_pred is not None
+                    self.mistakes += outcome.mistake
                     if late is not None and number in late:
                         self._account_late(late[number], known, event.w, entry_id)
                     results.append(outcome)
@@ -357,16 +359,21 @@ class ModelState:
         self.replaced = True
         return True
 
-    def check(self, event: Event) -> Rejection | None:
-        """Return why the model cannot take weight or features of an event, `None` if it can."""
-        try:
-            if event.w != 1.0:
-                self.learner.check_weight(event.w)
-            if self.can_reject_features and not is_label(event):
-                self.predict(event.x)
-        except hinged.InvalidEvent as error:
-            return Rejection(error.field, error.reason)
-        return None
+    def faults(self, events: Iterable[Event]) -> list[tuple[int, Rejection]]:
+        """Return by index why the model cannot take label, weight or features of events now."""
+        found = []
+        target, closely = self.answers.target, self.can_reject_features
+        for i, event in enumerate(events):
+            if target(event.y) is None:
+                found.append((i, Rejection("y", self.answers.expected())))
+            if event.w != 1.0 or closely:
+                try:
+                    self.learner.check_weight(event.w)
+                    if closely and not is_label(event):
+                        self.predict(event.x)
+                except hinged.InvalidEvent as error:
+                    found.append((i, Rejection(error.field, error.reason)))
+        return found
 
     def predict(self, x: Mapping[str, Value]) -> Prediction:
         """Return the answer for one event.

@@ -110,7 +110,9 @@ class EventLog:
             return Appended(kind)
         own = Position(reply[1].decode(), reply[2].decode())
         skip = _NONE if reply[3] == b"[]" else replies.indices(reply[3])
-        refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
+        refused = {}
+        if reply[4]:
+            refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
         if kind == "replay":
             appended = len(skip) < sum(caller.count for caller in batch.callers)
             return Appended("replay", own, skip, refused, appended)

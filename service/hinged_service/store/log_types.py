@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -89,7 +90,7 @@ class Caller:
 
     def packed(self) -> tuple[object, ...]:
         """Return the form that the script takes."""
-        marks = [part for mark in self.marks for part in mark]
+        marks = list(chain.from_iterable(self.marks))
         if self.independent_events:
             return self.independent_events, marks or False, True
         return (self.count, marks) if marks else (self.count,)

@@ -94,7 +94,7 @@ def _state(learner: Any, events: int, mistakes: int, frozen: bool) -> dict[str, 
 
 def live(live_model: LiveModel) -> dict[str, Any]:
     """Return the same of a replica."""
-    fold = live_model.replica.fold
+    fold = live_model.state
     scores = [float(fold.predict(dict(x)).score).hex() for x in PROBES]
     return _state(fold.learner, fold.events, fold.mistakes, fold.frozen) | {"scores": scores}
 

@@ -51,9 +51,9 @@ async def _stream(one: Worker, *others: str) -> None:
 async def _drift(one: Worker) -> None:
     """Let the model `m` drift, in one entry."""
     live_model = await one.registry.open("m")
-    before = live_model.replica.fold.detected
+    before = live_model.state.detected
     await one.learn("m", *_events(1_000, 60, changed=True))
-    assert live_model.replica.fold.detected > before
+    assert live_model.state.detected > before
 
 
 class Alias:
@@ -180,7 +180,7 @@ async def test_an_old_drift_switches_nothing(
     monkeypatch.setattr(auto_promotion, "NEW_S", 0.0)
     await _drift(one)
     await one.lifecycle.replay(await one.read("m"), "again", None, None, None)
-    assert (await one.read("again")).replica.fold.detected
+    assert (await one.read("again")).state.detected
     async with worker(redis_url) as two:
         await two.read("m")
         assert not two.registry._switching._tasks

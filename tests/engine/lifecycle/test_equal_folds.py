@@ -104,7 +104,7 @@ async def test_challengers_and_replays_are_the_plain_fold_from_their_base(
             assert live(await who.read(name)) == everything, name
         assert live(await who.read("without")) == without
         assert live(await who.read("without-since")) == since
-        assert (await who.read("without")).replica.fold.excluded == 2 + 2 * 4
+        assert (await who.read("without")).state.excluded == 2 + 2 * 4
 
 
 def _after(entry_id: str, place: str) -> bool:
@@ -171,5 +171,5 @@ async def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
             await one.learn("fresh", event(20 + n, y=y))
             await one.save("m")
         async with worker(redis_url) as cold:
-            reset = shown_weights((await cold.read("m")).replica.fold, None)
-            assert reset == shown_weights((await one.read("fresh")).replica.fold, None)
+            reset = shown_weights((await cold.read("m")).state, None)
+            assert reset == shown_weights((await one.read("fresh")).state, None)

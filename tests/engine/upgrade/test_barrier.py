@@ -340,10 +340,10 @@ async def test_a_frozen_model_and_checkpoints_outlive_an_upgrade(
         await (await old.read("m")).commands.append({"do": "freeze"})
         await new.upgrade("m")
         live_model = await new.read("m")
-        assert live_model.replica.fold.frozen
+        assert live_model.state.frozen
         await new.do(lambda _: live_model.commands.restore(made))
         assert await new.state("m") == await third.state("m") == kept
-        assert not live_model.replica.fold.frozen
+        assert not live_model.state.frozen
         await new.create("from", start={"model": "m", "checkpoint": "before"})
         assert (await new.state("from"))["events"] == 15
 

@@ -200,7 +200,9 @@ def test_a_batch_is_taken_only_while_it_lies_in_the_inbox(inbox: Inbox) -> None:
             model = await one.open("m")
 
             async def feed(start: str, end: str) -> SourceAppendResult:
-                return await model.feed(rows, b'{"x":{"a":1},"y":true}', Span("inbox", start, end))
+                return await model.learn_each(
+                    rows, b'{"x":{"a":1},"y":true}', Span("inbox", start, end)
+                )
 
             assert await feed("", "1-0") == SourceAppendResult("", None)  # set back in between
             first = inbox.write({"event": "{}"})
@@ -214,7 +216,7 @@ def test_a_batch_is_taken_only_while_it_lies_in_the_inbox(inbox: Inbox) -> None:
             assert (again.offset, again.end) == ("0-0/1", "1-0/1")
             assert await feed(first, second) == SourceAppendResult("0-0/1", None)
             assert (await feed("0-0/1", "1-0/1")).offset == "1-0/1"
-            assert (await one.read("m")).replica.fold.events == 2
+            assert (await one.read("m")).state.events == 2
 
     asyncio.run(run())
 

@@ -85,7 +85,7 @@ class Fleet(LocalSenders[Worker]):
         wanted = state_of(plain)
         for replica in replicas:
             assert replica.position.id == log[-1][0]
-            assert state_of(replica.fold) == wanted
+            assert state_of(replica.state) == wanted
         saver = self.workers[1]
 
         async def is_saved() -> bool:
@@ -96,7 +96,7 @@ class Fleet(LocalSenders[Worker]):
         loaded = await load_replica(saver.connection, saver.settings, entry)
         assert loaded.position.id == log[-1][0]
         assert not loaded.needs_full, "the snapshot is sound"
-        assert state_of(loaded.fold) == wanted
+        assert state_of(loaded.state) == wanted
         return plain
 
 

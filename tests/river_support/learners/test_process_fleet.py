@@ -117,8 +117,8 @@ async def compare_snapshots(url: str, log: Sequence[Logged]) -> None:
             assert not loaded.needs_full, f"the snapshot of {name} is not sound"
             assert loaded.position.id == log[-1][0]
             plain = state_of(folded(entry.spec, log, mixed=False))
-            assert state_of(loaded.fold) == plain, name
-            assert state_of((await one.read(name)).replica.fold) == plain, name
+            assert state_of(loaded.state) == plain, name
+            assert state_of((await one.read(name)).state) == plain, name
     finally:
         await one.kill()
 

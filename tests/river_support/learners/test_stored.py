@@ -41,7 +41,7 @@ async def send(one: Worker, events: Sequence[Event], name: str = "text") -> None
 
 async def fold_of(one: Worker, name: str) -> ModelState:
     """Return a replica's fold at the log's end."""
-    return (await one.read(name)).replica.fold
+    return (await one.read(name)).state
 
 
 async def states(one: Worker) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_loaded_snapshot_is_the_state_that_was_saved(
             for name, wanted in grown.items():
                 replica = (await cold.registry.open(name)).replica
                 assert not replica.needs_full, f"{name} was refused"
-                assert state_of(replica.fold) == wanted, name
+                assert state_of(replica.state) == wanted, name
 
     asyncio.run(run())
     with server.client() as client:
@@ -256,7 +256,7 @@ def test_a_damaged_part_is_refused_and_its_model_made_anew_alone(
         async with worker(server.url) as later:
             replica = (await later.registry.open(victim)).replica
             assert not replica.needs_full, "it is sound again"
-            assert state_of(replica.fold) == grown[victim]
+            assert state_of(replica.state) == grown[victim]
 
     with server.client() as client:
         asyncio.run(run(client))
@@ -357,7 +357,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 made = await source.checkpoints.make(f"{name}-kept")
                 body = export.exported(made, await source.checkpoints.read(made))
                 await far.lifecycle.create_imported(f"{name}-far", export.imported(body))
-                assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.replica.fold)
+                assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.state)
             await send(one, LATER)
             log = list(logged(client, STREAM))
             async with worker(redis_url) as cold:
@@ -370,7 +370,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 await one.save(f"{name}-log")
                 await far.save(f"{name}-far")
                 model = await far.read(f"{name}-far")
-                if model.replica.fold.accepts_non_numeric:
+                if model.state.accepts_non_numeric:
                     await send(far, LATER, f"{name}-far")
                     wanted = _but_entries(await fold_of(one, name))
                     assert _but_entries(await fold_of(far, f"{name}-far")) == wanted, name

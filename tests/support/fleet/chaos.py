@@ -287,7 +287,7 @@ class Chaos:
                 plain = exact(folded.weights, folded.accounts, folded.rejected)
                 for live_model in appenders:
                     assert live_model.keys.uid == model_uid(client, name)
-                    assert live_model.replica.position.id == past.entries[-1][0]
+                    assert live_model.position.id == past.entries[-1][0]
                     assert replica_state(live_model) == plain, f"a replica of {name} differs"
                 await appenders[self.random.randrange(WORKERS)].save()
                 stored = read_snapshot(client, STREAM, model_uid(client, name))

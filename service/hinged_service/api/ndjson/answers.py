@@ -118,7 +118,7 @@ LineAnswer = LearnedLine | DuplicateLine | EarlyLine | PredictedLine | RejectedL
 
 
 class LearnedLines(msgspec.Struct):
-    """What became of a body of events.
+    """Summary of a body of events.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class LearnedLines(msgspec.Struct):
 
 
 class PredictedLines(msgspec.Struct):
-    """What was predicted for a body of lines.
+    """Summary of the predictions for a body of lines.
 
     Parameters
     ----------
@@ -231,15 +231,7 @@ _JSON = [(b"content-type", b"application/json"), *GUARDS]
 class Answer:
     """The answer to a body of lines, written as it grows; what is not read is waited for.
 
-    Parameters
-    ----------
-    send
-        The request's.
-    results
-        Whether each line is answered, or a summary in the end.
-    summary
-        An empty summary.
-
+    Each line is answered, or an empty summary is filled and written in the end.
     """
 
     def __init__(
@@ -267,15 +259,9 @@ class Answer:
             await self._write(b"", more=False)
 
     async def give_up(self, error: ServiceError, line: int | None) -> None:
-        """End the answer before the body's end.
+        """End the answer before the body's end, for an error.
 
-        Parameters
-        ----------
-        error
-            Why.
-        line
-            The first line that is not answered; `None` if the body was not looked at.
-
+        `line` is the first one that is not answered, `None` if the body was not looked at.
         """
         status, headers, body = problem(error)
         if line is None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from hinged import Outcome
 from hinged_service.api.ndjson.answers import (
     DuplicateLine,
     EarlyLine,
@@ -16,7 +17,6 @@ from hinged_service.api.ndjson.answers import (
 )
 from hinged_service.api.ndjson.reader import Batch
 from hinged_service.api.ndjson.session import Course, in_order, rejected
-from hinged_service.api.prechecks import note_refused, precheck
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.errors import Conflict, SetAside, Unavailable
 from hinged_service.model.state import Rejection
@@ -29,7 +29,7 @@ _DIGITS = 20
 
 
 class _Source:
-    """Where the body as a source stands, and a digest that tells whether it is the same body.
+    """Offset of the body as a source, and a digest that tells if it is the same body.
 
     Its offset is the number of lines taken, and the digest of all of them.
     """
@@ -90,13 +90,13 @@ class Learning(Course[Event]):
         self._source = source
         if source.lines:
             await self.patiently(lambda live_model: live_model.freshness.read(), again=True)
-            self._known_at = str((await self.live_model()).replica.position)
+            self._known_at = str((await self.live_model()).position)
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count the lines that were refused."""
         for answer in answers:
             if type(answer) is RejectedLine and not answer.logged:
-                note_refused(self._first, answer.status)
+                self._first.count_refused(answer.status)
 
     async def end(self, lines: int) -> None:
         """Check that the source did not bring more lines before."""
@@ -149,8 +149,7 @@ class Learning(Course[Event]):
 
     def _refuse(self, batch: Batch[Event], live_model: LiveModel) -> list[LineAnswer]:
         """Take out of the batch what the model can refuse before it is logged."""
-        fold, closely = live_model.replica.fold, live_model.entry.spec.can_reject_features
-        found = precheck(batch.items, fold, closely)
+        found = live_model.state.faults(batch.items)
         if not found:
             return []
         faults: dict[int, list[Rejection]] = {}
@@ -170,13 +169,11 @@ class Learning(Course[Event]):
         if span is None:
             again = all(event.id is not None for event in batch.items)
 
-        async def feed(live_model: LiveModel) -> tuple[LiveModel, SourceAppendResult]:
-            if span is None:
-                return live_model, await live_model.learn_each(batch.items, payload)
-            return live_model, await live_model.feed(batch.items, payload, span)
+        async def learn(live_model: LiveModel) -> tuple[LiveModel, SourceAppendResult]:
+            return live_model, await live_model.learn_each(batch.items, payload, span)
 
         try:
-            live_model, fed = await self.patiently(feed, again)
+            live_model, fed = await self.patiently(learn, again)
         except (SetAside, Unavailable) as error:
             if not again:
                 error.detail += (
@@ -204,18 +201,17 @@ def _answered(
     batch: Batch[Event], live_model: LiveModel, fed: SourceAppendResult
 ) -> list[LineAnswer]:
     assert fed.learned is not None  # noqa: S101 - checked by the only caller
-    at, label = str(fed.learned.position), live_model.replica.fold.answers.label
-    outcomes: Any = fed.learned.outcomes
-    answers: list[LineAnswer] = [
-        DuplicateLine(number, at)
-        if o is None
-        else rejected(number, o, logged=True)
-        if type(o) is Rejection
-        else (LearnedLine if event.w > 0.0 else WeightlessLine)(
-            number, label(o[0]), o[1], o[2], o[3], o[4], at
-        )
-        for number, o, event in zip(batch.numbers, outcomes, batch.items, strict=True)
-    ]
+    at, label = str(fed.learned.position), live_model.state.answers.label
+    answers: list[LineAnswer] = []
+    for number, o, event in zip(batch.numbers, fed.learned.outcomes, batch.items, strict=True):
+        if isinstance(o, Outcome):
+            kind = LearnedLine if event.w > 0.0 else WeightlessLine
+            y_pred = label(o.y_pred)
+            answers.append(kind(number, y_pred, o.score, o.mistake, o.updated, o.hinge_loss, at))
+        elif o is None:
+            answers.append(DuplicateLine(number, at))
+        else:
+            answers.append(rejected(number, o, logged=True))
     for i in fed.learned.early:
         answers[i] = EarlyLine(batch.numbers[i], at)
     for i, error in fed.errors.items():

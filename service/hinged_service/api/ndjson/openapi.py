@@ -1,4 +1,4 @@
-"""How the OpenAPI document describes bodies of lines, and the answers to them."""
+"""Description of bodies of lines, and the answers to them, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINE_SHAPES = (
 
 _RESULTS = (
     "For a body of lines only. `each`: a line of the answer per line that is not blank, in order, "
-    "written while the body is still being read: whoever sends without reading will have to wait. "
+    "written while the body is still being read: a client that does not read will have to wait. "
     "`summary`: one document in the end. A line that is not taken is reported and the rest goes "
     'on. Where the service has to give up, the last line is `{"line": n, "error": problem}`, '
     "or the answer is a problem document with `line`: send again from that line on; with ids, or "

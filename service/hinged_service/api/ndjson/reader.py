@@ -41,7 +41,7 @@ T = TypeVar("T", Event, Question)
 
 @dataclass(frozen=True, slots=True)
 class Parser(Generic[T]):
-    """How a line becomes what it stands for.
+    """Parser of a line.
 
     Parameters
     ----------
@@ -76,15 +76,9 @@ _QUESTIONS: tuple[Any, ...] = tuple(
 
 
 def event_parser(mixed: bool, small_vocabulary: Callable[[], bool]) -> Parser[Event]:
-    """Return the parser of labelled events.
+    """Return the parser of labelled events; parameters as for `parse_events`.
 
-    Parameters
-    ----------
-    mixed
-        As for `parse_events`.
-    few_names
-        The same, asked anew for every batch: a body may be long.
-
+    `small_vocabulary` is asked anew for every batch: a body may be long.
     """
     decode = _EVENTS[mixed]
 
@@ -135,24 +129,15 @@ class Batch(Generic[T]):
         faults: tuple[dict[int, ServiceError], ...] = ({}, {})
         for number, error in self.faults.items():
             faults[number > at][number] = error
+        numbers, texts, items = self.numbers, self.texts, self.items
         return (
             Batch(
-                self.start,
-                at,
-                self.numbers[:good],
-                self.texts[:good],
-                self.items[:good],
-                faults[0],
-                self.lines[:lines],
+                *(self.start, at, numbers[:good], texts[:good], items[:good]),
+                *(faults[0], self.lines[:lines]),
             ),
             Batch(
-                at,
-                self.end,
-                self.numbers[good:],
-                self.texts[good:],
-                self.items[good:],
-                faults[1],
-                self.lines[lines:],
+                *(at, self.end, numbers[good:], texts[good:], items[good:]),
+                *(faults[1], self.lines[lines:]),
             ),
         )
 
@@ -208,21 +193,14 @@ class _Splitter:
 class LineReader(Generic[T]):
     """The lines of a request body, read in a task of its own; `close` it in the end.
 
-    Parameters
-    ----------
-    receive
-        The request's.
-    parser
-        How lines are decoded.
-    max_line_bytes
-        The longest line that is taken; longer ones are faults and never held.
+    A line longer than `max_line_bytes` is a fault and never held.
 
     Attributes
     ----------
     hung_up
-        Whether the client hung up before the body's end.
+        True if the client hung up before the body's end.
     stopped
-        Whether it was told to stop before the body's end.
+        True if it was told to stop before the body's end.
 
     """
 

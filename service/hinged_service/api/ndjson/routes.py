@@ -8,8 +8,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
-import hinged
-from hinged_service.api.bodies import at_least
+from hinged_service.api.bodies import asked_position
 from hinged_service.api.ndjson.answers import (
     Answer,
     LearnedLines,
@@ -32,7 +31,6 @@ from hinged_service.api.problems import internal_error
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
-from hinged_service.model.state import Rejection
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.decoding import sent_features
@@ -76,18 +74,16 @@ def check_query(scope: Scope) -> None:
 class _Predicting(Course[Question]):
     async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
         async def predicted(live_model: LiveModel) -> list[LineAnswer]:
-            await live_model.freshness.refresh_if_stale()
-            replica = live_model.replica
-            predict = replica.fold.predict
-            at, stale_s = str(replica.position), live_model.freshness.staleness_s()
+            found = await live_model.predict(batch.items)
+            at, stale_s, items = found.position, found.stale_s, iter(found.items)
+            faults = dict(found.faults)
             answers: list[LineAnswer] = []
-            for number, question in zip(batch.numbers, batch.items, strict=True):
-                try:
-                    p = predict(question.x)
+            for i, number in enumerate(batch.numbers):
+                if i in faults:
+                    answers.append(rejected(number, faults[i], logged=False))
+                else:
+                    p = next(items)
                     answers.append(PredictedLine(number, p.y, p.score, p.proba, at, stale_s))
-                except hinged.InvalidEvent as error:
-                    fault = Rejection(error.field, error.reason)
-                    answers.append(rejected(number, fault, logged=False))
             kept = [i for i, question in enumerate(batch.items) if question.id is not None]
             if kept:
                 await _keep(live_model, batch, answers, kept)
@@ -122,8 +118,10 @@ async def learn_lines(
         course = Learning(registry, settings, live_model)
         if asked.source is not None:
             await course.begin(asked.source)
-        mixed = live_model.entry.spec.accepts_non_numeric
-        return course, event_parser(mixed, lambda: live_model.replica.fold.small_vocabulary)
+        parser = event_parser(
+            live_model.accepts_non_numeric, lambda: live_model.state.small_vocabulary
+        )
+        return course, parser
 
     await _stream(registry, settings, (scope, receive, send), begin, LearnedLines())
 
@@ -134,11 +132,11 @@ async def predict_lines(
     """Answer `POST /v1/models/{model}/predict` with a body of lines."""
 
     async def begin(_: _Asked, live_model: LiveModel) -> tuple[_Predicting, Parser[Question]]:
-        position = at_least(scope)
+        position = asked_position(scope)
         if position is not None:
             await live_model.freshness.wait_for_position(position)
         course = _Predicting(registry, settings, live_model)
-        return course, question_parser(live_model.entry.spec.accepts_non_numeric)
+        return course, question_parser(live_model.accepts_non_numeric)
 
     await _stream(registry, settings, (scope, receive, send), begin, PredictedLines())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -9,8 +10,9 @@ from typing import Any, Generic, TypeVar
 from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
 from hinged_service.api.ndjson.reader import Batch, T
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.refusals import refused_line
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Busy, Detail, ModelGone, Unavailable, Unprocessable
+from hinged_service.errors import Busy, ModelGone, Unavailable
 from hinged_service.model.state import Rejection
 from hinged_service.retry import backoff
 from hinged_service.settings import Settings
@@ -22,16 +24,10 @@ _LONGEST_PAUSE_S = 1.0
 R = TypeVar("R")
 
 
-class Course(Generic[T]):
+class Course(abc.ABC, Generic[T]):
     """One request: the model that it is for, met again for each batch.
 
-    Parameters
-    ----------
-    registry, settings
-        The worker's.
-    first
-        The model as found at the beginning; the request stays with it.
-
+    It stays with the model that was found first.
     """
 
     def __init__(self, registry: ModelRegistry, settings: Settings, first: LiveModel) -> None:
@@ -40,26 +36,20 @@ class Course(Generic[T]):
         self._first = first
         self._patience_s = settings.lines_patience_ms / 1000
 
+    @abc.abstractmethod
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
         """Do what the lines ask for and return their answers, in order."""
-        raise NotImplementedError
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count what the answers for some lines tell."""
 
     async def end(self, lines: int) -> None:
-        """Check that a body of so many lines may end here."""
+        """Check that a body of that many lines may end here."""
 
     async def patiently(self, call: Callable[[LiveModel], Awaitable[R]], again: bool) -> R:
         """Call with the model; wait and try again for as long as a request may wait.
 
-        Parameters
-        ----------
-        call
-            What to do.
-        again
-            Whether it may be done twice.
-
+        A call that may not be done `again` is given up once it may have been carried out.
         """
         loop = asyncio.get_running_loop()
         deadline_s, reopened = loop.time() + self._patience_s, False
@@ -103,6 +93,4 @@ def in_order(answers: list[LineAnswer], batch: Batch[Any]) -> list[LineAnswer]:
 
 def rejected(line: int, *faults: Rejection, logged: bool) -> RejectedLine:
     """Return the answer for a line that the model refuses."""
-    what = "The log has it, the model could not take it" if logged else "Nothing was taken"
-    details = [Detail(fault.field, fault.reason) for fault in faults]
-    return RejectedLine.of(line, Unprocessable(f"{what}: see errors.", details, logged=logged))
+    return RejectedLine.of(line, refused_line(faults, logged))

@@ -15,17 +15,18 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
 import hinged
-from hinged_service.api.bodies import POSITION_PATTERN, read_json_body
-from hinged_service.api.dependencies import Name, document, fresh
+from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
+from hinged_service.api.dependencies import Name, document, fresh, with_model
 from hinged_service.api.open_inference.tensors import Datatype, Tensor, rows
 from hinged_service.api.problems import internal_error
 from hinged_service.api.readiness import Readiness
+from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
-from hinged_service.model.predictor import Prediction, label_text
+from hinged_service.model.predictor import Label, Prediction, label_text
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
+from hinged_service.wire.events import MixedQuestion, Question
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS
 
 __all__ = ["InferenceError", "bodies", "router"]
@@ -43,7 +44,7 @@ Version = Annotated[
 
 
 class InferenceError(BaseModel):
-    """What went wrong and what to do next, in the protocol's form."""
+    """Error in the protocol's form: the problem and what to do next."""
 
     error: str
 
@@ -140,7 +141,7 @@ class TensorAbout(BaseModel):
 
 
 class ModelAbout(BaseModel):
-    """What a model takes and gives."""
+    """Inputs and outputs of a model."""
 
     name: str
     versions: list[str] = Field(description="The position up to which it has learned.")
@@ -160,19 +161,19 @@ class ServerAbout(BaseModel):
 
 
 class Live(BaseModel):
-    """Whether the server runs."""
+    """Liveness of the server."""
 
     live: bool
 
 
 class Ready(BaseModel):
-    """Whether the server can serve."""
+    """Readiness of the server."""
 
     ready: bool
 
 
 class ModelReady(Ready):
-    """Whether a model can serve."""
+    """Readiness of a model."""
 
     name: str
 
@@ -319,7 +320,7 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     classes = -1 if spec.multiclass else 2
     return ModelAbout(
         name=model,
-        versions=[str(live_model.replica.position)],
+        versions=[str(live_model.position)],
         platform=f"hinged_{spec.learner.type}",
         inputs=inputs,
         outputs=[
@@ -335,12 +336,22 @@ async def _infer(request: Request, model: str, version: str | None, settings: Se
     body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
     wanted = _parsed(body)
     names = dict.fromkeys(choice.name for choice in wanted.outputs or ()) or _OUTPUTS
-    live_model = await fresh(request, model, version)
-    events = rows(
-        wanted.inputs, settings.max_events_per_call, live_model.entry.spec.accepts_non_numeric
-    )
-    fold, position = live_model.replica.fold, str(live_model.replica.position)
-    tensors = _tensors(_predictions(fold, events), fold, _label_type(live_model.entry.spec))
+    at_least = None if version is None else parse_position(version)
+
+    async def predict(live_model: LiveModel) -> tuple[LiveModel, Predictions]:
+        mixed = live_model.accepts_non_numeric
+        kind = MixedQuestion if mixed else Question
+        events = rows(wanted.inputs, settings.max_events_per_call, mixed)
+        return live_model, await live_model.predict([kind(x) for x in events], at_least)
+
+    live_model, found = await with_model(request, model, predict)
+    if found.faults:
+        details = [Detail(f"[{i}].{fault.field}", fault.reason) for i, fault in found.faults]
+        raise Unprocessable("Nothing was predicted.", details[:MAX_DETAILS])
+    if any(prediction.y is None for prediction in found.items):
+        raise Conflict("The model knows no class yet. Learn a labelled event first.")
+    classes, label = live_model.state.answers.classes(), _label_type(live_model.entry.spec)
+    tensors, position = _tensors(found.items, classes, label), found.position
     answer: dict[str, Any] = {"model_name": model, "model_version": position}
     if wanted.id is not None:
         answer["id"] = wanted.id
@@ -359,22 +370,10 @@ def _parsed(body: bytes) -> _Request:
         raise Malformed(f"The body is not valid JSON: {error}.") from None
 
 
-def _predictions(fold: ModelState, events: list[dict[str, Any]]) -> list[Prediction]:
-    found, faults = [], []
-    for index, x in enumerate(events):
-        try:
-            found.append(fold.predict(x))
-        except hinged.InvalidEvent as error:
-            faults.append(Detail(f"[{index}].{error.field}", error.reason))
-    if faults:
-        raise Unprocessable("Nothing was predicted.", faults[:MAX_DETAILS])
-    if any(prediction.y is None for prediction in found):
-        raise Conflict("The model knows no class yet. Learn a labelled event first.")
-    return found
-
-
-def _tensors(found: list[Prediction], fold: ModelState, label: str) -> dict[str, dict[str, Any]]:
-    columns = [label_text(y) for y in fold.answers.classes()]
+def _tensors(
+    found: list[Prediction], classes: list[Label], label: str
+) -> dict[str, dict[str, Any]]:
+    columns = [label_text(y) for y in classes]
     n, k = len(found), len(columns)
     shares = [prediction.proba.get(text, 0.0) for prediction in found for text in columns]
     return {

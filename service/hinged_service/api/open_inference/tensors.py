@@ -69,17 +69,7 @@ class Tensor(msgspec.Struct, gc=False):
 
 
 def rows(tensors: list[Tensor], max_events: int, mixed: bool) -> list[dict[str, Any]]:
-    """Return the features of each event.
-
-    Parameters
-    ----------
-    tensors
-        At least one; all of the same number of events.
-    max_events
-        The most events taken.
-    mixed
-        Whether features may be text, true and false, or missing. If not, true and
-        false become 1 and 0.
+    """Return the features of each event; unless `mixed`, true and false become 1 and 0.
 
     Raises
     ------

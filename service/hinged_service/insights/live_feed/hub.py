@@ -108,13 +108,11 @@ class Hub:
 
     def _watch(self, live_model: LiveModel) -> None:
         self._live_model = live_model
-        self._last = live_model.replica.position.order
-        live_model.replica.watchers.append(self._hear)
+        self._last = live_model.position.order
+        live_model.watch(self._hear)
 
     def _unwatch(self) -> None:
-        watchers = self._live_model.replica.watchers
-        if self._hear in watchers:
-            watchers.remove(self._hear)
+        self._live_model.unwatch(self._hear)
 
     def _hear(self, folded: AppliedEntry) -> None:
         """Take note of an entry; this runs on the way of learning."""
@@ -123,7 +121,7 @@ class Hub:
             return
         self._last = order
         self._heard += len(folded.results)
-        self._sampler.add(folded, self._live_model.replica.fold)
+        self._sampler.add(folded, self._live_model.state)
 
     async def _run(self) -> None:
         try:
@@ -198,13 +196,13 @@ class Hub:
 
     async def _weigh(self) -> None:
         """Tell the largest weights if they may have changed and it is time."""
-        loop, position = asyncio.get_running_loop(), str(self._live_model.replica.position)
+        loop, position = asyncio.get_running_loop(), str(self._live_model.position)
         began_s = loop.time()
         told, due_s = self._weighed
         wanted = any(subscriber.weights for subscriber in self._subscribers)
         if told == position or began_s < due_s or not wanted:
             return
-        fold = self._live_model.replica.fold
+        fold = self._live_model.state
         shown = shown_weights(fold, None)
         if shown is None:
             return

@@ -29,30 +29,29 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 
 def model_message(name: str, live_model: LiveModel) -> bytes:
     """Return the model that a watched name means."""
-    position = str(live_model.replica.position)
+    position = str(live_model.position)
     data = live.LiveModel(name, live_model.name, live_model.entry.uid, position)
     return message("model", data, position)
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
     """Return the account of a model and the rate of its latest events, if that is known."""
-    replica = live_model.replica
-    fold, position = replica.fold, str(replica.position)
-    account = fold.learner.accounting
+    state, position = live_model.state, str(live_model.position)
+    account = state.learner.accounting
     data = live.LiveMetrics(
         position=position,
-        at_ms=replica.position.order.ms,
-        events=fold.events,
-        judged=fold.judged,
-        mistakes=fold.mistakes,
+        at_ms=live_model.position.order.ms,
+        events=state.events,
+        judged=state.judged,
+        mistakes=state.mistakes,
         updates=account.updates,
         hinge_loss=account.hinge_loss,
         overflows=account.overflows,
-        rejected=fold.rejected,
-        drifts=fold.detected,
-        frozen=fold.frozen,
-        accuracy=recent_accuracy(fold),
-        metrics=fold.metrics.report() if fold.metrics is not None else {},
+        rejected=state.rejected,
+        drifts=state.detected,
+        frozen=state.frozen,
+        accuracy=recent_accuracy(state),
+        metrics=state.metrics.report() if state.metrics is not None else {},
         events_per_s=events_per_s,
         stale_s=max(0.0, live_model.freshness.age_s()),
         caught_up=live_model.status.caught_up,
@@ -69,22 +68,21 @@ def weights_message(shown: dict[str, Any], position: str) -> bytes:
 
 
 def outcome_of(
-    fold: ModelState, event: Event, outcome: Any, position: Position, number: int
+    state: ModelState, event: Event, outcome: hinged.Outcome, position: Position, number: int
 ) -> live.LiveOutcome:
     """Return the outcome of an event, without its features; `number` counts in its log entry."""
-    y_pred, score, mistake, updated, hinge_loss = outcome
     margin = None
-    if isinstance(fold.learner, hinged.BinaryLinearClassifier):
-        margin = score if fold.answers.target(event.y) else 0.0 - score
+    if isinstance(state.learner, hinged.BinaryLinearClassifier):
+        margin = outcome.score if state.answers.target(event.y) else 0.0 - outcome.score
     return live.LiveOutcome(
         id=event.id,
         y=event.y,  # type: ignore[arg-type]  # a label of the model, so no fraction
         w=event.w,
-        y_pred=fold.answers.label(y_pred),
-        score=score,
-        mistake=mistake,
-        updated=updated,
-        hinge_loss=hinge_loss,
+        y_pred=state.answers.label(outcome.y_pred),
+        score=outcome.score,
+        mistake=outcome.mistake,
+        updated=outcome.updated,
+        hinge_loss=outcome.hinge_loss,
         margin=margin,
         position=str(position),
         number=number,

@@ -38,7 +38,7 @@ class Sampler:
             if self._shown < _MAX_OUTCOMES:
                 self._add_outcomes(folded, fold)
             else:
-                self._left_out += sum(map(_is_outcome, folded.results))
+                self._left_out += sum(isinstance(r, hinged.Outcome) for r in folded.results)
         if folded.command is None and not folded.detections:
             return
         position, at_ms = str(folded.entry.position), folded.entry.position.order.ms
@@ -50,7 +50,7 @@ class Sampler:
 
     def _add_outcomes(self, folded: AppliedEntry, fold: ModelState) -> None:
         for number, result in enumerate(folded.results):
-            if not _is_outcome(result):
+            if not isinstance(result, hinged.Outcome):
                 continue
             if self._shown >= _MAX_OUTCOMES:
                 self._left_out += 1
@@ -85,7 +85,3 @@ class Sampler:
             self._plain.append(message("sample", sample))
             self._full.append(self._plain[-1])
         return b"".join(self._plain), b"".join(self._full)
-
-
-def _is_outcome(result: Any) -> bool:
-    return type(result) is hinged.Outcome or type(result) is tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
@@ -38,9 +38,9 @@ class Standalone:
             functools.partial(ConnectionFactory(address, timeout_s).opened, place), most
         )
 
-    async def ask(self, key: str, *command: Word) -> Any:
-        """Send a command, which runs at most once, and return its answer."""
-        return await self._pool.ask(*command)
+    def ask(self, key: str, *command: Word) -> Coroutine[Any, Any, Any]:
+        """Send a command, which runs at most once, and return its answer; to be awaited."""
+        return self._pool.ask(*command)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a reading command for each key; an error stands in its answer's place."""
