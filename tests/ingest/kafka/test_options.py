@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from hinged_service.cli.main import cli
 from hinged_service.ingest.kafka.client import KafkaLog
 from hinged_service.ingest.kafka.options import KafkaOptions, begin_of, client_config
-from hinged_service.ingest.runner import Failed
+from hinged_service.ingest.target import Failed
 
 
 def test_the_command_line_goes_before_the_environment_and_the_file(tmp_path: Path) -> None:
