@@ -116,7 +116,7 @@ async def sent_off() -> None:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """End a task whose outcome nobody wants, if it has not ended."""
+    """End a task whose outcome is not needed, if it has not ended."""
     if not task.done():
         task.cancel()
         await asyncio.wait([task])
