@@ -19,7 +19,7 @@ _names = itertools.count()
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left behind."""
+    """The outcome of a command."""
 
     code: int
     out: str
@@ -50,3 +50,10 @@ def run(service: Service) -> Run:
 def name() -> str:
     """A fresh name for a model."""
     return f"cli-{next(_names)}"
+
+
+@pytest.fixture
+def model(run: Run, name: str) -> str:
+    """A fresh perceptron of that name."""
+    run("create", name, "--learner", "perceptron", "--json").json()
+    return name

@@ -1,4 +1,4 @@
-"""What a model counted is the same number at every door: accuracy, mistakes, losses, overflows."""
+"""Counts of a model are the same at every door: accuracy, mistakes, losses, overflows."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ FIRST = [  # no class is known, then right, wrong, wrong: the last two are class
         ({"learner": {"type": "LogisticRegression"}}, WEIGHTLESS, 1, 1),
         ({"learner": {"type": "multiclass_perceptron"}}, FIRST, 3, 2),
         ({"learner": {"type": "GaussianNB"}}, FIRST, 3, 2),
-        (
-            {"learner": {"type": "one_vs_rest", "learner": {"type": "perceptron"}}},
-            FIRST,
-            3,
-            2,
-        ),
+        ({"learner": {"type": "one_vs_rest", "learner": {"type": "perceptron"}}}, FIRST, 3, 2),
     ],
     ids=["perceptron", "hedge", "river", "multiclass", "river multiclass", "one against the rest"],
 )

@@ -1,4 +1,4 @@
-"""What goes wrong says so in plain words on standard error, with a code for scripts."""
+"""Failures are told in plain words on standard error, with a code for scripts."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ def test_no_service_says_how_to_start_one() -> None:
     ],
 )
 def test_refusals(
-    run: Run, name: str, tmp_path: Path, arguments: list[str], code: int, message: str
+    run: Run, model: str, tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
     file = tmp_path / "file"
     file.write_text("{}")
-    done = run(*(a.format(m=name, file=file) for a in arguments), "--json")
+    done = run(*(a.format(m=model, file=file) for a in arguments), "--json")
     assert (done.code, done.out) == (code, ""), done
     assert message in done.err
     assert "Traceback" not in done.err
@@ -78,24 +77,22 @@ def test_refusals(
         (["show"], "Missing argument"),
     ],
 )
-def test_bad_usage(run: Run, name: str, arguments: list[str], message: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
-    done = run(*(a.replace("{m}", name) for a in arguments))
+def test_bad_usage(run: Run, model: str, arguments: list[str], message: str) -> None:
+    done = run(*(a.replace("{m}", model) for a in arguments))
     assert (done.code, done.out) == (2, ""), done
     assert message in " ".join(done.err.replace("│", " ").split())
     assert "Traceback" not in done.err
 
 
-def test_deletion_asks(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
+def test_deletion_asks(run: Run, model: str) -> None:
     for answer in ("n\n", "\n", ""):
-        done = run("delete", name, stdin=answer)
+        done = run("delete", model, stdin=answer)
         assert (done.code, done.out) == (1, "")
         assert "Nothing was deleted" in done.err
         assert "--yes" in done.err
-    done = run("delete", name, stdin="y\n")
-    assert (done.code, done.out.strip()) == (0, f"The model {name} is deleted.")
-    assert run("show", name).code == 3
+    done = run("delete", model, stdin="y\n")
+    assert (done.code, done.out.strip()) == (0, f"The model {model} is deleted.")
+    assert run("show", model).code == 3
 
 
 def test_a_promotion_from_what_it_no_longer_is(run: Run, name: str) -> None:
@@ -107,21 +104,19 @@ def test_a_promotion_from_what_it_no_longer_is(run: Run, name: str) -> None:
     assert '"became": "moved"' in done.out
 
 
-def test_a_refused_batch_says_how_far_it_came(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
+def test_a_refused_batch_says_how_far_it_came(run: Run, model: str) -> None:
     lines = '{"x": {"a": 1}, "y": true}\n' * 1_000 + '{"x": {"a": 1}, "y": "no"}\n'
-    done = run("learn", name, "--json", stdin=lines)
+    done = run("learn", model, "--json", stdin=lines)
     assert (done.code, done.out) == (5, "")
     assert "1000 of 1001 events were learned" in done.err
     assert "[1000].y" in done.err
-    done = run("learn", name, stdin='{"x": {}, "y": true}\n{"x": \n')
+    done = run("learn", model, stdin='{"x": {}, "y": true}\n{"x": \n')
     assert done.code == 2
     assert "Line 2" in done.err
 
 
-def test_a_file_that_cannot_be_written(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
-    done = run("export", name, "/no/such/folder/file")
+def test_a_file_that_cannot_be_written(run: Run, model: str) -> None:
+    done = run("export", model, "/no/such/folder/file")
     assert (done.code, done.out) == (1, "")
     assert "Cannot write /no/such/folder/file" in done.err
 

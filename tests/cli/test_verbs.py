@@ -42,10 +42,7 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     assert do("show", name)["events"] == 1
     upgraded = do("upgrade", name)
     assert (upgraded["model"], upgraded["before"]) == (name, upgraded["fold"])
-    assert do("weights", name, "--top", "1") == {
-        **do("weights", name),
-        "weights": {"free": 1.0},
-    }
+    assert do("weights", name, "--top", "1") == {**do("weights", name), "weights": {"free": 1.0}}
     explained = do("explain", name, "free=1", "money=2")
     assert (explained["score"], explained["features"]) == (4.0, {"free": 1.0, "money": 2.0})
 
@@ -167,38 +164,35 @@ def test_a_spec_from_a_file_or_a_pipe(run: Run, name: str, tmp_path: Path) -> No
 
 
 def test_events_begin_with_a_mark_or_are_refused_by_the_name_of_their_encoding(
-    run: Run, name: str, tmp_path: Path
+    run: Run, model: str, tmp_path: Path
 ) -> None:
-    run("create", name, "--learner", "perceptron")
     lines = '\ufeff{"x":{"a":1},"y":true}\n\ufeff{"x":{"a":2},"y":true}\n'
-    assert run("learn", name, "--json", stdin=lines).json()[1]["score"] == 3.0
+    assert run("learn", model, "--json", stdin=lines).json()[1]["score"] == 3.0
     event = '\ufeff{"x":{"a":"z","a":2}}'
-    assert run("predict", name, "--event", event, "--json").json()["score"] == 3.0
+    assert run("predict", model, "--event", event, "--json").json()["score"] == 3.0
     features = '\ufeff{"a":"z","a":2}'
-    assert run("predict", name, "--json", stdin=features).json()["score"] == 3.0
+    assert run("predict", model, "--json", stdin=features).json()["score"] == 3.0
     for text, reason in (("{\0}\0", "UTF-16"), ("\0\0\0{\0\0\0}", "UTF-32")):
-        refused = run("learn", name, stdin=text)
+        refused = run("learn", model, stdin=text)
         assert (refused.code, f"standard input is {reason}" in refused.err) == (2, True)
-    refused = run("learn", name, stdin="\ufeff")
+    refused = run("learn", model, stdin="\ufeff")
     assert (refused.code, "There is no event" in refused.err) == (2, True)
-    refused = run("learn", name, "--event", '{"x":{"\udcff":1},"y":true}')
+    refused = run("learn", model, "--event", '{"x":{"\udcff":1},"y":true}')
     assert (refused.code, "--event is no JSON" in refused.err) == (2, True)
 
 
-def test_a_document_through_a_pipe(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
-    document = run("export", name, "-")
-    assert document.json()["model"] == name
-    assert run("import", f"{name}-2", "-", "--json", stdin=document.out).json()["name"]
+def test_a_document_through_a_pipe(run: Run, model: str) -> None:
+    document = run("export", model, "-")
+    assert document.json()["model"] == model
+    assert run("import", f"{model}-2", "-", "--json", stdin=document.out).json()["name"]
 
 
-def test_names_do_not_drive_the_terminal(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
+def test_names_do_not_drive_the_terminal(run: Run, model: str) -> None:
     event = json.dumps({"x": {"\x1b[31mred [bold]é": 1}, "y": True})
-    run("learn", name, "--event", event, "--json").json()
-    shown = run("weights", name).out
+    run("learn", model, "--event", event, "--json").json()
+    shown = run("weights", model).out
     assert "\\x1b[31mred [bold]é" in shown
-    plain = run("weights", name, PYTHONIOENCODING="ascii")
+    plain = run("weights", model, PYTHONIOENCODING="ascii")
     assert (plain.code, plain.out.isascii()) == (0, True)
 
 
@@ -211,17 +205,16 @@ def test_every_verb_has_help_with_an_example(run: Run, verb: str) -> None:
         assert option in shown.out
 
 
-def test_names_are_completed_from_the_service(run: Run, name: str) -> None:
-    run("create", name, "--learner", "perceptron", "--json").json()
-    run("checkpoint", name, "--name", f"{name}-c", "--json").json()
+def test_names_are_completed_from_the_service(run: Run, model: str) -> None:
+    run("checkpoint", model, "--name", f"{model}-c", "--json").json()
 
     def complete(words: str) -> list[str]:
         count = str(len(words.split()) - (not words.endswith(" ")))
         shell = {"_HINGED_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
         return run(**shell).out.split()
 
-    assert name in complete("hinged show cli-")
-    assert complete(f"hinged restore {name} {name}") == [f"{name}-c"]
+    assert model in complete("hinged show cli-")
+    assert complete(f"hinged restore {model} {model}") == [f"{model}-c"]
     assert "perceptron" in complete("hinged create m --learner perc")
     assert "weights" in complete("hinged wei")
     assert complete("hinged show no-such-") == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import csv
 import gzip
 import importlib
@@ -14,16 +13,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from hinged_service.ingest.target import Allowance
 from tests.conftest import data_file
-from tests.support.engine import fold_of
-from tests.support.ingest import Event, Ingest, events, kill_often, learned
+from tests.support.ingest import (
+    Event,
+    Ingest,
+    events,
+    kill_often,
+    learned,
+    letters,
+    reasons,
+    taken,
+    weights,
+)
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
@@ -37,30 +45,23 @@ def write_csv(path: Path, rows: list[Event]) -> Path:
     return path
 
 
-def taken(server: RedisServer) -> int:
-    with server.client() as client, contextlib.suppress(redis.RedisError):
-        offsets: Any = client.hvals("hinged:{m}:offsets")
-        return max((int(offset) for offset in offsets), default=0)
-    return 0
-
-
-def weights(server: RedisServer) -> dict[str, float]:
-    with server.client() as client:
-        return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
-
-
 def has_model(server: RedisServer) -> bool:
     with server.client() as client:
         return bool(client.exists("hinged:models", "hinged:{m}:meta"))
 
 
-def letters(server: RedisServer) -> list[dict[str, str]]:
-    with server.client() as client:
-        found: Any = client.xrange("hinged:{m}:dead")
-    return [fields for _, fields in found]
+LEARN = ("--model", "m", "--learner", "perceptron")
+CREATE = (*LEARN, "--label", "y")
+
+Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 
-CREATE = ("--model", "m", "--label", "y", "--learner", "perceptron")
+@pytest.fixture
+def file(redis_url: str) -> Run:
+    """Run `hinged ingest file` to its end: exit code, summary, and what it told."""
+    return lambda *words, **more: Ingest(
+        "file", *map(str, words), redis_url=redis_url, **more
+    ).end()
 
 
 COUNT = 20_000
@@ -97,7 +98,7 @@ def test_killed_often_it_learns_every_record_once(own_server: RedisServer, tmp_p
 
 
 def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     rows = events(20)
     lines = [json.dumps(row) for row in rows]
@@ -105,31 +106,32 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
     lines += ['{"x": {"a": 1}, "y": "spam"}']
     path = tmp_path / "d.ndjson"
     path.write_text("\r\n".join(lines))
-    code, summary, told = Ingest(
-        *("file", str(path), "--model", "m", "--learner", "perceptron"),
-        redis_url=redis_url,
-        whole=True,
-    ).end()
+    code, summary, told = file(path, *LEARN, whole=True)
     assert (code, summary["state"]) == (1, "incomplete"), told
     assert (summary["learned"], summary["dead"], summary["records"]) == (20, 3, 23)
     assert "NOT LEARNED: 3 of 23 records, MORE than --max-bad 0 allows" in told
-    assert [letter["offset"] for letter in letters(shared_server)] == ["3", "4", "22"]
-    assert letters(shared_server)[0]["reason"].startswith("line 5:")
-    assert "x['f0']" in letters(shared_server)[1]["reason"]
-    assert letters(shared_server)[2]["reason"].startswith("y must be true or false (or 1 or 0);")
+    found = reasons(shared_server)
+    assert list(found) == ["3", "4", "22"]
+    assert found["3"].startswith("line 5:")
+    assert "x['f0']" in found["4"]
+    assert found["22"].startswith("y must be true or false (or 1 or 0);")
     assert weights(shared_server) == learned(rows)
 
 
-LINES = {
-    "d.svm": "{y} 1:{a} 2:0.5\n",
-    "d.vw": "{y} | 1:{a} 2:0.5\n",
-    "d.csv": "{y},{a},0.5\n",
-}
+LINES = {"d.svm": "{y} 1:{a} 2:0.5\n", "d.vw": "{y} | 1:{a} 2:0.5\n", "d.csv": "{y},{a},0.5\n"}
 ORDERS: dict[str, list[bool]] = {
     "true first": [True] * 1_100 + [False] * 1_100,
     "false first": [False] * 1_100 + [True] * 1_100,
     "in turn": [True, False] * 1_100,
 }
+
+
+def labelled(path: Path, rows: list[tuple[str, float]]) -> list[str]:
+    """Write labels with a feature each in the format of the name; return how to name the file."""
+    table = path.name == "d.csv"
+    lines = [LINES[path.name].format(y=y, a=a) for y, a in rows]
+    path.write_text(("y,1,2\n" if table else "") + "".join(lines))
+    return [str(path), *(("--label", "y") if table else ())]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -147,7 +149,7 @@ ORDERS: dict[str, list[bool]] = {
     ],
 )
 def test_labels_do_not_depend_on_their_order(
-    redis_url: str,
+    file: Run,
     shared_server: RedisServer,
     tmp_path: Path,
     name: str,
@@ -158,14 +160,8 @@ def test_labels_do_not_depend_on_their_order(
         {"x": {"1": -1.0 if y else 1.0 + number % 3, "2": 0.5}, "y": y}
         for number, y in enumerate(ORDERS[order])
     ]
-    lines = [LINES[name].format(y=written[row["y"]], a=row["x"]["1"]) for row in rows]
-    path = tmp_path / name
-    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
-    words = ("--label", "y") if name == "d.csv" else ()
-    code, summary, told = Ingest(
-        *("file", str(path), *words, "--model", "m", "--learner", "perceptron"),
-        redis_url=redis_url,
-    ).end()
+    words = labelled(tmp_path / name, [(written[row["y"]], row["x"]["1"]) for row in rows])
+    code, summary, told = file(*words, *LEARN)
     assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
     assert weights(shared_server) == learned(rows)
 
@@ -173,53 +169,44 @@ def test_labels_do_not_depend_on_their_order(
 @pytest.mark.parametrize(
     ("spec", "name", "written"),
     [
-        ({"learner": {"type": "perceptron"}, "labels": [1, 2]}, "d.svm", ("1", "2")),
-        ({"learner": {"type": "perceptron"}, "labels": [-1, 1]}, "d.vw", ("-1", "+1")),
-        ({"learner": {"type": "perceptron"}, "labels": ["0", "1"]}, "d.svm", ("0", "1")),
-        ({"learner": {"type": "perceptron"}, "labels": ["no", "true"]}, "d.csv", ("no", "true")),
-        ({"learner": {"type": "perceptron"}, "labels": [7, 8]}, "d.csv", ("7", "8.0")),
+        ({"labels": [1, 2]}, "d.svm", ("1", "2")),
+        ({"labels": [-1, 1]}, "d.vw", ("-1", "+1")),
+        ({"labels": ["0", "1"]}, "d.svm", ("0", "1")),
+        ({"labels": ["no", "true"]}, "d.csv", ("no", "true")),
+        ({"labels": [7, 8]}, "d.csv", ("7", "8.0")),
         ({"learner": {"type": "multiclass_perceptron"}}, "d.vw", ("1", "2")),
         ({"learner": {"type": "multiclass_perceptron"}}, "d.csv", ("1", "b")),
     ],
 )
 def test_labels_are_those_of_the_model(
-    redis_url: str,
-    tmp_path: Path,
-    spec: dict[str, Any],
-    name: str,
-    written: tuple[str, str],
+    file: Run, tmp_path: Path, spec: dict[str, Any], name: str, written: tuple[str, str]
 ) -> None:
-    path, create = tmp_path / name, tmp_path / "spec.json"
-    lines = [LINES[name].format(y=written[y], a=int(y)) for y in ORDERS["true first"]]
-    path.write_text(("y,1,2\n" if name == "d.csv" else "") + "".join(lines))
-    create.write_text(json.dumps(spec))
-    words = ("--label", "y") if name == "d.csv" else ()
-    code, summary, told = Ingest(
-        *("file", str(path), *words, "--model", "m", "--create", str(create)),
-        redis_url=redis_url,
-    ).end()
+    create = tmp_path / "spec.json"
+    create.write_text(json.dumps({"learner": {"type": "perceptron"}} | spec))
+    words = labelled(tmp_path / name, [(written[y], int(y)) for y in ORDERS["true first"]])
+    code, summary, told = file(*words, "--model", "m", "--create", create)
     assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_label_that_the_model_does_not_have_is_bad_in_any_order(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path, order: str
+    file: Run, shared_server: RedisServer, tmp_path: Path, order: str
 ) -> None:
     path = tmp_path / "d.svm"
     path.write_text("".join(f"{1 if y else 2} 1:1\n" for y in ORDERS[order]))
-    words = ("file", str(path), "--model", "m", "--learner", "perceptron")
-    code, summary, _ = Ingest(*words, redis_url=redis_url).end()
+    words = (path, *LEARN)
+    code, summary, _ = file(*words)
     assert (code, summary["learned"], summary["dead"]) == (1, 1_100, 1_100)
-    assert {letter["reason"].partition(": ")[2] for letter in letters(shared_server)} == {
+    assert {reason.partition(": ")[2] for reason in reasons(shared_server).values()} == {
         "label must be -1 or 0 as false, 1 as true, not '2': say with --map what it means"
     }
     mapped = ("--restart", "--map", "1=false", "--map", "2=true")
-    code, summary, _ = Ingest(*words, *mapped, redis_url=redis_url).end()
+    code, summary, _ = file(*words, *mapped)
     assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0)
 
 
 def test_a_column_is_of_one_type_in_all_files_of_a_command(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("zip,y\n10,true\n11,false\n12,true\n")
@@ -228,17 +215,17 @@ def test_a_column_is_of_one_type_in_all_files_of_a_command(
     create.write_text(
         json.dumps({"learner": {"type": "perceptron"}, "pipeline": [{"type": "OneHotEncoder"}]})
     )
-    words = ("--model", "m", "--label", "y", "--create", str(create))
-    both = ("file", str(first), str(second), *words)
-    code, summary, told = Ingest(*both, redis_url=redis_url).end()
+    words = ("--model", "m", "--label", "y", "--create", create)
+    both = (first, second, *words)
+    code, summary, told = file(*both)
     assert (code, summary["records"]) == (1, 0)
     assert "--type zip=text" in told
     assert not has_model(shared_server)
     typed = ("--type", "zip=text")
-    assert Ingest("file", str(first), *words, *typed, redis_url=redis_url).end()[0] == 0
-    code, summary, told = Ingest(*both, redis_url=redis_url).end()  # the first file is done
+    assert file(first, *words, *typed)[0] == 0
+    code, summary, told = file(*both)  # the first file is done
     assert (code, summary["records"]) == (1, 0)
-    code, summary, told = Ingest(*both, *typed, redis_url=redis_url).end()
+    code, summary, told = file(*both, *typed)
     assert (code, summary["records"], summary["dead"]) == (0, 3, 0), told
     with shared_server.client() as client:
         log: Any = client.xrange("hinged:{m}:log")
@@ -265,11 +252,11 @@ def bad_rows(path: Path, bad: int, good: int) -> Path:
     ],
 )
 def test_bad_records_may_be_allowed(
-    redis_url: str, tmp_path: Path, allowed: str, code: int, state: str
+    file: Run, tmp_path: Path, allowed: str, code: int, state: str
 ) -> None:
     path = bad_rows(tmp_path / "d.csv", 2, 198)
-    words = ("file", str(path), *CREATE, "--type", "a=number", "--max-bad", allowed)
-    found, summary, told = Ingest(*words, redis_url=redis_url).end()
+    words = (path, *CREATE, "--type", "a=number", "--max-bad", allowed)
+    found, summary, told = file(*words)
     assert (found, summary["state"]) == (code, state), told
     assert (summary["learned"], summary["bad"], summary["max_bad"]) == (198, 2, allowed)
     verdict = "MORE than" if code else "as"
@@ -284,47 +271,43 @@ def test_a_share_is_exact() -> None:
     assert Allowance.of("0.29%").covers(29, 10_000)
 
 
-def test_every_text_message_is_learned(redis_url: str, tmp_path: Path) -> None:
+def test_every_text_message_is_learned(file: Run, tmp_path: Path) -> None:
     create = tmp_path / "spec.json"
     create.write_text('{"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]}')
-    words = ("--label", "Label", "--type", "SMS=ignore", "--model", "m", "--create", str(create))
+    words = ("--label", "Label", "--type", "SMS=ignore", "--model", "m", "--create", create)
     path = str(data_file("sms_spam.tsv"))
-    code, summary, told = Ingest("file", path, *words, redis_url=redis_url).end()
+    code, summary, told = file(path, *words)
     assert (code, summary["learned"], summary["bad"]) == (0, 5_574, 0), told
     again = ("--restart", "--quote", '"')
-    code, summary, told = Ingest("file", path, *words, *again, redis_url=redis_url).end()
+    code, summary, told = file(path, *words, *again)
     assert (code, summary["bad"]) == (1, 10), told
     assert summary["learned"] + summary["bad"] + summary["continued"] == 5_574
 
 
 def test_the_same_command_again_tells_the_same_losses(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     path = bad_rows(tmp_path / "d.csv", 2, 198)
     other = bad_rows(tmp_path / "e.csv", 1, 0)
-    words = ("file", str(path), *CREATE, "--type", "a=number")
-    assert Ingest("file", str(other), *words[2:], redis_url=redis_url).end()[0] == 1
-    assert Ingest(*words, redis_url=redis_url).end()[0] == 1
-    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    words = (path, *CREATE, "--type", "a=number")
+    assert file(other, *words[1:])[0] == 1
+    assert file(*words)[0] == 1
+    code, summary, told = file(*words)
     assert (code, summary["records"], summary["earlier"]) == (1, 0, 200), told
     assert (summary["bad"], summary["earlier_dead"]) == (2, 2)
     assert "NOT LEARNED: 2 of 200 records" in told
-    assert Ingest(*words, "--max-bad", "1%", redis_url=redis_url).end()[0] == 0
+    assert file(*words, "--max-bad", "1%")[0] == 0
     with shared_server.client() as client:
         client.delete("hinged:{m}:dead")  # they were looked at
-    assert Ingest(*words, redis_url=redis_url).end()[0] == 0
+    assert file(*words)[0] == 0
 
 
-def test_contradictions_and_what_the_model_refuses_are_losses(
-    redis_url: str, tmp_path: Path
-) -> None:
+def test_contradictions_and_what_the_model_refuses_are_losses(file: Run, tmp_path: Path) -> None:
     path, create = tmp_path / "d.csv", tmp_path / "spec.json"
     path.write_text("id,a,y\ni,1,p\nj,2,q\ni,3,p\nk,4,r\ni,1,p\n")
     create.write_text('{"learner": {"type": "multiclass_perceptron", "max_classes": 2}}')
-    words = ("file", str(path), "--model", "m", "--label", "y", "--id", "id")
-    code, summary, told = Ingest(
-        *words, "--create", str(create), "--max-bad", "1", redis_url=redis_url
-    ).end()
+    words = (path, "--model", "m", "--label", "y", "--id", "id")
+    code, summary, told = file(*words, "--create", create, "--max-bad", "1")
     assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 2), told
     found = tuple(summary[name] for name in ("learned", "duplicates", "dead", "rejected"))
     assert found == (2, 1, 1, 1)
@@ -344,14 +327,14 @@ REFUSED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_that_is_refused_makes_no_model(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path, name: str
+    file: Run, shared_server: RedisServer, tmp_path: Path, name: str
 ) -> None:
     good, path = write_csv(tmp_path / "good.csv", events(5)), tmp_path / name
     path.write_bytes(REFUSED[name])
     tables = name.endswith((".csv", ".parquet"))
-    words = ("--model", "m", "--learner", "perceptron", *(("--label", "y") if tables else ()))
-    for paths in ([str(path)], [str(good), str(path)]):
-        code, summary, told = Ingest("file", *paths, *words, redis_url=redis_url).end()
+    words = (*LEARN, *(("--label", "y") if tables else ()))
+    for paths in ([path], [good, path]):
+        code, summary, told = file(*paths, *words)
         assert (code, summary["state"], summary["records"]) == (1, "failed", 0), told
         assert not has_model(shared_server)
 
@@ -367,7 +350,7 @@ def _takes_signals(pid: int) -> bool:
 def test_waiting_for_standard_input_it_can_be_stopped(
     redis_url: str, shared_server: RedisServer
 ) -> None:
-    words = ("file", "-", "--format", "ndjson", "--model", "m", "--learner", "perceptron")
+    words = ("file", "-", "--format", "ndjson", *LEARN)
     process = subprocess.Popen(
         [sys.executable, "-m", "hinged_service.cli.main", "ingest", *words, "--json"],
         env=os.environ | {"HINGED_REDIS_URL": redis_url},
@@ -385,24 +368,22 @@ def test_waiting_for_standard_input_it_can_be_stopped(
 
 
 @pytest.mark.parametrize("bound", ["-1", "1.5", "x", "", "101%", "nan%", "%", "1e400%"])
-def test_a_bound_that_is_none_is_wrong_usage(redis_url: str, tmp_path: Path, bound: str) -> None:
+def test_a_bound_that_is_none_is_wrong_usage(file: Run, tmp_path: Path, bound: str) -> None:
     path = write_csv(tmp_path / "d.csv", events(5))
-    words = ("file", str(path), *CREATE, f"--max-bad={bound}")
-    code, _, told = Ingest(*words, redis_url=redis_url).end()
+    words = (path, *CREATE, f"--max-bad={bound}")
+    code, _, told = file(*words)
     assert code == 2
     assert "--max-bad" in told
 
 
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     rows = events(3_000)
     whole = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
     path = tmp_path / "d.ndjson.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    code, summary, told = Ingest(
-        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
-    ).end()
+    code, summary, told = file(path, *LEARN)
     assert code == 1
     assert "is cut off" in told
     assert summary["state"] == "failed"
@@ -412,7 +393,7 @@ def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
 
 @pytest.mark.parametrize("module", [bz2, lzma])
 def test_streams_in_a_row_are_learned_whole_or_the_run_fails(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path, module: Any
+    file: Run, shared_server: RedisServer, tmp_path: Path, module: Any
 ) -> None:
     rows = events(3_000)
     lines = [json.dumps(row) + "\n" for row in rows]
@@ -421,18 +402,18 @@ def test_streams_in_a_row_are_learned_whole_or_the_run_fails(
     )
     path = tmp_path / f"d.ndjson.{'xz' if module is lzma else 'bz2'}"
     path.write_bytes(first + b"\0" * 8 + bytes([second[0] ^ 1]) + second[1:])
-    words = ("file", str(path), "--model", "m", "--learner", "perceptron")
-    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    words = (path, *LEARN)
+    code, summary, told = file(*words)
     assert (code, summary["state"], summary["learned"]) == (1, "failed", 2000)
     assert "cannot be read further" in told
     path.write_bytes(first + b"\0" * 8 + second + b"\0" * 512)
-    code, summary, told = Ingest(*words, redis_url=redis_url).end()
+    code, summary, told = file(*words)
     assert (code, summary["learned"]) == (0, 3000), told
     assert weights(shared_server) == learned([*rows[:2000], *rows])
 
 
 def test_cells_of_parquet_that_cannot_be_read(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     arrow = pytest.importorskip("pyarrow")
     rows = events(3_000)
@@ -443,26 +424,22 @@ def test_cells_of_parquet_that_cannot_be_read(
     columns |= {"day": days.view(arrow.date32()), "kind": kinds}
     path = tmp_path / "d.parquet"
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
-    words = ["file", str(path), "--learner", "perceptron", "--label", "kind", "--type", "kind=text"]
+    words = [path, "--learner", "perceptron", "--label", "kind", "--type", "kind=text"]
     words += ["--map", "ham=true", "--map", "spam=false"]
-    told: dict[str, list[tuple[str, str]]] = {}
+    told: dict[str, dict[str, str]] = {}
     for model, day in (("m", "ignore"), ("n", "text")):
-        _, summary, said = Ingest(
-            *words, "--model", model, "--type", f"day={day}", redis_url=redis_url
-        ).end()
+        _, summary, said = file(*words, "--model", model, "--type", f"day={day}")
         assert "Traceback" not in said
-        with shared_server.client() as client:
-            found: Any = client.xrange(f"hinged:{{{model}}}:dead")
-        told[model] = [(fields["offset"], fields["reason"]) for _, fields in found]
+        told[model] = reasons(shared_server, model)
         assert summary["learned"] == 3_000 - len(told[model])
-    label = ("2600", "row 2601: column kind is not UTF-8")
-    late = ("2500", "row 2501: column day is outside of the years 1 to 9999")
-    assert told == {"m": [label], "n": [late, label]}
+    label = {"2600": "row 2601: column kind is not UTF-8"}
+    late = {"2500": "row 2501: column day is outside of the years 1 to 9999"}
+    assert told == {"m": label, "n": late | label}
     assert weights(shared_server) == learned(rows[:2600] + rows[2601:])
 
 
 def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
-    redis_url: str, shared_server: RedisServer, tmp_path: Path
+    file: Run, redis_url: str, shared_server: RedisServer, tmp_path: Path
 ) -> None:
     rows = events(20_000)
     path = write_csv(tmp_path / "d.csv", rows)
@@ -480,21 +457,19 @@ def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
     assert "same command again" in told
     assert 0 < summary["records"] < len(rows)
     assert taken(shared_server) == summary["records"]
-    assert Ingest("file", str(path), *CREATE, redis_url=redis_url).end()[0] == 0
+    assert file(path, *CREATE)[0] == 0
     assert weights(shared_server) == learned(rows)
-    again = Ingest("file", str(path), *CREATE, "--restart", redis_url=redis_url).end()
+    again = file(path, *CREATE, "--restart")
     assert again[1]["learned"] == 20_000
     assert weights(shared_server) == learned([*rows, *rows])
-    assert Ingest("file", str(path), *CREATE, redis_url=redis_url).end()[1]["records"] == 0
+    assert file(path, *CREATE)[1]["records"] == 0
 
 
-def test_without_a_model_or_a_label_it_says_what_to_do(redis_url: str, tmp_path: Path) -> None:
+def test_without_a_model_or_a_label_it_says_what_to_do(file: Run, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "d.csv", events(5))
-    code, _, told = Ingest("file", str(path), "--model", "m", redis_url=redis_url).end()
+    code, _, told = file(path, "--model", "m")
     assert code == 1
     assert "There is no model 'm'" in told
-    code, _, told = Ingest(
-        "file", str(path), "--model", "m", "--learner", "perceptron", redis_url=redis_url
-    ).end()
+    code, _, told = file(path, *LEARN)
     assert code == 1
     assert "--label" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import time
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
-from tests.support.engine import fold_of
-from tests.support.ingest import Event, Ingest, events, kill_often, learned
+from tests.support.ingest import Event, Ingest, events, kill_often, learned, reasons, taken, weights
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -40,24 +37,6 @@ def add(server: RedisServer, rows: list[Event], first_id: int = 1) -> None:
 def reader(models: RedisServer, queue: RedisServer, name: str, *words: str) -> Ingest:
     at = ("--url", queue.url, "--consumer", name, "--claim-after-s", "1")
     return Ingest("redis-stream", *at, *CREATE, *words, redis_url=models.url)
-
-
-def taken(models: RedisServer) -> int:
-    with models.client() as client, contextlib.suppress(redis.RedisError):
-        offsets: Any = client.hvals("hinged:{m}:offsets")
-        return max((int(offset.split("-")[0]) for offset in offsets), default=0)
-    return 0
-
-
-def weights(models: RedisServer) -> dict[str, float]:
-    with models.client() as client:
-        return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
-
-
-def letters(models: RedisServer) -> dict[str, str]:
-    with models.client() as client:
-        found: Any = client.xrange("hinged:{m}:dead")
-    return {fields["offset"]: fields["reason"] for _, fields in found}
 
 
 COUNT = 20_000
@@ -94,7 +73,7 @@ def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
     code, _, told = last.end()
     assert code == 0, told
     assert weights(own_server) == learned(rows)
-    assert letters(own_server) == {}
+    assert reasons(own_server) == {}
     code, summary, _ = reader(own_server, queue, "a", "--drain").end()
     assert (code, summary["records"]) == (0, 0)
     with queue.client() as client:
@@ -120,9 +99,9 @@ def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
     code, summary, told = running.end()
     assert code == 0, told
     assert (summary["learned"], summary["dead"]) == (12, 3)
-    assert list(letters(own_server)) == ["7-0", "8-0", "9-0"]
-    assert letters(own_server)["7-0"] == "event is no field of the entry"
-    assert "nested too deeply" in letters(own_server)["9-0"]
+    assert list(reasons(own_server)) == ["7-0", "8-0", "9-0"]
+    assert reasons(own_server)["7-0"] == "event is no field of the entry"
+    assert "nested too deeply" in reasons(own_server)["9-0"]
     assert weights(own_server) == learned(rows)
 
 
@@ -182,7 +161,7 @@ def test_a_rollback_of_the_models_is_learned_again_and_what_was_trimmed_is_told(
     assert "NOT LEARNED: 4 of 6 records" in told
     assert summary["lost"] == 4
     assert "1 entries were trimmed away before they were read" in told
-    assert list(letters(own_server)) == ["31-0", "32-0", "33-0"]
+    assert list(reasons(own_server)) == ["31-0", "32-0", "33-0"]
 
 
 def test_an_entry_that_kills_its_readers_is_put_aside(
@@ -196,7 +175,7 @@ def test_an_entry_that_kills_its_readers_is_put_aside(
         for _ in range(15):
             client.xclaim("s", "g", "a", 0, ["2-0"])
     assert reader(own_server, queue, "a", "--drain").end()[0] == 1
-    assert list(letters(own_server)) == ["2-0"]
+    assert list(reasons(own_server)) == ["2-0"]
     assert weights(own_server) == learned([rows[0], *rows[2:]])
 
 
@@ -218,4 +197,4 @@ def test_the_fields_may_be_the_features_and_the_server_may_be_away(
         code, _, told = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
     assert code == 1, told
     assert weights(own_server) == learned(rows)
-    assert letters(own_server) == {"21-0": "field a must be a number, not '0x1'"}
+    assert reasons(own_server) == {"21-0": "field a must be a number, not '0x1'"}

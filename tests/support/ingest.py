@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -11,8 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import redis
+
 import hinged
+from tests.support.engine import fold_of
 from tests.support.forked_command import ForkedCommand
+from tests.support.redis_server import RedisServer
 
 Event = dict[str, Any]
 
@@ -33,6 +38,32 @@ def learned(rows: Sequence[Event]) -> dict[str, float]:
     for row in rows:
         learner.learn_one(row["x"], row["y"])
     return dict(learner.weights)
+
+
+def taken(server: RedisServer) -> int:
+    """Return the sum of the offsets of the model `m`: of a stream of entries, their ms."""
+    with server.client() as client, contextlib.suppress(redis.RedisError):
+        offsets: Any = client.hvals("hinged:{m}:offsets")
+        return sum(int(offset.partition("-")[0]) for offset in offsets)
+    return 0
+
+
+def weights(server: RedisServer) -> dict[str, float]:
+    """Return the weights of a plain fold over the log of `m`."""
+    with server.client() as client:
+        return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
+
+
+def letters(server: RedisServer, model: str = "m") -> list[dict[str, str]]:
+    """Return the dead letters of a model."""
+    with server.client() as client:
+        found: Any = client.xrange(f"hinged:{{{model}}}:dead")
+    return [fields for _, fields in found]
+
+
+def reasons(server: RedisServer, model: str = "m") -> dict[str, str]:
+    """Return the reasons of the dead letters by their offsets."""
+    return {letter["offset"]: letter["reason"] for letter in letters(server, model)}
 
 
 class Ingest:

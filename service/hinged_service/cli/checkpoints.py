@@ -27,7 +27,7 @@ def checkpoint(
     session: Session,
     name: Name,
     as_: Annotated[
-        str | None, typer.Option("--name", help="What to call it; it has a uid in any case.")
+        str | None, typer.Option("--name", help="Name of the checkpoint; it has a uid in any case.")
     ] = None,
 ) -> None:
     """Keep a model's present state, for good.

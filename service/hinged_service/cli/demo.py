@@ -36,7 +36,7 @@ __all__ = ["run_demo"]
 _MODEL: Final = "phishing"
 _CHALLENGER: Final = "phishing-averaged"
 _WATCHABLE_S: Final = 0.02
-"""Between two events when somebody watches them on the page."""
+"""Pause between two events while the page shows them."""
 _START_TIMEOUT_S: Final = 150.0
 _STOP_TIMEOUT_S: Final = 90.0
 _POLL_S: Final = 0.05

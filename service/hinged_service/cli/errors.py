@@ -76,7 +76,7 @@ def _what(error: ClientError, url: str) -> str:
             return f"The service at {url} did not answer in time."
         return f"No service answers at {url} ({error.__cause__})."
     if isinstance(error, BadAnswer):
-        return f"What answers at {url} does not seem to be hinged: {error.detail}"
+        return f"The server at {url} does not seem to be hinged: {error.detail}"
     return error.detail.replace(": see errors", "")  # they follow
 
 
@@ -85,7 +85,7 @@ def _hint(error: ClientError, url: str) -> str:
         return "Start one with `hinged serve`, or name another with --url or HINGED_URL."
     if isinstance(error, (Unreachable, Unavailable, Busy)):
         if len(error.event_ids) == 1:
-            return f"Whether it counted is not known. Again with --id {error.event_ids[0]} is safe."
+            return f"It may have counted. Again with --id {error.event_ids[0]} is safe."
         return "Try again."
     if isinstance(error, NotFound):
         return "`hinged models` and `hinged aliases` list what is there."

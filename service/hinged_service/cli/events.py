@@ -198,7 +198,7 @@ def _draw_outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> None
 
 def _draw_explanation(found: Explanation) -> None:
     rows = [*found.features.items(), ("(intercept)", found.intercept), ("(score)", found.score)]
-    print_line(f"What speaks for {_text(found.y)} is what its score is made of:")
+    print_line(f"The score for {_text(found.y)} is the sum of these:")
     print_table(("feature", "adds"), rows, "")
 
 

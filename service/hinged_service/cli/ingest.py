@@ -81,7 +81,7 @@ def file(
         typer.Option(
             "--map",
             metavar="TEXT=LABEL",
-            help="What a label in the file means, as JSON or text: `--map UP=true`. Once one is "
+            help="Meaning of a label in the file, as JSON or text: `--map UP=true`. Once one is "
             "given, other labels are bad records.",
         ),
     ] = None,
@@ -94,11 +94,11 @@ def file(
     compression: Annotated[
         str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
     ] = "auto",
-    delimiter: Annotated[str | None, typer.Option(help="What separates the cells.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Character between the cells.")] = None,
     quote: Annotated[
         str,
         typer.Option(
-            help="What quotes a cell of CSV or TSV: one character, or `none`. `auto` is a double "
+            help="Quote around a cell of CSV or TSV: one character, or `none`. `auto` is a double "
             "quote in CSV and none in TSV, where a quotation mark is text like any other."
         ),
     ] = "auto",

@@ -51,7 +51,7 @@ def kafka(
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
         typer.Option(
-            help="What names each event, so that it counts once whatever door it comes by: `key` "
+            help="Id of each event, so that it counts once whatever door it comes by: `key` "
             "is the record's key, else a field (with --label)."
         ),
     ] = None,

@@ -18,7 +18,7 @@ _SCOPES: tuple[Scope, ...] = ("predict", "learn", "admin")
 
 
 def key(
-    name: Annotated[str, typer.Argument(help="Who will use it: letters, digits and -.")],
+    name: Annotated[str, typer.Argument(help="Name of its user: letters, digits and -.")],
     scope: Annotated[
         list[str] | None,
         typer.Option(help="predict, learn or admin; may be given several times."),

@@ -199,8 +199,8 @@ def serve(
     settings = _settings()
     if not (_has_keys(settings) or insecure or is_loopback(host)):
         raise _cannot_start(
-            f"There are no API keys, so anybody who reaches {host} could do anything. Make one "
-            "with `hinged key` and set HINGED_KEYS_FILE, or say --insecure."
+            f"There are no API keys, so every caller that reaches {host} could do anything. "
+            "Make one with `hinged key` and set HINGED_KEYS_FILE, or say --insecure."
         )
     try:
         whereabouts = _whereabouts(settings)
@@ -214,7 +214,7 @@ def serve(
             f"hinged starts on http://{shown}:{listener.getsockname()[1]} (its page; docs: /docs)"
         )
         if not _has_keys(settings):
-            typer.echo("No API keys: whoever reaches it may do anything (`hinged key` makes one).")
+            typer.echo("No API keys: every caller may do anything (`hinged key` makes one).")
         typer.echo(f"Models are kept by {whereabouts}. Ctrl-C stops.")
         sys.stdout.flush()
         if stop_with_stdin:

@@ -184,7 +184,7 @@ def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
 def _made(
     state: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
 ) -> tuple[list[Event], bytes] | None:
-    """Return events of what was checked, and their JSON, which nobody has to read again."""
+    """Return events of what was checked, and their JSON, which need not be read again."""
     kind, values = (MixedEvent, _MIXED) if state.accepts_non_numeric else (Event, _NUMBERS)
     events: list[Any] = list(records)
     parts: list[Any] = list(texts)

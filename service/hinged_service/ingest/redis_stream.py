@@ -312,7 +312,7 @@ class _Reader:
         self._offset = await self._feeder.offset(self._rules.source)
 
     async def _check(self) -> None:
-        """Tell what was trimmed away before anybody read it, and a stream that began anew."""
+        """Tell of entries trimmed away before they were read, and of a stream that began anew."""
         now_s = time.monotonic()
         if now_s < self._check_s:
             return

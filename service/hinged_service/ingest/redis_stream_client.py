@@ -140,7 +140,7 @@ class ForeignStream:
         return found if follows and not pending else []
 
     async def done(self, ids: Sequence[str]) -> None:
-        """Acknowledge entries, whoever got them."""
+        """Acknowledge entries of any consumer."""
         async with _translated():
             await self._redis.xack(self._key, self._group, *ids)
 

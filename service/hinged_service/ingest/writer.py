@@ -117,7 +117,7 @@ async def sent_off() -> None:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """End a task whose outcome nobody wants, if it has not ended."""
+    """End a task whose outcome is not needed, if it has not ended."""
     await cancel(task)
     if not task.cancelled():
         task.exception()  # or asyncio would say that nobody looked at it

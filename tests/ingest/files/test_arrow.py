@@ -23,30 +23,22 @@ import pytest
 from hinged_service.ingest.files import FileError, FileOptions, Source, open_source
 from tests.ingest.files.reading import check_places, events_of, source_of, until_fault
 
+Write = Callable[..., Source]
 
-def write_parquet(table: Any, folder: Path, **options: Any) -> Source:
-    path = folder / "t.parquet"
-    importlib.import_module("pyarrow.parquet").write_table(table, path, row_group_size=1000)
+SUFFIXES = ["parquet", "arrow", "arrows"]
+
+
+def written(suffix: str, table: Any, folder: Path, **options: Any) -> Source:
+    """Write a table and open it."""
+    path = folder / f"t.{suffix}"
+    if suffix == "parquet":
+        importlib.import_module("pyarrow.parquet").write_table(table, path, row_group_size=1000)
+    else:
+        ipc = importlib.import_module("pyarrow.ipc")
+        make = ipc.new_file if suffix == "arrow" else ipc.new_stream
+        with make(str(path), table.schema) as writer:
+            writer.write_table(table, max_chunksize=1500)
     return open_source(str(path), FileOptions(**{"label": "y"} | options))
-
-
-def write_file(table: Any, folder: Path, **options: Any) -> Source:
-    path = folder / "t.arrow"
-    ipc = importlib.import_module("pyarrow.ipc")
-    with ipc.new_file(str(path), table.schema) as writer:
-        writer.write_table(table, max_chunksize=1500)
-    return open_source(str(path), FileOptions(**{"label": "y"} | options))
-
-
-def write_stream(table: Any, folder: Path, **options: Any) -> Source:
-    path = folder / "t.arrows"
-    ipc = importlib.import_module("pyarrow.ipc")
-    with ipc.new_stream(str(path), table.schema) as writer:
-        writer.write_table(table, max_chunksize=1500)
-    return open_source(str(path), FileOptions(**{"label": "y"} | options))
-
-
-WRITERS = [write_parquet, write_file, write_stream]
 
 
 @pytest.fixture
@@ -54,8 +46,16 @@ def arrow() -> Any:
     return pytest.importorskip("pyarrow")
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_types_and_nulls(arrow: Any, tmp_path: Path, write: Callable[..., Source]) -> None:
+@pytest.fixture(params=SUFFIXES)
+def write(request: pytest.FixtureRequest, arrow: Any, tmp_path: Path) -> Write:
+    """Write a table and open it."""
+    return lambda table, **options: written(request.param, table, tmp_path, **options)
+
+
+ipc_only = pytest.mark.parametrize("write", ["arrow", "arrows"], indirect=True)
+
+
+def test_types_and_nulls(arrow: Any, write: Write) -> None:
     table = arrow.table(
         {
             "n": [1, None, 3],
@@ -68,7 +68,7 @@ def test_types_and_nulls(arrow: Any, tmp_path: Path, write: Callable[..., Source
             "y": ["yes", "no", "no"],
         }
     )
-    source = write(table, tmp_path, id="k", weight="w")
+    source = write(table, id="k", weight="w")
     first, second, third = source.records()
     assert first.event == {
         "x": {"n": 1.0, "f": 0.5, "d": 1.25, "b": 1.0, "t": "red"},
@@ -84,10 +84,9 @@ def test_types_and_nulls(arrow: Any, tmp_path: Path, write: Callable[..., Source
     )
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_resume_in_the_middle(arrow: Any, tmp_path: Path, write: Callable[..., Source]) -> None:
+def test_resume_in_the_middle(arrow: Any, write: Write) -> None:
     count = 5000
-    source = write(arrow.table({"a": range(count), "y": [i % 2 for i in range(count)]}), tmp_path)
+    source = write(arrow.table({"a": range(count), "y": [i % 2 for i in range(count)]}))
     records = list(source.records())
     check_places(records)
     assert [r.event for r in records] == [{"x": {"a": float(i)}, "y": i % 2} for i in range(count)]
@@ -97,15 +96,12 @@ def test_resume_in_the_middle(arrow: Any, tmp_path: Path, write: Callable[..., S
         assert [r[:4] for r in tail] == [r[:4] for r in records[start:]]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_columns_that_are_no_features(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source]
-) -> None:
+def test_columns_that_are_no_features(arrow: Any, write: Write) -> None:
     table = arrow.table({"day": [datetime.date(2026, 1, 2)], "l": [[1]], "y": [1.0]})
     fault = r"not read: day \(date32\[day\]\), l \(list<.*the type ignore, or text \(day\)\."
     with pytest.raises(FileError, match=fault):
-        write(table, tmp_path)
-    source = write(table, tmp_path, types={"day": "text", "l": "ignore"})
+        write(table)
+    source = write(table, types={"day": "text", "l": "ignore"})
     assert events_of(source) == [{"x": {"day": "2026-01-02"}, "y": 1}]
 
 
@@ -147,34 +143,29 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("write", [write_file, write_stream])
-def test_types_that_are_refused_by_name(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source], case: str
-) -> None:
+@ipc_only
+def test_types_that_are_refused_by_name(arrow: Any, write: Write, case: str) -> None:
     make, fault = REFUSED[case]
     table = arrow.table({"a": [2], "odd": make(arrow), "y": [1]})
     told = "number" if case.endswith("number") else "text"
     with pytest.raises(FileError) as error:
-        write(table, tmp_path, types={"odd": told})
+        write(table, types={"odd": told})
     assert "Columns of these types are not read: odd (" in str(error.value)
     assert fault in str(error.value)
-    ignoring = write(table, tmp_path, types={"odd": "ignore"})
+    ignoring = write(table, types={"odd": "ignore"})
     assert events_of(ignoring) == [{"x": {"a": 2.0}, "y": 1}]
 
 
 LATE = 2**31 - 1  # days since 1970: in the year 5,881,580
 
 
-@pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("told", ["ignore", "text"])
-def test_a_cell_outside_of_dates(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source], told: str
-) -> None:
+def test_a_cell_outside_of_dates(arrow: Any, write: Write, told: str) -> None:
     days: list[int | None] = [None if i % 5 == 0 else i for i in range(3000)]
     days[2501] = LATE
     column = viewed(arrow, days, arrow.date32(), arrow.int32())
     table = arrow.table({"a": range(3000), "day": column, "y": [1] * 3000})
-    records = list(write(table, tmp_path, types={"day": told}).records())
+    records = list(write(table, types={"day": told}).records())
     check_places(records)
     assert len(records) == 3000
     faults = [(r.number, r.error) for r in records if r.error is not None]
@@ -213,11 +204,7 @@ UNFIT: dict[str, tuple[Callable[[Any], Any], list[Any], str]] = {
         "cannot be read",
     ),
     **{
-        kind: (
-            partial(_bytes_as, kind),
-            ["ham", None, "späm"],
-            "is not UTF-8",
-        )
+        kind: (partial(_bytes_as, kind), ["ham", None, "späm"], "is not UTF-8")
         for kind in ("binary", "large_binary", "binary_view")
     },
     "fixed": (
@@ -259,14 +246,12 @@ UNFIT: dict[str, tuple[Callable[[Any], Any], list[Any], str]] = {
 
 @pytest.mark.parametrize("case", UNFIT)
 @pytest.mark.parametrize("role", ["feature", "label"])
-@pytest.mark.parametrize("write", [write_file, write_stream])
-def test_cells_that_are_bad_records(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source], role: str, case: str
-) -> None:
+@ipc_only
+def test_cells_that_are_bad_records(arrow: Any, write: Write, role: str, case: str) -> None:
     make, expected, fault = UNFIT[case]
     table = arrow.table({"odd": make(arrow), "y": ["u", "v", "w"]})
     label = "odd" if role == "label" else "y"
-    records = list(write(table, tmp_path, types={"odd": "text"}, label=label).records())
+    records = list(write(table, types={"odd": "text"}, label=label).records())
     found = [
         r.event and (r.event["y"] if role == "label" else r.event["x"]["odd"]) for r in records
     ]
@@ -322,7 +307,7 @@ def test_moments_to_the_nanosecond_without_pandas(arrow: Any, tmp_path: Path) ->
         }
     )
     types = dict.fromkeys(("day", "time", "at", "zoned"), "text")
-    paths = [write(table, tmp_path, types=types).name for write in WRITERS]
+    paths = [written(suffix, table, tmp_path, types=types).name for suffix in SUFFIXES]
     expected = [
         {
             "day": "1970-01-01",
@@ -356,39 +341,34 @@ def test_moments_are_told_as_python_and_pandas_do(
     pandas = pytest.importorskip("pandas")
     cells = [0, 1, -1, 1_000, 999_999, 1_752_583_807]
     column = viewed(arrow, cells, arrow.timestamp(unit, zone))
-    source = write_file(
-        arrow.table({"at": column, "y": [1] * len(cells)}), tmp_path, types={"at": "text"}
+    source = written(
+        "arrow", arrow.table({"at": column, "y": [1] * len(cells)}), tmp_path, types={"at": "text"}
     )
     moments = [pandas.Timestamp(cell, unit=unit, tz="UTC") for cell in cells]
     expected = [str(m.tz_convert(zone) if zone else m.tz_localize(None)) for m in moments]
     assert [event["x"]["at"] for event in events_of(source)] == expected
 
 
-@pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("width", ["float16", "float32", "float64"])
-def test_nan_as_text_is_missing(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source], width: str
-) -> None:
+def test_nan_as_text_is_missing(arrow: Any, write: Write, width: str) -> None:
     cells = arrow.array([1.5, math.nan, None], arrow.float64()).cast(width)
     table = arrow.table({"c": cells, "a": [1, 2, 3], "y": [1, 0, 1]})
-    source = write(table, tmp_path, types={"c": "text"})
+    source = write(table, types={"c": "text"})
     assert [event["x"] for event in events_of(source)] == [{"c": "1.5", "a": 1}, {"a": 2}, {"a": 3}]
     for options in ({"types": {"c": "text"}}, {"labels": {"1.5": "high", "NaN": "low"}}):
-        first, *others = write(table, tmp_path, label="c", **options).records()
+        first, *others = write(table, label="c", **options).records()
         assert first.event is not None
         assert first.event["y"] in ("1.5", "high")
         assert [r.error for r in others] == ["column c is empty: there is no label"] * 2
 
 
-@pytest.mark.parametrize("write", [*WRITERS, None])
-def test_the_index_of_a_pandas_table(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source] | None
-) -> None:
+@pytest.mark.parametrize("suffix", [*SUFFIXES, None])
+def test_the_index_of_a_pandas_table(arrow: Any, tmp_path: Path, suffix: str | None) -> None:
     pandas = pytest.importorskip("pandas")
 
     def source(frame: Any, **options: Any) -> Source:
-        if write is not None:
-            return write(arrow.Table.from_pandas(frame), tmp_path, **options)
+        if suffix is not None:
+            return written(suffix, arrow.Table.from_pandas(frame), tmp_path, **options)
         path = tmp_path / "pandas.parquet"
         frame.to_parquet(path)
         return open_source(str(path), FileOptions(**{"label": "y"} | options))
@@ -426,10 +406,10 @@ def test_an_index_without_metadata_that_tell_of_it(
     table = arrow.table({"a": [1.0], "__index_level_0__": [7], "y": [1]})
     table = table.replace_schema_metadata({"pandas": metadata})
     with pytest.raises(FileError, match="Column 2, __index_level_0__, is the row index of a"):
-        write_parquet(table, tmp_path)
-    ignoring = write_parquet(table, tmp_path, types={"__index_level_0__": "ignore"})
+        written("parquet", table, tmp_path)
+    ignoring = written("parquet", table, tmp_path, types={"__index_level_0__": "ignore"})
     assert events_of(ignoring) == [{"x": {"a": 1.0}, "y": 1}]
-    taking = write_parquet(table, tmp_path, types={"__index_level_0__": "number"})
+    taking = written("parquet", table, tmp_path, types={"__index_level_0__": "number"})
     assert events_of(taking) == [{"x": {"a": 1.0, "__index_level_0__": 7.0}, "y": 1}]
 
 
@@ -438,9 +418,9 @@ def test_ids_of_bytes_and_uuids(arrow: Any, tmp_path: Path) -> None:
     odd = arrow.array([uuid.UUID(name).bytes], arrow.uuid())
     table = arrow.table({"k": odd, "b": [b"m-1"], "y": [1]})
     types = {"k": "text", "b": "text"}
-    (event,) = events_of(write_parquet(table, tmp_path, types=types, id="k"))
+    (event,) = events_of(written("parquet", table, tmp_path, types=types, id="k"))
     assert event == {"x": {"b": "m-1"}, "y": 1, "id": name}
-    (event,) = events_of(write_parquet(table, tmp_path, types=types, id="b"))
+    (event,) = events_of(written("parquet", table, tmp_path, types=types, id="b"))
     assert event == {"x": {"k": name}, "y": 1, "id": "m-1"}
 
 
@@ -455,14 +435,14 @@ def test_streams_come_from_anywhere_and_files_do_not(
     arrow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = arrow.table({"a": [1, 2], "y": [True, False]})
-    content = Path(write_stream(table, tmp_path).name).read_bytes()
+    content = Path(written("arrows", table, tmp_path).name).read_bytes()
     expected = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": 2.0}, "y": False}]
     packed = source_of(tmp_path / "t.arrows.gz", gzip.compress(content), label="y")
     assert events_of(packed) == expected
     options = FileOptions(format="arrow", label="y")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     assert events_of(open_source("-", options)) == expected
-    content = Path(write_file(table, tmp_path).name).read_bytes()
+    content = Path(written("arrow", table, tmp_path).name).read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     with pytest.raises(FileError, match="must lie on the disk, uncompressed"):
         open_source("-", options)
@@ -473,7 +453,7 @@ def test_streams_come_from_anywhere_and_files_do_not(
 
 
 def test_a_cut_stream_gives_what_is_whole(arrow: Any, tmp_path: Path) -> None:
-    whole = write_stream(arrow.table({"a": range(5000), "y": [1] * 5000}), tmp_path)
+    whole = written("arrows", arrow.table({"a": range(5000), "y": [1] * 5000}), tmp_path)
     content = Path(whole.name).read_bytes()
     cut = source_of(tmp_path / "cut.arrows", content[: len(content) * 2 // 3], label="y")
     records, fault = until_fault(cut)
@@ -500,20 +480,17 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         source_of(tmp_path / "a.parquet", b"PAR1", label="y")
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_whole_number_is_one_id_in_whatever_type_it_comes(
-    arrow: Any, tmp_path: Path, write: Callable[..., Source]
-) -> None:
+def test_a_whole_number_is_one_id_in_whatever_type_it_comes(arrow: Any, write: Write) -> None:
     integers = [arrow.int8(), arrow.uint64(), arrow.decimal128(22, 0), arrow.string()]
     floats = [arrow.float32(), arrow.float64(), arrow.decimal128(22, 2), arrow.decimal256(60, 9)]
     texts = ["7", "-2", "123"]
     for kind in (*integers, *floats):
         cells = arrow.array([7, 2, 123]).cast(kind)
-        told = events_of(write(arrow.table({"k": cells, "y": [True] * 3}), tmp_path, id="k"))
+        told = events_of(write(arrow.table({"k": cells, "y": [True] * 3}), id="k"))
         assert [event["id"] for event in told] == ["7", "2", "123"], kind
     packed = arrow.array([7.0, -2.0, 123.0]).dictionary_encode()
     for more in ({}, {"types": {"k": "text"}}):
-        source = write(arrow.table({"k": packed, "y": [True] * 3}), tmp_path, id="k", **more)
+        source = write(arrow.table({"k": packed, "y": [True] * 3}), id="k", **more)
         assert [event["id"] for event in events_of(source)] == texts
 
 
@@ -532,7 +509,7 @@ def test_a_number_that_may_stand_for_several_is_no_id(
     type_of = {"decimal128(38, 2)": arrow.decimal128(38, 2)}
     made = arrow.array([*good, *bad], type_of.get(kind) or arrow.type_for_alias(kind))
     table = arrow.table({"k": made, "y": [True] * len(made)})
-    records = list(write_parquet(table, tmp_path, id="k").records())
+    records = list(written("parquet", table, tmp_path, id="k").records())
     ids = [record.event and record.event["id"] for record in records]
     assert ids == [str(int(number)) for number in good] + [None] * len(bad)
     assert [record.number for record in records] == list(range(len(made)))

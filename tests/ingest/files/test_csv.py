@@ -146,35 +146,58 @@ def test_ids_are_text_unless_they_are_told_to_be_numbers(tmp_path: Path, quoted:
     assert faults_of(numbers) == [(7, f"{reason}, not '1.5'")]
 
 
-def test_missing_cells_leave_the_feature_out(tmp_path: Path) -> None:
-    content = "a,b,c,y\n?,  ,NA,1\n1,x,,0\n"
-    source = source_of(tmp_path / "m.csv", content, label="y", missing=("", "?", "NA"))
-    assert events_of(source) == [{"x": {}, "y": 1}, {"x": {"a": 1.0, "b": "x"}, "y": 0}]
+INDEX = "Unnamed: 0,a,Unnamed,y\n7,1,2,1\n"
 
 
-def test_a_marker_of_missing_cells_may_look_like_a_number(tmp_path: Path) -> None:
-    content = "a,b,y\n1,-999,1\n-999,2,0\n"
-    source = source_of(tmp_path / "m.csv", content, label="y", missing=("-999",))
-    assert events_of(source) == [{"x": {"a": 1.0}, "y": 1}, {"x": {"b": 2.0}, "y": 0}]
+@pytest.mark.parametrize(
+    ("name", "content", "options", "events"),
+    [
+        (
+            "missing.csv",
+            "a,b,c,y\n?,  ,NA,1\n1,x,,0\n",
+            {"missing": ("", "?", "NA")},
+            [{"x": {}, "y": 1}, {"x": {"a": 1.0, "b": "x"}, "y": 0}],
+        ),
+        (
+            "marker like a number.csv",
+            "a,b,y\n1,-999,1\n-999,2,0\n",
+            {"missing": ("-999",)},
+            [{"x": {"a": 1.0}, "y": 1}, {"x": {"b": 2.0}, "y": 0}],
+        ),
+        ("no quote.csv", 't,y\n"open,1\n', {"quote": None}, [{"x": {"t": '"open'}, "y": 1}]),
+        ("quote.csv", "t,y\n'a,b',1\n", {"quote": "'"}, [{"x": {"t": "a,b"}, "y": 1}]),
+        ("nameless.csv", ",a,y\n0,1,1\n", {"types": {"": "ignore"}}, [{"x": {"a": 1.0}, "y": 1}]),
+        ("tabs.tsv", "a\ty\n1\t1\n", {}, [{"x": {"a": 1.0}, "y": 1}]),
+        ("semicolons.csv", "a;y\n1;1\n", {"delimiter": ";"}, [{"x": {"a": 1.0}, "y": 1}]),
+        (
+            "index ignored.csv",
+            INDEX,
+            {"types": {"Unnamed: 0": "ignore"}},
+            [{"x": {"a": 1.0, "Unnamed": 2.0}, "y": 1}],
+        ),
+        (
+            "index as number.csv",
+            INDEX,
+            {"types": {"Unnamed: 0": "number"}},
+            [{"x": {"Unnamed: 0": 7.0, "a": 1.0, "Unnamed": 2.0}, "y": 1}],
+        ),
+        (
+            "index as id.csv",
+            INDEX,
+            {"id": "Unnamed: 0"},
+            [{"x": {"a": 1.0, "Unnamed": 2.0}, "y": 1, "id": "7"}],
+        ),
+    ],
+)
+def test_options_decide_what_a_row_is(
+    tmp_path: Path, name: str, content: str, options: dict[str, object], events: list[object]
+) -> None:
+    assert events_of(source_of(tmp_path / name, content, label="y", **options)) == events
 
 
 def test_rows_of_numbers_only_and_others_agree(tmp_path: Path) -> None:
-    cells = [
-        "1",
-        " 2 ",
-        "-0",
-        "1e100",
-        "1e-400",
-        ".5",
-        "",
-        " ",
-        "1_0",
-        "nan",
-        "-inf",
-        "2e100",
-        "x",
-        "１",
-    ]
+    cells = ["1", " 2 ", "-0", "1e100", "1e-400", ".5", "", " "]
+    cells += ["1_0", "nan", "-inf", "2e100", "x", "１"]
     pairs = [(a, b) for a in cells for b in cells]
     body = "".join(f"{a},{b},1\n" for a, b in pairs)
     types: dict[str, str] = {"a": "number", "b": "number"}
@@ -201,11 +224,6 @@ def test_quotes_marks_and_line_ends(tmp_path: Path) -> None:
         (2, {"x": {"t": 'two\r\nlines, "quoted"'}, "y": 1}),
         (5, {"x": {"t": "中\u2028\x85"}, "y": 0}),
     ]
-
-
-def test_quotes_may_mean_nothing(tmp_path: Path) -> None:
-    source = source_of(tmp_path / "q.csv", 't,y\n"open,1\n', label="y", quote=None)
-    assert events_of(source) == [{"x": {"t": '"open'}, "y": 1}]
 
 
 TSV = 't\tu\ty\nham\t"start\t1\nham\tan "end"\t0\n"a"\t"\t1\n'
@@ -237,8 +255,6 @@ def test_quotes_in_tsv_can_be_told_and_lines_that_go_on_are_counted(tmp_path: Pa
     assert source.continued == 2
     assert len(list(source.records(1))) == 2
     assert source.continued == 1
-    single = source_of(tmp_path / "s.csv", "t,y\n'a,b',1\n", label="y", quote="'")
-    assert events_of(single) == [{"x": {"t": "a,b"}, "y": 1}]
 
 
 def test_the_place_in_a_file_depends_on_its_quote(tmp_path: Path) -> None:
@@ -298,20 +314,6 @@ def test_utf_16_and_utf_32_are_refused_with_advice(tmp_path: Path) -> None:
         FileOptions(encoding="utf-16")
 
 
-def test_a_row_index_is_taken_where_it_is_told(tmp_path: Path) -> None:
-    content = "Unnamed: 0,a,Unnamed,y\n7,1,2,true\n"
-    for options, expected in (
-        ({"types": {"Unnamed: 0": "ignore"}}, {"x": {"a": 1.0, "Unnamed": 2.0}, "y": True}),
-        (
-            {"types": {"Unnamed: 0": "number"}},
-            {"x": {"Unnamed: 0": 7.0, "a": 1.0, "Unnamed": 2.0}, "y": True},
-        ),
-        ({"id": "Unnamed: 0"}, {"x": {"a": 1.0, "Unnamed": 2.0}, "y": True, "id": "7"}),
-    ):
-        source = source_of(tmp_path / "a.csv", content, **({"label": "y"} | options))
-        assert events_of(source) == [expected]
-
-
 @pytest.mark.parametrize(
     ("content", "options", "reason"),
     [
@@ -336,20 +338,6 @@ def test_headers_are_checked(
 ) -> None:
     with pytest.raises(FileError, match=reason):
         source_of(tmp_path / "h.csv", content, **options)
-
-
-def test_a_nameless_column_can_be_ignored(tmp_path: Path) -> None:
-    source = source_of(tmp_path / "h.csv", ",a,y\n0,1,1\n", label="y", types={"": "ignore"})
-    assert events_of(source) == [{"x": {"a": 1.0}, "y": 1}]
-
-
-def test_delimiters(tmp_path: Path) -> None:
-    assert events_of(source_of(tmp_path / "d.tsv", "a\ty\n1\t1\n", label="y")) == [
-        {"x": {"a": 1.0}, "y": 1}
-    ]
-    assert events_of(source_of(tmp_path / "d.csv", "a;y\n1;1\n", label="y", delimiter=";")) == [
-        {"x": {"a": 1.0}, "y": 1}
-    ]
 
 
 def test_more_features_than_an_event_may_have(tmp_path: Path) -> None:

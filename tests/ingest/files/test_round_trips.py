@@ -1,4 +1,4 @@
-"""What is written as each format says is read back as it was."""
+"""Files written by the rules of a format are read back as they were."""
 
 from __future__ import annotations
 

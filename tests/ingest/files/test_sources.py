@@ -1,4 +1,4 @@
-"""What holds for every source: resuming, identity, standard input, options."""
+"""Promises of every source: resuming, identity, standard input, options."""
 
 from __future__ import annotations
 

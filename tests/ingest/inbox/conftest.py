@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.engine import fold_of
-from tests.support.ingest import Event
+from tests.support.ingest import Event, letters, weights
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -59,16 +58,14 @@ class Inbox:
 
     def weights(self) -> dict[str, float]:
         """Return what a plain fold over the log comes to."""
-        with self.server.client() as client:
-            return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
+        return weights(self.server)
 
-    def letters(self) -> dict[str, tuple[str, str]]:
-        """Return reason and record of the dead letters by offset."""
-        with self.server.client() as client:
-            found: Any = client.xrange("hinged:{m}:dead")
-        assert all(fields["source"] == "inbox" for _, fields in found)
-        assert len({fields["offset"] for _, fields in found}) == len(found)
-        return {f["offset"]: (f["reason"], f["record"]) for _, f in found}
+    def reasons(self) -> dict[str, str]:
+        """Return the reasons of the dead letters by offset."""
+        found = letters(self.server)
+        assert all(letter["source"] == "inbox" for letter in found)
+        assert len({letter["offset"] for letter in found}) == len(found)
+        return {letter["offset"]: letter["reason"] for letter in found}
 
 
 def make(service: Service, **spec: object) -> None:

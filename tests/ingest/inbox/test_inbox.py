@@ -1,4 +1,4 @@
-"""What comes into an inbox is learned once, or told why not."""
+"""Entries of an inbox are learned once, or told why not."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_two_workers_learn_what_a_plain_client_writes(inbox: Inbox) -> None:
                 assert through["weights"] == array["weights"]
                 assert worker.get("/v1/models/m").json()["events"] == len(rows)
     assert inbox.weights() == learned(rows)
-    found = inbox.letters()
+    found = inbox.reasons()
     assert found.keys() == wanted.keys()
-    assert all(wanted[at] in reason for at, (reason, _) in found.items()), found
+    assert all(wanted[at] in reason for at, reason in found.items()), found
     with inbox.server.client() as client:
         assert client.hget("hinged:{m}:meta", "dead") == str(len(wanted))
 
@@ -63,9 +63,9 @@ def test_each_fault_is_told_and_what_comes_before_the_model_waits(inbox: Inbox) 
     with Service(inbox.server.url) as service:
         make(service)
         inbox.wait_until_empty()
-    found = inbox.letters()
-    assert "bytes; at most" in found.pop(long)[0]
-    assert all(wanted.pop(at) in reason for at, (reason, _) in found.items()), found
+    found = inbox.reasons()
+    assert "bytes; at most" in found.pop(long)
+    assert all(wanted.pop(at) in reason for at, reason in found.items()), found
     assert not wanted
     assert inbox.weights() == learned(rows)
 
@@ -82,7 +82,7 @@ def test_an_event_of_any_model_of_the_stream_is_taken(inbox: Inbox) -> None:
         inbox.wait_until_empty()
         assert client.get("/v1/models/m").json()["events"] == 1
         assert client.get("/v1/models/words").json()["events"] == 2
-        assert list(inbox.letters()) == [bad]
+        assert list(inbox.reasons()) == [bad]
 
 
 def test_ids_at_the_end_of_all_ids_begin_a_new_inbox(inbox: Inbox) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is killed or set back: each entry that is still there is learned once."""
+"""Kills and rollbacks: each entry that is still there is learned once."""
 
 from __future__ import annotations
 

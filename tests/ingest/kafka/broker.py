@@ -46,11 +46,7 @@ def _library() -> Any:
         ("mock_group_initial_rebalance_delay_ms", None, [pointer, number]),
         ("mock_topic_create", ctypes.c_int, [pointer, text, ctypes.c_int, ctypes.c_int]),
         ("mock_topic_delete", ctypes.c_int, [pointer, text]),
-        (
-            "mock_partition_delete_records",
-            ctypes.c_int,
-            [pointer, text, number, ctypes.c_int64],
-        ),
+        ("mock_partition_delete_records", ctypes.c_int, [pointer, text, number, ctypes.c_int64]),
         ("mock_broker_set_down", ctypes.c_int, [pointer, number]),
         ("mock_broker_set_up", ctypes.c_int, [pointer, number]),
     ):

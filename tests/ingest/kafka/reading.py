@@ -23,7 +23,7 @@ FAST = {"session.timeout.ms": "3000", "heartbeat.interval.ms": "500"}
 
 @dataclass
 class Brought:
-    """What came of it."""
+    """The outcome of a run."""
 
     tally: Tally
     noted: dict[str, int]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.ingest.kafka.broker import ALONE, Broker, stop, wait_until, wait_until_it_reads
-from tests.ingest.kafka.stored import folded, letters, logged, taken
-from tests.support.ingest import Event, Ingest, events, kill_often
+from tests.ingest.kafka.stored import folded, logged
+from tests.support.ingest import Event, Ingest, events, kill_often, letters, taken
 from tests.support.plain_fold import model_uid, read_snapshot
 from tests.support.redis_server import RedisServer
 

@@ -14,9 +14,11 @@ from hinged_service.ingest.signals import Stop
 from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Tally
 from tests.ingest.kafka.broker import Broker
+from tests.ingest.kafka.conftest import Kafka
 from tests.ingest.kafka.reading import FAST, bring, until
-from tests.ingest.kafka.stored import letters, logged, taken
+from tests.ingest.kafka.stored import logged
 from tests.support.engine import fold_of, stored_state
+from tests.support.ingest import letters, taken
 from tests.support.redis_server import RedisServer
 
 
@@ -79,84 +81,73 @@ def test_redis_away_for_a_while(broker: Broker, own_server: RedisServer) -> None
     assert len([line for line in brought.told if line.startswith("Reading")]) == 1
 
 
-def test_kafka_away_for_a_while(broker: Broker, redis_url: str, shared_server: RedisServer) -> None:
-    broker.create("t")
-    broker.put("t", rows(0, 20))
-    broker.down()
+def test_kafka_away_for_a_while(kafka: Kafka) -> None:
+    kafka.create("t")
+    kafka.put("t", rows(0, 20))
+    kafka.down()
 
     async def meanwhile(tally: Tally, _: Stop) -> None:
         await asyncio.sleep(1)
-        broker.up()
+        kafka.up()
         await until(lambda: tally.learned == 20)
-        broker.down()
+        kafka.down()
         await asyncio.sleep(2)
-        broker.up()
-        await asyncio.to_thread(broker.put, "t", rows(20, 20))
+        kafka.up()
+        await asyncio.to_thread(kafka.put, "t", rows(20, 20))
         await until(lambda: tally.learned == 40)
 
-    brought = bring(broker, redis_url, meanwhile=meanwhile)
-    assert numbers(shared_server) == list(range(40))
+    brought = kafka.bring(meanwhile=meanwhile)
+    assert numbers(kafka.server) == list(range(40))
     waiting = [line for line in brought.told if line.startswith("Waiting for Kafka")]
     assert len(waiting) == 2
 
 
-def test_records_gone_before_they_were_learned_stop_it(
-    broker: Broker, redis_url: str, shared_server: RedisServer
-) -> None:
-    broker.create("t")
-    broker.put("t", rows(0, 10))
-    bring(broker, redis_url)
-    broker.put("t", rows(10, 20))
-    broker.trim("t", 0, 15)
+def test_records_gone_before_they_were_learned_stop_it(kafka: Kafka) -> None:
+    kafka.create("t")
+    kafka.put("t", rows(0, 10))
+    kafka.bring()
+    kafka.put("t", rows(10, 20))
+    kafka.trim("t", 0, 15)
     with pytest.raises(Failed, match=r"the records 10 to 14 of t/0 are gone .* --on-gap continue"):
-        bring(broker, redis_url)
-    assert numbers(shared_server) == list(range(10))
-    brought = bring(broker, redis_url, over_gaps=True)
+        kafka.bring()
+    assert numbers(kafka.server) == list(range(10))
+    brought = kafka.bring(over_gaps=True)
     assert brought.noted["lost"] == 5
-    assert numbers(shared_server) == [*range(10), *range(15, 30)]
-    assert bring(broker, redis_url).tally.records == 0
+    assert numbers(kafka.server) == [*range(10), *range(15, 30)]
+    assert kafka.bring().tally.records == 0
 
 
-def test_a_topic_made_anew_is_another_source(
-    broker: Broker,
-    redis_url: str,
-    shared_server: RedisServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_topic_made_anew_is_another_source(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it has as many records as the old one had."""
     monkeypatch.setattr(source, "_LOOK_EVERY_S", 1.0)
-    broker.create("t")
-    broker.put("t", rows(0, 10))
+    kafka.create("t")
+    kafka.put("t", rows(0, 10))
 
     async def meanwhile(tally: Tally, _: Stop) -> None:
         await until(lambda: tally.learned == 10)
-        broker.delete("t")
-        broker.create("t")
-        broker.put("t", rows(100, 10))
+        kafka.delete("t")
+        kafka.create("t")
+        kafka.put("t", rows(100, 10))
         await until(lambda: tally.learned == 20)
 
-    bring(broker, redis_url, meanwhile=meanwhile)
-    assert numbers(shared_server) == [*range(10), *range(100, 110)]
-    with shared_server.client() as client:
+    kafka.bring(meanwhile=meanwhile)
+    assert numbers(kafka.server) == [*range(10), *range(100, 110)]
+    with kafka.server.client() as client:
         offsets: Any = client.hgetall("hinged:{m}:offsets")
     assert sorted(offsets.values()) == ["10", "10"]
-    assert letters(shared_server) == []
+    assert letters(kafka.server) == []
 
 
-def test_where_it_begins_the_first_time(
-    broker: Broker, redis_url: str, shared_server: RedisServer
-) -> None:
-    broker.create("t")
-    broker.put("t", rows(0, 10))
-    assert bring(broker, redis_url, begin="end").tally.records == 0
-    broker.put("t", rows(10, 5))  # nobody was there, but its place is kept
-    assert bring(broker, redis_url, begin="end").tally.learned == 5
-    assert numbers(shared_server) == list(range(10, 15))
+def test_where_it_begins_the_first_time(kafka: Kafka) -> None:
+    kafka.create("t")
+    kafka.put("t", rows(0, 10))
+    assert kafka.bring(begin="end").tally.records == 0
+    kafka.put("t", rows(10, 5))  # nobody was there, but its place is kept
+    assert kafka.bring(begin="end").tally.learned == 5
+    assert numbers(kafka.server) == list(range(10, 15))
 
 
-def test_it_begins_at_a_time(
-    broker: Broker, redis_url: str, shared_server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_begins_at_a_time(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mock cluster knows no times, so its answer is made up here."""
     asked = []
 
@@ -165,35 +156,31 @@ def test_it_begins_at_a_time(
         return 4
 
     monkeypatch.setattr(KafkaLog, "at", at)
-    broker.create("t")
-    broker.put("t", rows(0, 10))
-    assert bring(broker, redis_url, begin=1_000).tally.learned == 6
-    assert numbers(shared_server) == list(range(4, 10))
+    kafka.create("t")
+    kafka.put("t", rows(0, 10))
+    assert kafka.bring(begin=1_000).tally.learned == 6
+    assert numbers(kafka.server) == list(range(4, 10))
     assert asked == [("t", 0, 1_000)]
 
 
-def test_the_groups_own_offsets_are_never_trusted(
-    broker: Broker, redis_url: str, shared_server: RedisServer
-) -> None:
+def test_the_groups_own_offsets_are_never_trusted(kafka: Kafka) -> None:
     import confluent_kafka as ck
 
-    broker.create("t")
-    broker.put("t", rows(0, 10))
-    stranger = ck.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+    kafka.create("t")
+    kafka.put("t", rows(0, 10))
+    stranger = ck.Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
     stranger.commit(offsets=[ck.TopicPartition("t", 0, 7)], asynchronous=False)
     stranger.close()
-    assert bring(broker, redis_url, group="g").tally.learned == 10
-    assert broker.committed("g", "t") == 10
-    assert numbers(shared_server) == list(range(10))
+    assert kafka.bring(group="g").tally.learned == 10
+    assert kafka.committed("g", "t") == 10
+    assert numbers(kafka.server) == list(range(10))
 
 
-def test_several_topics_and_one_that_is_not_there(
-    broker: Broker, redis_url: str, shared_server: RedisServer
-) -> None:
-    broker.create("t")
-    broker.create("u", 2)
-    broker.put("t", rows(0, 5))
-    broker.put("u", rows(10, 5), 1)
-    assert bring(broker, redis_url, topics=("t", "u")).tally.learned == 10
+def test_several_topics_and_one_that_is_not_there(kafka: Kafka) -> None:
+    kafka.create("t")
+    kafka.create("u", 2)
+    kafka.put("t", rows(0, 5))
+    kafka.put("u", rows(10, 5), 1)
+    assert kafka.bring(topics=("t", "u")).tally.learned == 10
     with pytest.raises(Failed, match="Kafka has no topic v"):
-        bring(broker, redis_url, topics=("t", "v"))
+        kafka.bring(topics=("t", "v"))

@@ -79,7 +79,7 @@ class KafkaLog:
     """A member of a consumer group, whose partitions are read from where it is told.
 
     `say` takes a line for people, from another thread. An option that the client refuses raises
-    `Failed`. Calls raise `Away` if nobody answers, `Failed` if the cluster refuses for good.
+    `Failed`. Calls raise `Away` if there is no answer, `Failed` if the cluster refuses for good.
 
     Attributes
     ----------
