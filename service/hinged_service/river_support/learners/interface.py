@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hinged.accounting import Accounting, Outcome
-from hinged_service.wire.events import Value
 
 __all__ = ["Features", "Label", "Learner", "MulticlassLearner"]
 
 Label = bool | int | str
-Features = Mapping[Any, Value]
+Features = Mapping[Any, Any]
 """Names to numbers; a classifier of the operator's own takes text, booleans and `None` too."""
 
 
