@@ -345,7 +345,7 @@ def _certificate(recorder: _Recorder, end: str, deadline_s: float) -> Certificat
         mistakes=sum(segment.mistakes for segment in segments),
         radius=max((norm(x, constant) for x, _ in rows), default=0.0),
         margin=gamma,
-        learning_rate=start.learning_rate,
+        learning_rate=cast("float", start.learning_rate),
         start_norm=norm(weights, intercept),
         bounds=found,
         holds=len(updates) <= most * (1.0 + _ROUNDING),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import hinged
 from hinged import bounds
@@ -59,7 +59,7 @@ def general_bound(start: Covered, updates: list[Row], now: Linear, deadline_s: f
     weights, intercept = linear_of(start)
     fit = start.fit_intercept
     gamma = start.margin if isinstance(start, hinged.Perceptron) else 0.0
-    rate = start.learning_rate
+    rate = cast("float", start.learning_rate)
     constant = 1.0 if fit else 0.0
     radius = max((norm(x, constant) for x, _ in updates), default=0.0)
     q = rate * (radius * radius + 2.0 * gamma / rate)

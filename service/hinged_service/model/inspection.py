@@ -57,9 +57,9 @@ def explain_event(
     parts = learner.explain_one(z, y) if isinstance(learner, _SEVERAL) else learner.explain_one(z)
     intercept = parts.pop(hinged.INTERCEPT, 0.0)
     origins = {} if pipeline is None else pipeline.origins(x)
-    features: dict[str, float] = {}
+    features: dict[Any, float] = {}
     for name, value in parts.items():
-        sources = origins.get(name) or (name,)  # a constant comes from no feature
+        sources = origins.get(str(name)) or (name,)  # a constant comes from no feature
         for source in sources:
             features[source] = features.get(source, 0.0) + value / len(sources)
     return {

@@ -15,22 +15,14 @@ __all__ = ["Part", "Parts", "changed", "from_json", "parts_of"]
 
 
 class Part(NamedTuple):
-    """An estimator in a classifier.
-
-    Parameters
-    ----------
-    depth
-        How many estimators it stands in.
-    type
-        The name of its class.
-    digest
-        Of its state.
-
-    """
+    """An estimator in a classifier."""
 
     depth: int
+    """Number of estimators around it."""
     type: str
+    """Name of its class."""
     digest: str
+    """Digest of its state."""
 
 
 Parts = list[Part]

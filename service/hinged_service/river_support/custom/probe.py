@@ -45,14 +45,7 @@ _Adaptor = RiverBinary | RiverMulticlass
 
 
 def probe_all(sources: Sequence[str], models: Mapping[str, CustomModel]) -> dict[str, Served]:
-    """Return what is to be served.
-
-    Parameters
-    ----------
-    sources
-        Where the models come from: a second process loads them there.
-    models
-        The models by name.
+    """Return the models to serve by name; a second process loads them from `sources`.
 
     Raises
     ------

@@ -40,23 +40,7 @@ class RiverBinary(Adaptor):
         return score, {False: found.get(False, 1.0 - p), True: p}
 
     def predict_learn_one(self, x: Features, y: Label, w: float = 1.0) -> hinged.Outcome:
-        """Predict, score, then learn: one step of progressive validation.
-
-        Parameters
-        ----------
-        x
-            Feature names to finite floats, or what the operator's classifier takes.
-        y
-            True or false.
-        w
-            Sample weight, see `check_weight`. Weight 0 moves nothing.
-
-        Raises
-        ------
-        InvalidEvent
-            Naming the field; the learner has not changed.
-
-        """
+        """Predict, score, then learn; raise `InvalidEvent` before anything has changed."""
         target = binary_target(y)
         w = self.check_weight(w)
         checked = self.classifier.checked(x)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hinged.accounting import Accounting, Outcome
-from hinged_service.wire.events import Value
 
 __all__ = ["Features", "Label", "Learner", "MulticlassLearner"]
 
 Label = bool | int | str
-Features = Mapping[Any, Value]
+Features = Mapping[Any, Any]
 """Names to numbers; a classifier of the operator's own takes text, booleans and `None` too."""
 
 
@@ -37,7 +36,11 @@ class Learner(Protocol):
         """Return the finite score behind the predicted label; nothing changes."""
 
     def predict_learn_one(self, x: Features, y: Label, w: float = 1.0) -> Outcome:
-        """Predict, score, then learn; raise `InvalidEvent` before anything has changed."""
+        """Predict, score, then learn: one step of progressive validation.
+
+        Weight 0 moves nothing. `InvalidEvent` names the field at fault, and nothing has
+        changed then.
+        """
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands."""

@@ -40,14 +40,7 @@ class RiverMulticlass(Adaptor):
         return list(self._classes)
 
     def scores_one(self, x: Features) -> dict[Any, float]:
-        """Return the probability of every class, in the order the classes were seen.
-
-        Raises
-        ------
-        InvalidEvent
-            Naming the feature that the classifier does not take.
-
-        """
+        """Return the probability of every class, in the order the classes were seen."""
         return self._scores(self._kept(self.classifier.checked(x)))
 
     def score_one(self, x: Features) -> float:
@@ -63,23 +56,7 @@ class RiverMulticlass(Adaptor):
         return dict.fromkeys(scores, 1.0 / len(scores))
 
     def predict_learn_one(self, x: Features, y: Label, w: float = 1.0) -> hinged.Outcome:
-        """Predict, score, then learn: one step of progressive validation.
-
-        Parameters
-        ----------
-        x
-            Feature names to finite floats, or what the operator's classifier takes.
-        y
-            The label: text, an integer or a truth value, all of one type.
-        w
-            Sample weight, see `check_weight`. Weight 0 moves nothing.
-
-        Raises
-        ------
-        InvalidEvent
-            Naming the field; the learner has not changed.
-
-        """
+        """Predict, score, then learn; raise `InvalidEvent` before anything has changed."""
         y = admitted_class(y, self._classes, self._max_classes)
         w = self.check_weight(w)
         checked = self.classifier.checked(x)

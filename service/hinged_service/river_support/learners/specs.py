@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from types import ModuleType
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 from river import base
 
-from hinged_service.river_support.lazy import ensemble, linear_model, multiclass, naive_bayes, tree
+from hinged_service.river_support.lazy import imported
 from hinged_service.river_support.learners.binary import RiverBinary
 from hinged_service.river_support.learners.classifier import OneVsOne, RiverClassifier
 from hinged_service.river_support.learners.multiclass import RiverMulticlass
@@ -41,7 +40,7 @@ Penalty = Annotated[
 class _River(RiverSpec):
     """A River classifier: how to build it, and what its kind can take."""
 
-    subpackage: ClassVar[ModuleType]
+    subpackage: ClassVar[str]
     names: ClassVar[int] = 10_000
     """The most feature names, whatever the model's spec allows."""
     bounds: ClassVar[tuple[str, ...]] = ()
@@ -63,7 +62,7 @@ class _River(RiverSpec):
 
     def river(self) -> base.Classifier:
         """Return the fresh River classifier."""
-        kind = getattr(self.subpackage, class_name(self))
+        kind = getattr(imported(self.subpackage), class_name(self))
         made: base.Classifier = kind(**arguments(self, *self.bounds), **self.fixed)
         return made
 
@@ -77,7 +76,7 @@ class _River(RiverSpec):
 
 
 class _Binary(_River):
-    subpackage: ClassVar[ModuleType] = linear_model
+    subpackage: ClassVar[str] = "river.linear_model"
     names: ClassVar[int] = 100_000
 
     def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary:
@@ -185,11 +184,11 @@ class SoftmaxRegressionSpec(_Penalised, _Multiclass):
     """River's softmax regression, without intercepts; learns 10,000 names at most."""
 
     type: Literal["SoftmaxRegression"]
-    subpackage: ClassVar[ModuleType] = linear_model
+    subpackage: ClassVar[str] = "river.linear_model"
 
 
 class _NaiveBayes(_Multiclass):
-    subpackage: ClassVar[ModuleType] = naive_bayes
+    subpackage: ClassVar[str] = "river.naive_bayes"
 
 
 class GaussianNBSpec(_NaiveBayes):
@@ -242,7 +241,7 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
     """
 
     type: Literal["HoeffdingTreeClassifier"]
-    subpackage: ClassVar[ModuleType] = tree
+    subpackage: ClassVar[str] = "river.tree"
     bounds: ClassVar[tuple[str, ...]] = ("max_classes", "max_leaves")
     fixed: ClassVar[dict[str, int]] = {"memory_estimate_period": _NEVER}
     names: ClassVar[int] = 1_000
@@ -261,7 +260,7 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
 
 
 class _OfBinary(_Multiclass):
-    subpackage: ClassVar[ModuleType] = multiclass
+    subpackage: ClassVar[str] = "river.multiclass"
     classifier: RiverBinaryLearner = Field(description="The binary classifier.")
 
     @property
@@ -308,7 +307,7 @@ class BaggingClassifierSpec(_River):
     """
 
     type: Literal["BaggingClassifier"]
-    subpackage: ClassVar[ModuleType] = ensemble
+    subpackage: ClassVar[str] = "river.ensemble"
     model: Bagged = Field(description="The classifier of which there are many.")
     n_models: int = Field(10, ge=2, le=50, description="The members.")
     seed: int = Field(ge=0, lt=2**63, description="Seed of the draws; always the same ones.")

@@ -26,20 +26,7 @@ __all__ = ["teach"]
 
 
 def teach(model: base.Classifier, x: dict[Any, Any], y: Label, w: float | None) -> None:
-    """Let a classifier learn one event.
-
-    Parameters
-    ----------
-    model
-        A River classifier.
-    x
-        Feature names to finite floats.
-    y
-        The label.
-    w
-        The sample weight, `None` for a classifier that has none.
-
-    """
+    """Let a classifier learn one event; the weight is `None` for a classifier that has none."""
     kind = type(model)
     rule = _RULES.get((kind.__module__, kind.__name__))
     if rule is not None:

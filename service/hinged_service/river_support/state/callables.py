@@ -24,22 +24,8 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "defaultdict": defaultdict,
     "deepcopy": copy.deepcopy,
 }
-_STATISTICS = frozenset(
-    (
-        "AbsMax",
-        "EWMean",
-        "EWVar",
-        "IQR",
-        "Max",
-        "Mean",
-        "Min",
-        "Quantile",
-        "RollingAbsMax",
-        "RollingMax",
-        "RollingMin",
-        "Var",
-    )
-)
+_STATISTICS = {"AbsMax", "EWMean", "EWVar", "IQR", "Max", "Mean", "Min", "Quantile", "Var"}
+_STATISTICS |= {f"Rolling{name}" for name in ("AbsMax", "Max", "Min")}
 OWNER = "__self__"
 _GAUSSIAN = "_make_gaussian"
 _METHODS = {"_random_weights": "feature_extraction.kernel_approx.RBFSampler"}

@@ -338,14 +338,7 @@ def _array(name: object, shape: object, items: object) -> np.ndarray[Any, Any]:
 
 
 def _check(value: object) -> None:
-    """Check an object against its kinds and finish it, all of it being there.
-
-    Raises
-    ------
-    DamagedState
-        If an attribute is of a kind its class does not have there.
-
-    """
+    """Check a whole object against its kinds and finish it, or raise `DamagedState`."""
     entry = entry_of(type(value))
     try:
         if type(value) is defaultdict and value.default_factory is not None:

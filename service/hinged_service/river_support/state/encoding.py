@@ -57,14 +57,7 @@ def encode(value: object) -> dict[str, Any]:
 
 
 def digest(value: object) -> str:
-    """Return 40 hex digits that two objects share exactly if `encode` gives the same data.
-
-    Raises
-    ------
-    Unencodable
-        As `encode`.
-
-    """
+    """Return 40 hex digits that two objects share exactly if `encode` gives the same data."""
     text = canonical(encode(value))
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 

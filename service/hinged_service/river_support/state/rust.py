@@ -49,23 +49,10 @@ class RustObject(Protocol):
 
 
 class _Fixed(NamedTuple):
-    """A type whose state has one length.
+    """A type whose state has one length: its constructor, and the kinds of the arguments.
 
-    Parameters
-    ----------
-    make
-        The constructor.
-    kinds
-        The kinds of its arguments.
-    layout
-        The state as `struct` writes it.
-    arguments
-        Where the arguments stand in the state.
-    fields
-        Where that stands which does not follow from the arguments.
-    sound
-        Whether the state could have been reached.
-
+    `layout` is the state as `struct` writes it, with the places of the `arguments` and of
+    the `fields`, which do not follow from them; `sound` tells a state that can be reached.
     """
 
     make: Callable[..., RustObject]
@@ -154,14 +141,7 @@ def rust_state(value: RustObject) -> list[Any]:
 
 
 def rust_from(name: str, given: object) -> RustObject:
-    """Return the object that `rust_state` described.
-
-    Raises
-    ------
-    DamagedState
-        If it described none.
-
-    """
+    """Return the object that `rust_state` described, or raise `DamagedState`."""
     match given:
         case [list(arguments), list(fields)]:
             pass

@@ -90,14 +90,7 @@ def damaged_number(value: object) -> DamagedState:
 
 
 def scalar_from_numpy(given: object) -> object:
-    """Return the numpy scalar that `["float32", 0.5]` describes.
-
-    Raises
-    ------
-    DamagedState
-        If it describes none.
-
-    """
+    """Return the numpy scalar that `["float32", 0.5]` describes, or raise `DamagedState`."""
     match given:
         case [str(name), value] if name in DTYPES:
             if isinstance(value, dict) and value.get("float") in NONFINITE and len(value) == 1:
