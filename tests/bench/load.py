@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent
 
 
 class Load(NamedTuple):
-    """What a load came to: answers in all and per second, half and 99 of 100 came within."""
+    """Outcome of a load: answers in all and per second, half and 99 of 100 came within."""
 
     answers: int
     per_s: float

@@ -40,7 +40,7 @@ class Row:
 
     @property
     def less_is_better(self) -> bool:
-        """Whether a smaller value is better; rates, ratios and shares grow for the better."""
+        """True if a smaller value is better; rates, ratios and shares grow for the better."""
         if self.unit.endswith("/s") or self.unit in ("×", RIGHT):
             return self.at_most
         return True
