@@ -17,7 +17,6 @@ import json
 import signal
 import time
 import urllib.request
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,7 @@ from tests.bench.events import Event, made_events
 from tests.bench.http_calls import SPEC
 from tests.bench.load import Caller
 from tests.bench.servers import SERVICE, Server, cpu_s, running
-from tests.bench.table import Row, ratios
+from tests.bench.table import Costs, Row
 from tests.support.redis_server import RedisServer
 
 SIZE = 500
@@ -61,17 +60,13 @@ class Made:
 
 def measure(folder: Path, rounds: int, count: int) -> list[Row]:
     """Return the rows; every round learns the same `count` events through every door."""
-    models, queue = RedisServer(folder / "models"), RedisServer(folder / "queue")
-    service = Server(SERVICE, HINGED_REDIS_URL=models.url)
-    with contextlib.ExitStack() as stack:
-        for server in (models, queue):
-            stack.callback(server.kill)
-            server.start()
-        stack.enter_context(running(service))
-        rows: list[Row] = []
-        for with_ids in (False, True):
-            made = _make(folder, queue, count, with_ids)
-            rows += _compared(service, models, queue, made, with_ids, rounds)
+    with RedisServer(folder / "models") as models, RedisServer(folder / "queue") as queue:
+        service = Server(SERVICE, HINGED_REDIS_URL=models.url)
+        with running(service):
+            rows: list[Row] = []
+            for with_ids in (False, True):
+                made = _make(folder, queue, count, with_ids)
+                rows += _compared(service, models, queue, made, with_ids, rounds)
     return rows
 
 
@@ -129,39 +124,24 @@ def _compared(
             models, model, made, _stream(queue, made.stream, model)
         ),
     }
-    whole: dict[str, list[float]] = defaultdict(list)
-    worker: dict[str, list[float]] = defaultdict(list)
-    store: dict[str, list[float]] = defaultdict(list)
-    per_event = 1e6 / made.count
+    costs = Costs()
     for number in range(rounds + 1):
         for door in doors if number % 2 else reversed(doors):
             model = f"m{next(_numbers)}"
             gc.collect()
-            store_s = cpu_s(models.pid)
+            redis_s = cpu_s(models.pid)
             took_s, worker_s = doors[door](model)
-            store_s = cpu_s(models.pid) - store_s
+            redis_s = cpu_s(models.pid) - redis_s
             _delete(service, model)
             if number > 0:  # the first round warms up
-                whole[door].append(took_s * per_event)
-                worker[door].append(worker_s * per_event)
-                store[door].append(store_s * per_event)
+                costs.add(door, made.count, took_s, worker_s, redis_s)
     ids = f"{'with' if with_ids else 'without'} ids"
     return [
         *(
-            Row(
-                f"{door}, {ids} / array",
-                ratios(whole[door], whole[ARRAY]),
-                target=target,
-                at_most=True,
-            )
+            Row(f"{door}, {ids} / array", costs.over(door, ARRAY), target=target, at_most=True)
             for door, target in TARGETS.items()
         ),
-        *(Row(f"{door}, {ids}", whole[door], "µs/event") for door in doors),
-        *(
-            Row(f"{door}, {ids}: processor of the worker", worker[door], "µs/event")
-            for door in doors
-        ),
-        *(Row(f"{door}, {ids}: processor of Redis", store[door], "µs/event") for door in doors),
+        *costs.rows(lambda door: f"{door}, {ids}"),
     ]
 
 

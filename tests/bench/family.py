@@ -31,7 +31,7 @@ Events = list[tuple[dict[str, float], Any]]
 
 @dataclass(frozen=True)
 class Shape:
-    """So many features of so many in each event."""
+    """Number of features in each event, and of all."""
 
     present: int
     of: int

@@ -65,6 +65,41 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
     ]
 
 
+class Sides(NamedTuple):
+    """Everything that is loaded side by side; by fsync or by call where there are two."""
+
+    stores: dict[str, RedisServer]
+    services: dict[str, Server]
+    bare: dict[str, Server]
+    memory: Server
+    pickled: Server
+
+
+def all_sides(stack: contextlib.ExitStack, folder: Path, workers: int) -> Sides:
+    """Start the service on two Redis servers, and its peers; the model is there."""
+    stores = {
+        fsync: stack.enter_context(RedisServer(folder / fsync, fsync=fsync))
+        for fsync in ("everysec", "always")
+    }
+    services = {
+        fsync: Server(SERVICE, workers, HINGED_REDIS_URL=store.url)
+        for fsync, store in stores.items()
+    }
+    stack.enter_context(running(*services.values()))
+    for service in services.values():
+        create_model(service)
+    bare = {
+        call: Server(
+            BARE, workers, BENCH_ANSWER=one_answer(services["everysec"], call, sent[0]).decode()
+        )
+        for call, sent in _plain_bodies().items()
+    }
+    memory = Server(RIVER_MEMORY, workers)
+    pickled = Server(RIVER_REDIS, workers, BENCH_REDIS_URL=stores["everysec"].url)
+    stack.enter_context(running(*bare.values(), memory, pickled))
+    return Sides(stores, services, bare, memory, pickled)
+
+
 class _Load(NamedTuple):
     name: str
     server: Server
@@ -126,25 +161,10 @@ def _plain_bodies() -> dict[str, list[bytes]]:
 def _under_uvicorn(folder: Path, rounds: int, seconds: int) -> list[Row]:
     """Return what the service does under uvicorn as it comes, like its peers."""
     with contextlib.ExitStack() as stack:
-        redis = {}
-        for fsync in ("everysec", "always"):
-            redis[fsync] = RedisServer(folder / fsync, fsync=fsync)
-            redis[fsync].start()
-            stack.callback(redis[fsync].kill)
-        services = {f: Server(SERVICE, HINGED_REDIS_URL=r.url) for f, r in redis.items()}
-        stack.enter_context(running(*services.values()))
-        for service in services.values():
-            create_model(service)
+        sides = all_sides(stack, folder, 1)
+        services, bare, river, pickled = sides.services, sides.bare, sides.memory, sides.pickled
         with Caller(services["everysec"].port, LATE) as caller:
             caller.put(LATE_SPEC)
-        answers = {
-            call: one_answer(services["everysec"], call, sent[0]).decode()
-            for call, sent in _plain_bodies().items()
-        }
-        bare = {call: Server(BARE, BENCH_ANSWER=answer) for call, answer in answers.items()}
-        river = Server(RIVER_MEMORY)
-        pickled = Server(RIVER_REDIS, BENCH_REDIS_URL=redis["everysec"].url)
-        stack.enter_context(running(*bare.values(), river, pickled))
         found = _measured(
             [
                 _Load("bare predict", bare["predict"], "/", "predict"),
@@ -187,9 +207,7 @@ def _under_uvicorn(folder: Path, rounds: int, seconds: int) -> list[Row]:
 def _as_served(folder: Path, rounds: int, seconds: int) -> list[Row]:
     """Return what it does as its users start it, beside River as one would start that."""
     with contextlib.ExitStack() as stack:
-        redis = RedisServer(folder / "served")
-        redis.start()
-        stack.callback(redis.kill)
+        redis = stack.enter_context(RedisServer(folder / "served"))
         service = Server(SERVE, HINGED_REDIS_URL=redis.url)
         river, pickled = Server(RIVER_MEMORY), Server(RIVER_REDIS, BENCH_REDIS_URL=redis.url)
         stack.enter_context(running(service, river, pickled))

@@ -7,7 +7,6 @@ import re
 import socket
 import threading
 import time
-from collections import defaultdict
 from pathlib import Path
 
 from tests.bench import arrays
@@ -15,7 +14,7 @@ from tests.bench.arrays import SIZE, Bodies
 from tests.bench.http_calls import MODEL, create_model
 from tests.bench.load import Caller
 from tests.bench.servers import SERVICE, Server, cpu_s, running
-from tests.bench.table import Row, ratios
+from tests.bench.table import Costs, Row
 from tests.support.redis_server import RedisServer
 
 TARGET = 1.2
@@ -41,38 +40,29 @@ def measure(folder: Path, rounds: int, calls: int) -> list[Row]:
 def _compared(
     service: Server, redis: RedisServer, name: str, bodies: Bodies, rounds: int, calls: int
 ) -> list[Row]:
-    whole: dict[str, list[float]] = defaultdict(list)
-    worker: dict[str, list[float]] = defaultdict(list)
-    store: dict[str, list[float]] = defaultdict(list)
+    costs = Costs()
     for number in range(rounds + 1):
         for way in ("array", "each", "summary"):
             sent = [bodies.next() for _ in range(calls)]
-            worker_s, store_s = service.cpu_s(), cpu_s(redis.pid)
+            worker_s, redis_s = service.cpu_s(), cpu_s(redis.pid)
             if way == "array":
                 took_s = _arrays_s(service, sent)
             else:
                 took_s = _lines_s(service, way, [_as_lines(body) for body in sent])
             if number > 0:  # the first round warms up
-                per_event = 1e6 / (calls * SIZE)
-                whole[way].append(took_s * per_event)
-                worker[way].append((service.cpu_s() - worker_s) * per_event)
-                store[way].append((cpu_s(redis.pid) - store_s) * per_event)
+                worker_s, redis_s = service.cpu_s() - worker_s, cpu_s(redis.pid) - redis_s
+                costs.add(way, calls * SIZE, took_s, worker_s, redis_s)
     return [
         *(
             Row(
                 f"{name}, results={way} / array",
-                ratios(whole[way], whole["array"]),
+                costs.over(way, "array"),
                 target=TARGET,
                 at_most=True,
             )
             for way in ("each", "summary")
         ),
-        *(Row(f"{name}, {way}", whole[way], "µs/event") for way in whole),
-        *(
-            Row(f"{name}, {way}: processor of the worker", worker[way], "µs/event")
-            for way in worker
-        ),
-        *(Row(f"{name}, {way}: processor of Redis", store[way], "µs/event") for way in store),
+        *costs.rows(lambda way: f"{name}, {way}"),
     ]
 
 

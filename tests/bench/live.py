@@ -6,9 +6,9 @@ import contextlib
 import multiprocessing
 import selectors
 import socket
-import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
@@ -69,19 +69,13 @@ def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
 
 def _learns_per_s(servers: list[Server], sent: list[bytes], seconds: int) -> float:
     """Return the learns per second of all workers together."""
-    found = [0.0] * len(servers)
+    share = CONNECTIONS // len(servers)
 
-    def load(number: int) -> None:
-        share = CONNECTIONS // len(servers)
-        port = servers[number].port
-        found[number] = requests_per_s(port, f"{MODEL}/learn", sent, share, seconds)
+    def learns(server: Server) -> float:
+        return requests_per_s(server.port, f"{MODEL}/learn", sent, share, seconds)
 
-    threads = [threading.Thread(target=load, args=(n,)) for n in range(len(servers))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(found)
+    with ThreadPoolExecutor(len(servers)) as threads:
+        return sum(threads.map(learns, servers))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 __all__ = ["Caller", "Load", "generator", "loaded", "mixed_requests_per_s", "requests_per_s"]
@@ -20,7 +19,7 @@ _HERE = Path(__file__).parent
 
 
 class Load(NamedTuple):
-    """What a load came to: answers in all and per second, half and 99 of 100 came within."""
+    """Outcome of a load: answers in all and per second, half and 99 of 100 came within."""
 
     answers: int
     per_s: float
@@ -127,12 +126,7 @@ class Caller:
     def __enter__(self) -> Caller:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def post(self, body: bytes) -> bytes:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import redis
 
 from tests.bench.events import bodies, made_events
-from tests.bench.http_calls import MODEL, create_model, one_answer
+from tests.bench.http_calls import MODEL, Sides, all_sides
 from tests.bench.load import Load, loaded
-from tests.bench.servers import BARE, RIVER_MEMORY, RIVER_REDIS, SERVICE, Server, running
+from tests.bench.servers import Server
 from tests.bench.table import Row, ratios
 from tests.support.redis_server import RedisServer
 
@@ -46,19 +46,14 @@ def measure(folder: Path, rounds: int, seconds: int) -> list[Row]:
 
 def _with_workers(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
     with contextlib.ExitStack() as stack:
-        stores = {
-            fsync: RedisServer(folder / fsync, fsync=fsync) for fsync in ("everysec", "always")
-        }
-        for store in stores.values():
-            stack.callback(store.kill)
-            store.start()
-        targets = _targets(stack, stores, workers)
+        sides = all_sides(stack, folder, workers)
+        store, targets = sides.stores["everysec"], _targets(sides)
         found: dict[tuple[str, int], list[Load]] = defaultdict(list)
         lost: list[float] = []
         for number in range(rounds + 1):
             for connections in CONNECTIONS:
                 for target in targets:
-                    before = _learned(stores["everysec"]) if target.name == PICKLED else 0
+                    before = _learned(store) if target.name == PICKLED else 0
                     load = loaded(
                         target.server.port,
                         [(target.path, body) for body in target.sent],
@@ -69,41 +64,24 @@ def _with_workers(folder: Path, workers: int, rounds: int, seconds: int) -> list
                         continue
                     found[target.name, connections].append(load)
                     if target.name == PICKLED and connections == max(CONNECTIONS):
-                        kept = _learned(stores["everysec"]) - before
+                        kept = _learned(store) - before
                         lost.append(100 * (1 - kept / load.answers))
     return _rows(workers, found, lost)
 
 
-def _targets(
-    stack: contextlib.ExitStack, stores: dict[str, RedisServer], workers: int
-) -> list[_Target]:
+def _targets(sides: Sides) -> list[_Target]:
     events = made_events(1_000)
     asked, taught = bodies(events, labelled=False), bodies(events, labelled=True)
-    services = {
-        fsync: Server(SERVICE, workers, HINGED_REDIS_URL=store.url)
-        for fsync, store in stores.items()
-    }
-    stack.enter_context(running(*services.values()))
-    for service in services.values():
-        create_model(service)
-    durable = services["everysec"]
-    answers = {
-        "predict": one_answer(durable, "predict", asked[0]).decode(),
-        "learn": one_answer(durable, "learn", taught[0]).decode(),
-    }
-    bare = {call: Server(BARE, workers, BENCH_ANSWER=answer) for call, answer in answers.items()}
-    memory = Server(RIVER_MEMORY, workers)
-    pickled = Server(RIVER_REDIS, workers, BENCH_REDIS_URL=stores["everysec"].url)
-    stack.enter_context(running(*bare.values(), memory, pickled))
+    durable, bare = sides.services["everysec"], sides.bare
     return [
         _Target("bare predict", bare["predict"], "/", asked),
         _Target("predict", durable, f"{MODEL}/predict", asked),
-        _Target("river predict", memory, "/predict", asked),
+        _Target("river predict", sides.memory, "/predict", asked),
         _Target("bare learn", bare["learn"], "/", taught),
         _Target("learn everysec", durable, f"{MODEL}/learn", taught),
-        _Target("learn always", services["always"], f"{MODEL}/learn", taught),
-        _Target("river learn", memory, "/learn", taught),
-        _Target(PICKLED, pickled, "/learn", taught),
+        _Target("learn always", sides.services["always"], f"{MODEL}/learn", taught),
+        _Target("river learn", sides.memory, "/learn", taught),
+        _Target(PICKLED, sides.pickled, "/learn", taught),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What is promised in seconds: rollback, Redis away and back, other clients of a large model."""
+"""Promises in seconds: rollback, Redis away and back, other clients of a large model."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Post = tuple[str, bytes]
 
 @dataclass
 class _Load:
-    """What a load took, round by round."""
+    """Cost of a load, round by round."""
 
     rate: list[float] = field(default_factory=list)
     worker_us: list[float] = field(default_factory=list)

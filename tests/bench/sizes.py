@@ -1,4 +1,4 @@
-"""What things weigh: a weight, an event, an id, a waiting prediction, a model; where it is kept.
+"""Memory of things: a weight, an event, an id, a waiting prediction, a model; where it is kept.
 
 In Redis it is `MEMORY USAGE` over all of a key, divided by what is in it. In a worker it is
 the resident memory of one that has loaded the thing above that of one that has not: both were

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def less_is_better(self) -> bool:
-        """Whether a smaller value is better; rates, ratios and shares grow for the better."""
+        """True if a smaller value is better; rates, ratios and shares grow for the better."""
         if self.unit.endswith("/s") or self.unit in ("×", RIGHT):
             return self.at_most
         return True
@@ -77,6 +77,35 @@ def shown(value: float) -> str:
 def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
     """Return the quotients of values that were measured in the same round."""
     return [a / b for a, b in zip(numerators, denominators, strict=True)]
+
+
+class Costs:
+    """Time of several ways to learn events, and the processor time it took, in µs per event."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, list[float]]] = {}
+
+    def add(self, way: str, events: int, whole_s: float, worker_s: float, redis_s: float) -> None:
+        """Note a round."""
+        for kind, seconds in (
+            ("", whole_s),
+            (": processor of the worker", worker_s),
+            (": processor of Redis", redis_s),
+        ):
+            found = self._found.setdefault(kind, {}).setdefault(way, [])
+            found.append(seconds / events * 1e6)
+
+    def over(self, one: str, other: str) -> list[float]:
+        """Return how many times the time of `other` that of `one` is."""
+        return ratios(self._found[""][one], self._found[""][other])
+
+    def rows(self, name: Callable[[str], str]) -> list[Row]:
+        """Return all of it; `name` says what a way is called."""
+        return [
+            Row(name(way) + kind, values, "µs/event")
+            for kind, of in self._found.items()
+            for way, values in of.items()
+        ]
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -37,7 +37,7 @@ class Rule:
     sklearn: Callable[[], Any] | None
     river: Callable[[], Any] | None
     ones: bool = False
-    """Whether scikit-learn's intercept is a column of ones."""
+    """True if scikit-learn's intercept is a column of ones."""
 
 
 def _sgd(**options: Any) -> Callable[[], Any]:

@@ -61,10 +61,10 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def every(word: str) -> list[str]:
-    """What stands behind each such instruction of the Dockerfile."""
+    """Return the arguments of each such instruction of the Dockerfile."""
     return [rest for instruction, rest in instructions() if instruction == word]
 
 
 def pinned(image: str) -> bool:
-    """Whether an image is named by a whole version or a digest."""
+    """Tell if an image is named by a whole version or a digest."""
     return re.search(r":v?\d+\.\d+\.\d+(-[\w.-]+)?$|@sha256:[0-9a-f]{64}$", image) is not None

@@ -23,7 +23,7 @@ OF_PROMETHEUS = {"job", "instance"}
 
 @dataclass
 class Spoken:
-    """What an expression speaks of: labels that are matched by name of a series, all grouped by."""
+    """Names in an expression: labels that are matched by name of a series, all grouped by."""
 
     series: dict[str, set[str]] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)

@@ -18,7 +18,7 @@ NAMES = sorted(SERVICES)
 
 
 def parse(arguments: list[str]) -> dict[str, Any]:
-    """What the real command line makes of `serve …`; fails for what it does not know."""
+    """Parse `serve …` with the real command line; fails for what it does not know."""
     assert arguments[0] == "serve"
     commands: Any = typer.main.get_command(cli)
     return dict(commands.commands["serve"].make_context("serve", list(arguments[1:])).params)

@@ -32,7 +32,7 @@ COMPOSE: dict[str, Any] = compose()["services"]
 
 
 def ignored(path: str) -> bool:
-    """Whether .dockerignore keeps a path out of the build."""
+    """Tell if .dockerignore keeps a path out of the build."""
     rules = [r for r in (ROOT / ".dockerignore").read_text().splitlines() if r and r[0] != "#"]
     out = False
     for rule in rules:
@@ -120,7 +120,7 @@ def health_checks() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What deploy/secrets.sh makes."""
+    """The files that deploy/secrets.sh makes."""
     folder = tmp_path_factory.mktemp("deploy") / "secrets"
     make_secrets(folder)
     return folder

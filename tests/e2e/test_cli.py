@@ -129,7 +129,7 @@ def run(environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
 
 
 def phishing_by_hand() -> dict[str, Any]:
-    """What a perceptron does on these events, in ten lines of its own."""
+    """Learn these events with a perceptron of ten lines."""
     weights: dict[str, float] = {}
     intercept = loss = 0.0
     mistakes = updates = 0

@@ -44,7 +44,7 @@ NO_EVENT = [
 
 
 class Places:
-    """What the doors need; each door tells how many of its texts were events."""
+    """Resources of the doors; each door tells how many of its texts were events."""
 
     def __init__(
         self, http: httpx.Client, url: str, models: RedisServer, queue: RedisServer, folder: Path

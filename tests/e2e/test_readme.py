@@ -148,7 +148,7 @@ def run(command: str) -> str:
 
 
 def alike(answer: Any, shown: Any) -> bool:
-    """Whether an answer is what is shown, where "..." stands for any text."""
+    """Tell if an answer is the one shown, where "..." stands for any text."""
     if isinstance(shown, dict):
         return answer.keys() == shown.keys() and all(alike(answer[k], shown[k]) for k in shown)
     if isinstance(shown, list):

@@ -1,4 +1,4 @@
-"""What models must come to, kept in this process: `hinged` alone folds a log read by hand."""
+"""Expected models, kept in this process: `hinged` alone folds a log read by hand."""
 
 from __future__ import annotations
 

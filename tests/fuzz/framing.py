@@ -23,7 +23,7 @@ MARK = b"x-mark"
 
 
 class Outcome(NamedTuple):
-    """What a connection came to: the requests that were carried out, and all that was answered."""
+    """Outcome of a connection: the requests that were carried out, and all answers."""
 
     done: list[tuple[str, str, bytes, bytes, list[bytes]]]
     answers: bytes

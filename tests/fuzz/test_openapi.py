@@ -42,7 +42,7 @@ ENDLESS = "/v1/models/{model}/live"
 """A feed has no end; it has tests of its own."""
 
 TO_WAIT_FOR = ("catching up", "not reached that position")
-"""What is answered 503 while Redis is there."""
+"""Calls that are answered 503 while Redis is there."""
 
 CHECKS: list[CheckFunction] = [
     checks.status_code_conformance,
@@ -53,7 +53,7 @@ CHECKS: list[CheckFunction] = [
 ]
 REFUSED: CheckFunction = checks.negative_data_rejection
 OTHER_METHOD = 405
-"""What a call answers to a method that the document does not have for it."""
+"""Answers to a method that the document does not have for a call."""
 
 
 @schemathesis.serializer(*LINE_TYPES)

@@ -20,7 +20,7 @@ _START_S = 60
 
 
 class Known(NamedTuple):
-    """What one node knows of another: a line of CLUSTER NODES."""
+    """A node as another one knows it: a line of CLUSTER NODES."""
 
     id: str
     flags: set[str]
@@ -57,7 +57,7 @@ class Node(RedisServer):
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """True while its process runs."""
         return self._process is not None and self._process.poll() is None
 
     def ask(self, *words: str | int) -> Any:

@@ -22,7 +22,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one drill; the numbers are of events, `recover_s` is in seconds."""
+    """Outcome of one drill; the numbers are of events, `recover_s` is in seconds."""
 
     drill: str
     done: str

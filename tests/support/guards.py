@@ -94,7 +94,7 @@ GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {
         {"if bytes >= limit then return found, 1 end": ""},
     ),
 }
-"""What holds -> the scripts that see to it, and how their text is changed to see to it no more."""
+"""Guard -> the scripts that have it, and how their text is changed to have it no more."""
 
 
 def take_out(guard: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ OVERSLEPT_S = 0.05
 
 _START_S = 30.0
 _TURN, _ENDED, _OVERSLEPT = range(3)
-"""What is shared: a number that is odd while the others change, when the last sleep ended, and
+"""The shared memory: a number that is odd while the others change, when the last sleep ended, and
 what was overslept till then."""
 
 Clock = Callable[[], float]

@@ -1,4 +1,4 @@
-"""What a stream's log must come to, and what Redis holds: read by hand, without the service.
+"""Expected state of a stream, and what Redis holds: read by hand, without the service.
 
 The log is parsed by the standard library, the chain is computed from its
 definition, and `hinged` alone learns the events. Nothing of the service is
@@ -28,7 +28,7 @@ def accounts(learner: Learner) -> dict[str, int | float]:
 
 @dataclass
 class LateAccount:
-    """What the log tells of one model's predictions that got a label."""
+    """Account of one model's predictions that got a label, from the log."""
 
     labelled: int = 0
     delay_ms: int = 0

@@ -12,7 +12,7 @@ PROC = Path("/proc")
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, whether or not its parent has waited for it."""
+    """Tell if a process has ended, even if its parent has not waited for it."""
     try:
         status = (PROC / str(pid) / "stat").read_text()
     except OSError:

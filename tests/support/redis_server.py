@@ -85,7 +85,7 @@ class RedisServer:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """True while its process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, *options: str) -> None:

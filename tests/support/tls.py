@@ -14,7 +14,7 @@ from tests.support.redis_server import RedisServer
 
 
 def speaks_tls(binary: str) -> bool:
-    """Whether a server was built with TLS: then it misses a certificate, else the whole thing."""
+    """Tell if a server was built with TLS: then it misses a certificate, else the whole thing."""
     tried = subprocess.run(
         [binary, "--port", "0", "--tls-port", "1"], capture_output=True, timeout=30, check=False
     )
@@ -50,7 +50,7 @@ class Certificates:
 
     @property
     def query(self) -> str:
-        """What an address says of a client's files."""
+        """The part of an address that names a client's files."""
         own = quote(str(self.client))
         return f"ssl_ca_certs={quote(str(self.authority))}&ssl_certfile={own}&ssl_keyfile={own}"
 

@@ -1,1 +1,1 @@
-"""What the service is measured against: the least that could answer, and what people write."""
+"""Peers of the service: the least that could answer, and what people write."""

@@ -32,7 +32,7 @@ class Prediction(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What was predicted before learning."""
+    """The prediction before learning."""
 
     y_pred: bool
     mistake: bool

@@ -35,7 +35,7 @@ class Clock:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a process must have in its environment to go by it."""
+        """Environment of a process that is to go by it."""
         return {
             "LD_PRELOAD": str(_LIBRARY),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),

@@ -1,4 +1,4 @@
-"""One who looks at the page, and notes whatever the browser complains of."""
+"""A visitor of the page that notes all complaints of the browser."""
 
 from __future__ import annotations
 

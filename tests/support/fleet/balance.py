@@ -1,4 +1,4 @@
-"""What a drill comes to: what was sent, acknowledged and learned, and who agrees about it."""
+"""Outcome of a drill: events sent, acknowledged and learned, and who agrees about it."""
 
 from __future__ import annotations
 

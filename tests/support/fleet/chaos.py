@@ -47,7 +47,7 @@ TROUBLES |= {
     "crash": 1,
     "delete": 1,
 }
-"""What may happen, and how often compared to the others."""
+"""Faults, and how often each happens compared to the others."""
 
 
 class Chaos:

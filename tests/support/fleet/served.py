@@ -1,4 +1,4 @@
-"""What workers serve and what Redis stores, in a form that is equal only bit for bit."""
+"""Served and stored state, in a form that is equal only bit for bit."""
 
 from __future__ import annotations
 
