@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+
+from river.base.typing import ClfTarget as Label
 
 from hinged.errors import InvalidEvent, shown
-from hinged.vector import Features
+from hinged.vector import Event, Features, Numbers
 
 _FLOAT = {float}
 
 __all__ = [
+    "Label",
     "as_floats",
     "binary_target",
     "checked_features",
     "checked_numbers",
     "checked_weight",
     "finite_features",
+    "floats_only",
     "plain",
-    "refuse_unplain",
 ]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Return a scalar of NumPy or Arrow as plain Python, `None` for a null, pandas' `NA` too.
 
     All else is returned as it is.
@@ -31,9 +33,11 @@ def plain(value: Any) -> Any:
     module = type(value).__module__
     if module.startswith("pandas") and type(value).__name__ == "NAType":
         return None
-    if module == "numpy" and getattr(value, "shape", None) == ():
-        return value.item()
-    return value.as_py() if module == "pyarrow.lib" and hasattr(value, "as_py") else value
+    if module == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    elif module == "pyarrow.lib" and hasattr(value, "as_py"):
+        value = value.as_py()
+    return value
 
 
 def binary_target(y: object) -> float:
@@ -106,11 +110,11 @@ def checked_features(x: object) -> Features:
     return checked_numbers(x)
 
 
-def finite_features(x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def finite_features(x: Event) -> Numbers:
     """Return `x` itself if it holds finite real numbers only, else `checked_features(x)`."""
     try:
-        if all(map(math.isfinite, x.values())):
-            return x
+        if all(map(math.isfinite, x.values())):  # type: ignore[arg-type]
+            return x  # type: ignore[return-value]
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
     return checked_features(x)
@@ -139,28 +143,29 @@ def checked_numbers(x: object) -> Features:
     return clean
 
 
-def as_floats(x: Mapping[Any, Any]) -> Mapping[Any, float]:
+def as_floats(x: Numbers) -> Numbers:
     """Return `x`, already known to hold finite real numbers, with floats for all of them."""
     return x if {*map(type, x.values())} <= _FLOAT else {n: float(v) for n, v in x.items()}
 
 
-def refuse_unplain(x: Any) -> None:
-    """Raise `TypeError` unless `x` is a dictionary of floats; they may be infinite or NaN."""
+def floats_only(x: Event) -> Numbers:
+    """Return `x` if it is a dictionary of floats, infinite and NaN included; else a `TypeError`."""
     if type(x) is not dict or not {*map(type, x.values())} <= _FLOAT:
         raise TypeError("not a dictionary of floats")
+    return x
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     number = _number(value)
     return plain(value) is None or (number is not None and math.isnan(number))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     value = plain(value)
     if isinstance(value, (str, bytes, bytearray)):
         return None
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):

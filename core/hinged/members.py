@@ -7,9 +7,10 @@ from typing import Any
 
 from hinged import state
 from hinged.accounting import Accounting
-from hinged.binary import ACCOUNT, BinaryLinearClassifier
+from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.state import ScalarType
+from hinged.vector import Numbers
 
 __all__ = [
     "checked_learner",
@@ -35,7 +36,7 @@ def checked_learner(model: object) -> BinaryLinearClassifier:
 
 
 def learn_member(
-    member: BinaryLinearClassifier, x: Mapping[Any, Any], y: Any, w: float, account: Accounting
+    member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
 ) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
     own = member.accounting
@@ -117,8 +118,7 @@ def restored_account(
     )
     given = state.part({"scalars": own}, "scalars", {**kinds, **ACCOUNT})
     scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
-    account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
-    return scalars, Accounting(**account)
+    return scalars, restored_accounting(given)
 
 
 def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
@@ -130,7 +130,7 @@ def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
                 raise InvalidState(f"the {part} have {shown(name)}, which belongs to no member")
 
 
-def _by_member(part: Any) -> dict[str, dict[str, Any]]:
+def _by_member(part: object) -> dict[str, dict[str, Any]]:
     """Return what a part of a flat state holds for each member, by the text of its number."""
     if not isinstance(part, Mapping):
         raise InvalidState(f"must be a mapping, not {type(part).__name__}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from hinged.errors import InvalidParameter, shown
 
@@ -15,6 +16,7 @@ __all__ = [
     "LearningRate",
     "NonNegativeNumber",
     "PositiveNumber",
+    "Rate",
     "checked_cap",
     "checked_choice",
     "checked_flag",
@@ -23,6 +25,10 @@ __all__ = [
     "is_schedule",
     "rate_at",
 ]
+
+Rate: TypeAlias = "float | Scheduler"
+"""A learning rate: a number, or one of River's schedulers."""
+Value = TypeVar("Value")
 
 
 def checked_number(name: str, value: object, condition: str, low: float, closed: bool) -> float:
@@ -116,48 +122,75 @@ def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     raise InvalidParameter(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
-class PositiveNumber:
-    """A parameter in (0, infinity), checked on every assignment.
+class Parameter(abc.ABC, Generic[Value]):
+    """A constructor parameter that is checked on every assignment.
 
     The value is kept as the attribute of that name with a leading underscore,
     which inner loops read. No instance's `__dict__` is touched: once one exists,
     CPython reads every attribute of that instance more slowly.
+
+    Parameters
+    ----------
+    mutable
+        Whether River's `mutate` may set it on a learner that has learned.
+
     """
+
+    def __init__(self, mutable: bool = False) -> None:
+        self.mutable = mutable
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
         self.kept = f"_{name}"
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else getattr(instance, self.kept)
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object, owner: type) -> Self | Value:
+        return self if instance is None else cast("Value", getattr(instance, self.kept))
 
-    def __set__(self, instance: Any, value: object) -> None:
-        checked = checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
-        setattr(instance, self.kept, checked)
+    def __set__(self, instance: object, value: Value) -> None:
+        setattr(instance, self.kept, self.checked(value))
+
+    @abc.abstractmethod
+    def checked(self, value: Value) -> Value:
+        """Return the value to keep, or raise `InvalidParameter`."""
 
 
-class NonNegativeNumber(PositiveNumber):
-    """A parameter in [0, infinity), checked on every assignment."""
+class PositiveNumber(Parameter[float]):
+    """A parameter in (0, infinity)."""
 
-    def __set__(self, instance: Any, value: object) -> None:
-        checked = checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
-        setattr(instance, self.kept, checked)
+    def checked(self, value: float) -> float:
+        """Return the value as a float, or raise `InvalidParameter`."""
+        return checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
 
 
-class LearningRate(PositiveNumber):
+class NonNegativeNumber(Parameter[float]):
+    """A parameter in [0, infinity)."""
+
+    def checked(self, value: float) -> float:
+        """Return the value as a float, or raise `InvalidParameter`."""
+        return checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
+
+
+class LearningRate(Parameter[Rate]):
     """A number in (0, infinity), or one of River's schedulers.
 
     The step of the event at clock t, counted from 1, is `scheduler.get(t - 1)`:
     `InverseScaling(eta, 0.5)` is eta / sqrt(t), `InverseScaling(eta, 1)` is eta / t.
     """
 
-    def __set__(self, instance: Any, value: object) -> None:
+    def __init__(self) -> None:
+        super().__init__(mutable=True)
+
+    def checked(self, value: Rate) -> Rate:
+        """Return a number as a float, a scheduler as it is, or raise `InvalidParameter`."""
         if is_schedule(value):
             first = value.get(0)
             checked_number(self.name, first, f"0 < {self.name}.get(0) < inf", 0.0, closed=False)
-            setattr(instance, self.kept, value)
-        else:
-            super().__set__(instance, value)
+            return value
+        return checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
 
 
 def is_schedule(value: object) -> TypeGuard[Scheduler]:
@@ -169,7 +202,7 @@ def is_schedule(value: object) -> TypeGuard[Scheduler]:
     return isinstance(value, Scheduler)
 
 
-def rate_at(learning_rate: Any, clock: int) -> float:
+def rate_at(learning_rate: Rate, clock: int) -> float:
     """Return the learning rate at a clock counted from 1; NaN unless it is a positive number.
 
     Parameters
@@ -183,7 +216,7 @@ def rate_at(learning_rate: Any, clock: int) -> float:
     if type(learning_rate) is float:
         return learning_rate
     try:
-        rate = float(learning_rate.get(clock - 1))
+        rate = float(cast("Scheduler", learning_rate).get(clock - 1))
     except OverflowError:  # a power of the clock beyond every float: the rate is as good as 0
         return math.nan
     return rate if rate > 0.0 else math.nan

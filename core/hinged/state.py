@@ -36,7 +36,7 @@ class ScalarType(NamedTuple):
 
     """
 
-    type: type
+    type: type[float]
     least: float
 
 
@@ -45,7 +45,7 @@ SIGNED = ScalarType(float, -math.inf)
 SUM = ScalarType(float, 0.0)
 
 
-def checked_header(state: Any, kind: str) -> Mapping[str, Any]:
+def checked_header(state: object, kind: str) -> Mapping[str, Any]:
     """Return `state` if it is a mapping of this version and of the learner `kind`.
 
     Raises
@@ -80,7 +80,7 @@ def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[
     return given
 
 
-def scalar(name: str, kind: ScalarType, value: Any) -> Any:
+def scalar(name: str, kind: ScalarType, value: object) -> float:
     """Return a saved scalar as its own type.
 
     Raises
@@ -89,19 +89,18 @@ def scalar(name: str, kind: ScalarType, value: Any) -> Any:
         If it is of another type, not finite or too small.
 
     """
-    try:
-        right = type(value) is int or (kind.type is float and type(value) is float)
-        right = right and math.isfinite(value) and value >= kind.least
-    except OverflowError:  # an integer beyond every float
-        right = False
-    if not right:
-        least = "" if kind.least == -math.inf else f" of at least {kind.least:g}"
-        what = f"a finite {kind.type.__name__}{least}"
-        raise InvalidState(f"{name} must be {what}, not {shown(value)}")
-    return kind.type(value)
+    if type(value) is int or (kind.type is float and type(value) is float):
+        try:
+            if math.isfinite(value) and value >= kind.least:
+                return kind.type(value)
+        except OverflowError:  # an integer beyond every float
+            pass
+    least = "" if kind.least == -math.inf else f" of at least {kind.least:g}"
+    what = f"a finite {kind.type.__name__}{least}"
+    raise InvalidState(f"{name} must be {what}, not {shown(value)}")
 
 
-def vector(name: str, values: Any, least: float = -math.inf) -> WeightVector:
+def vector(name: str, values: object, least: float = -math.inf) -> WeightVector:
     """Return a saved vector; a `WeightVector` is copied, a `dict` is taken over.
 
     Raises

@@ -14,7 +14,7 @@ from hinged import frames
 from hinged.base import LinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.multiclass import checked_class
+from hinged.multiclass import MulticlassClassifier, checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
 __all__ = [
@@ -178,7 +178,8 @@ def fit(
 def _with_labels(model: LinearClassifier, rows: Iterable[Row]) -> list[Row]:
     """Return the rows with their labels as the model would predict them."""
     rows = list(rows)
-    labels = frames.each_row([y for _, y in rows], checked_class if model._multiclass else _truth)
+    multiclass = isinstance(model, MulticlassClassifier)
+    labels = frames.each_row([y for _, y in rows], checked_class if multiclass else _truth)
     return [(x, y) for (x, _), y in zip(rows, labels, strict=True)]
 
 
@@ -266,7 +267,8 @@ def fit_until_separated(
 
 def _misclassified(model: LinearClassifier, row: Row) -> bool:
     x, y = row
-    return model.predict_one(dict(x)) != y or (not model._multiclass and model.score_one(x) == 0.0)
+    tie_is_wrong = not isinstance(model, MulticlassClassifier)
+    return model.predict_one(dict(x)) != y or (tie_is_wrong and model.score_one(x) == 0.0)
 
 
 class BatchFit(NamedTuple):

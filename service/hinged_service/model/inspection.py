@@ -44,7 +44,7 @@ def explain_event(
     """
     if not isinstance(state.learner, hinged.LinearClassifier):
         return None
-    explain: Any = state.learner.explain_one  # type: ignore[attr-defined]
+    explain: Any = state.learner.explain_one
     answers: Any = state.answers
     pipeline = state.pipeline
     z: Any = x if pipeline is None else pipeline.transform_one(x)

@@ -11,7 +11,7 @@ from typing import Any
 import hinged
 from hinged import state
 from hinged.accounting import Accounting
-from hinged.binary import ACCOUNT, refuse_fraction
+from hinged.binary import ACCOUNT, refuse_fraction, restored_accounting
 from hinged.events import checked_numbers, checked_weight
 from hinged.vector import Features, room
 from hinged_service.river_support import state as river_state
@@ -171,7 +171,7 @@ class Adaptor:
         saved = state.checked_header(saved, type(self._fresh).__name__)
         state.part(saved, "vectors", ())
         given = state.part(saved, "scalars", {*ACCOUNT, "names", "model"})
-        account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
+        account = restored_accounting(given)
         names = self._restored_names(given["names"])
         model = self._restored_model(given["model"])
         before, self._model = self._model, model
@@ -181,7 +181,7 @@ class Adaptor:
             self._model = before
             raise hinged.InvalidState(f"the model is damaged: {error}") from None
         self._names = names
-        self.accounting = Accounting(**account)
+        self.accounting = account
 
     def _try(self, names: Features) -> None:
         """Ask a restored model: what decodes may still be of parts that do not go together."""
