@@ -106,7 +106,7 @@ class BinaryLinearClassifier(LinearClassifier):
     _update_margin = 0.0
     _on_tie = True
     _serves_raw = True
-    """Whether the weights that learn are also those that predict."""
+    """True if the weights that learn are also those that predict."""
     label_at_zero = False
 
     def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
@@ -360,14 +360,7 @@ def restored_accounting(saved: Mapping[str, object]) -> Accounting:
 
 
 def refuse_fraction(w: float) -> float:
-    """Return a sample weight of a rule that knows only whole examples.
-
-    Raises
-    ------
-    InvalidEvent
-        Unless it is 0 or 1.
-
-    """
+    """Return a sample weight of a rule that knows only whole examples: 0 or 1."""
     if w not in (0.0, 1.0):
         raise InvalidEvent("w", f"must be 0 or 1 for this rule, not {w!r}")
     return w

@@ -1,4 +1,7 @@
-"""Conformance checks for learners: for those of this package, and for rules of your own."""
+"""Conformance checks for learners: for those of this package, and for rules of your own.
+
+One file for all, past 400 lines: a list of checks, each to be read by itself.
+"""
 
 from __future__ import annotations
 

@@ -76,14 +76,7 @@ def binary_target(y: object) -> float:
 
 
 def checked_weight(w: object) -> float:
-    """Return a sample weight as a float.
-
-    Raises
-    ------
-    InvalidEvent
-        Unless `0 <= w < infinity`.
-
-    """
+    """Return a sample weight, finite and at least 0, as a float, or raise `InvalidEvent`."""
     weight = _number(w)
     if weight is None or not 0.0 <= weight < math.inf:
         raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
@@ -121,15 +114,7 @@ def finite_features(x: Event) -> Numbers:
 
 
 def checked_numbers(x: object) -> Features:
-    """Return `x` as a plain dictionary of finite floats; none may be missing.
-
-    Raises
-    ------
-    InvalidEvent
-        If `x` is no mapping, or naming the first name whose value is not a finite
-        real number.
-
-    """
+    """Return `x` as a dictionary of finite floats, none missing, or raise `InvalidEvent`."""
     if not isinstance(x, Mapping):
         raise InvalidEvent("x", f"must be a mapping of names to numbers, not {shown(x)}")
     clean: Features = {}

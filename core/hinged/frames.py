@@ -1,7 +1,7 @@
 """Frames as rows of features, through narwhals, and answers in the caller's own kind.
 
-Narwhals and NumPy are imported by the functions that need them: who has no frames, as the
-service, starts in half of the time without.
+The functions that need Narwhals and NumPy import them: without frames, as in the service, a
+process starts in half of the time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,7 @@ Checked = TypeVar("Checked")
 
 
 def rows(X: Frame) -> Iterator[Features]:
-    """Yield the rows of a frame as dictionaries in column order; nulls are left out.
-
-    Parameters
-    ----------
-    X
-        A frame of n rows that narwhals knows (pandas, Polars, PyArrow, ...).
-
-    """
+    """Yield the rows of a frame as dictionaries in column order; nulls are left out."""
     import narwhals as nw
 
     wrapped = _frame(X)
@@ -74,28 +67,7 @@ def checked_rows(
     check_labels: Callable[[list[Any]], None],
     check_weight: Callable[[object], float],
 ) -> list[tuple[Numbers, Any, Any]]:
-    """Return all rows with their labels and weights, every one of them validated.
-
-    Parameters
-    ----------
-    X
-        A frame of n rows.
-    y
-        A series (or list) of n labels, none of them null.
-    w
-        A number, or a series (or list) of n numbers.
-    check_labels
-        Raises `InvalidEvent` for labels the learner would refuse.
-    check_weight
-        Raises `InvalidEvent` for a sample weight the learner would refuse.
-
-    Raises
-    ------
-    InvalidEvent
-        Naming row and field, for the first fault found in the features, then in
-        the labels, then in the weights.
-
-    """
+    """Return all rows with labels and weights; `InvalidEvent` names row and field of a fault."""
     features = list(rows(X))
     labels = _values("y", y)
     w = plain(w)
@@ -110,20 +82,10 @@ def checked_rows(
 
 
 def table(X: Frame, y: Series) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return the column names, the values and the binary targets of a plain numeric frame.
+    """Return names, values and binary targets of a plain numeric frame.
 
-    Parameters
-    ----------
-    X
-        A frame of n rows.
-    y
-        n truth values, as a series or an array.
-
-    Returns
-    -------
-    `None` for anything that must be looked at row by row: no rows or columns,
-    nulls, values that are not finite machine numbers, labels of another type.
-
+    `None` stands for a frame to be looked at row by row: no rows or columns, nulls,
+    values that are not finite machine numbers, labels that are not truth values.
     """
     import numpy as np
 
@@ -160,14 +122,7 @@ def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 
 def each_row(values: Iterable[Value], check: Callable[[Value], Checked]) -> list[Checked]:
-    """Return `check` of every value; a refusal names the row.
-
-    Raises
-    ------
-    InvalidEvent
-        From `check`, with the number of the row, from 0, before its field.
-
-    """
+    """Return `check` of every value; an `InvalidEvent` of it names the row, counted from 0."""
     checked: list[Checked] = []
     try:
         for value in values:
@@ -191,12 +146,7 @@ def labels(values: list[Any], like: Frame, boolean: bool) -> Series:
 
 
 def frame(columns: dict[Label, list[float]], like: Frame) -> Frame:
-    """Return `columns` as a frame of the kind of `like`, its index kept.
-
-    Only pandas can have the booleans themselves as column names; elsewhere they
-    become text.
-
-    """
+    """Return `columns` as a frame of the kind of `like`; names are text except in pandas."""
     import narwhals as nw
 
     wrapped = _frame(like)

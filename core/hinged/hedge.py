@@ -53,7 +53,7 @@ class Hedge(LinearClassifier):
     models
         Binary learners of this package, never touched: each expert is a clone.
         `None` is the default pool: `Perceptron`, `AveragedPerceptron`,
-        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` as they come.
+        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` with their defaults.
     learning_rate
         How fast trust is lost, above 0.
     share
@@ -208,14 +208,7 @@ class Hedge(LinearClassifier):
 
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:
-    """Return the learners that a hedge takes if it is given none.
-
-    Parameters
-    ----------
-    max_features
-        The most feature names each of them keeps, or `None` for no limit.
-
-    """
+    """Return the learners that a hedge takes if it is given none; the cap is that of each."""
     return [
         Perceptron(max_features=max_features),
         AveragedPerceptron(max_features=max_features),

@@ -22,14 +22,7 @@ __all__ = [
 
 
 def checked_learner(model: object) -> BinaryLinearClassifier:
-    """Return a binary learner of this package.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is anything else.
-
-    """
+    """Return a binary learner of this package, or raise `InvalidParameter`."""
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
@@ -74,14 +67,7 @@ def flat_state(
 def restored_members(
     saved: Mapping[str, Any], fresh: Sequence[BinaryLinearClassifier]
 ) -> list[BinaryLinearClassifier]:
-    """Return the members `fresh`, each with its part of a flat state.
-
-    Raises
-    ------
-    InvalidState
-        If a part is missing or damaged; the members given are not to be used then.
-
-    """
+    """Return the members `fresh`, each with its part of a flat state; unusable after an error."""
     types = saved.get("members")
     if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
         raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
@@ -102,14 +88,7 @@ def restored_members(
 def restored_account(
     saved: Mapping[str, Any], kinds: Mapping[str, ScalarType]
 ) -> tuple[dict[str, Any], Accounting]:
-    """Return the learner's own scalars of a flat state, and its accounting.
-
-    Raises
-    ------
-    InvalidState
-        If one is missing, unknown or damaged.
-
-    """
+    """Return the learner's own scalars of a flat state, and its accounting."""
     given = saved.get("scalars")
     own = (
         {name: value for name, value in given.items() if "/" not in str(name)}

@@ -57,7 +57,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     """
 
     _serves_raw = True
-    """Whether the scores that learn are also those that predict."""
+    """True if the scores that learn are also those that predict."""
 
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
         super().__init__(fit_intercept)
@@ -189,14 +189,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
 
 
 def restored_classes(classes: object) -> list[Label]:
-    """Return the classes of a saved state.
-
-    Raises
-    ------
-    InvalidState
-        Unless they are a list of distinct labels of one type.
-
-    """
+    """Return saved classes, which must be distinct labels of one type, or raise `InvalidState`."""
     if not isinstance(classes, (list, tuple)):
         raise InvalidState(f"classes must be a list of labels, not {type(classes).__name__}")
     try:
@@ -246,15 +239,7 @@ def checked_class(y: Hashable) -> Label:
 
 
 def admitted_class(y: Hashable, known: Collection[Label], cap: int | None) -> Label:
-    """Return a label as plain Python, if it can stand beside the known ones.
-
-    Raises
-    ------
-    InvalidEvent
-        If it is no label (see `checked_class`), of another type than the known
-        classes, or one class too many.
-
-    """
+    """Return a label, if it is of the type of the known ones and not one class too many."""
     label = checked_class(y)
     if known:
         kind = type(next(iter(known)))

@@ -63,7 +63,7 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     """
 
     _AUXILIARY: ClassVar[str | None] = None
-    """What the rule calls the second vector of a class, if it has one."""
+    """Saved name of the second vector of a class, if the rule has one."""
     _AUXILIARY_START: ClassVar[float] = 0.0
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _update_margin = 0.0

@@ -32,27 +32,7 @@ Value = TypeVar("Value")
 
 
 def checked_number(name: str, value: object, condition: str, low: float, closed: bool) -> float:
-    """Return a parameter as a finite float.
-
-    Parameters
-    ----------
-    name
-        What the parameter is called.
-    value
-        A real number, NumPy's included; never text or a truth value.
-    condition
-        What must hold, for the message.
-    low
-        The lower end of the range.
-    closed
-        Whether the lower end itself is allowed.
-
-    Raises
-    ------
-    InvalidParameter
-        With the condition, unless it holds.
-
-    """
+    """Return a real number in range as a float, or raise `InvalidParameter` with the condition."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
@@ -65,26 +45,12 @@ def checked_number(name: str, value: object, condition: str, low: float, closed:
 
 
 def checked_real(name: str, value: object) -> float:
-    """Return a parameter that may be any finite number.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a parameter that may be any finite number, or raise `InvalidParameter`."""
     return checked_number(name, value, f"-inf < {name} < inf", -math.inf, closed=False)
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return a parameter that must be true or false.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else, the texts and numbers that Python counts as true included.
-
-    """
+    """Return a parameter that must be true or false, not merely count as it in Python."""
     if value is True or value is False:
         return value
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
@@ -93,14 +59,7 @@ def checked_flag(name: str, value: object) -> bool:
 
 
 def checked_cap(name: str, value: object) -> int | None:
-    """Return a cap: `None` for no limit, or a whole number of at least 1.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a cap: `None` for no limit, or a whole number of at least 1."""
     if value is None:
         return None
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
@@ -109,14 +68,7 @@ def checked_cap(name: str, value: object) -> int | None:
 
 
 def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return a parameter that must be one of some words.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a parameter that must be one of some words, or raise `InvalidParameter`."""
     if isinstance(value, str) and value in choices:
         return value
     raise InvalidParameter(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
@@ -203,16 +155,7 @@ def is_schedule(value: object) -> TypeGuard[Scheduler]:
 
 
 def rate_at(learning_rate: Rate, clock: int) -> float:
-    """Return the learning rate at a clock counted from 1; NaN unless it is a positive number.
-
-    Parameters
-    ----------
-    learning_rate
-        As a `LearningRate` parameter holds it.
-    clock
-        The number of the event, from 1.
-
-    """
+    """Return the rate at a clock counted from 1; NaN unless it is a positive number."""
     if type(learning_rate) is float:
         return learning_rate
     try:

@@ -25,7 +25,7 @@ STATE_VERSION = 1
 
 
 class ScalarType(NamedTuple):
-    """What a saved scalar may be.
+    """Type and range of a saved scalar.
 
     Parameters
     ----------
@@ -46,14 +46,7 @@ SUM = ScalarType(float, 0.0)
 
 
 def checked_header(state: object, kind: str) -> Mapping[str, Any]:
-    """Return `state` if it is a mapping of this version and of the learner `kind`.
-
-    Raises
-    ------
-    InvalidState
-        If it is not.
-
-    """
+    """Return `state` if it is a mapping of this version and of the learner `kind`."""
     if not isinstance(state, Mapping):
         raise InvalidState(f"must be a mapping, not {type(state).__name__}")
     version, found = state.get("version"), state.get("type")
@@ -65,14 +58,7 @@ def checked_header(state: object, kind: str) -> Mapping[str, Any]:
 
 
 def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[str, Any]:
-    """Return one part of a state, which must have exactly these keys.
-
-    Raises
-    ------
-    InvalidState
-        If it has not.
-
-    """
+    """Return one part of a state, which must have exactly these keys, or raise `InvalidState`."""
     given = state.get(name)
     if not isinstance(given, Mapping) or set(given) != set(keys):
         found = list(given) if isinstance(given, Mapping) else type(given).__name__
@@ -81,14 +67,7 @@ def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[
 
 
 def scalar(name: str, kind: ScalarType, value: object) -> float:
-    """Return a saved scalar as its own type.
-
-    Raises
-    ------
-    InvalidState
-        If it is of another type, not finite or too small.
-
-    """
+    """Return a saved scalar as its own type; it must be finite and large enough."""
     if type(value) is int or (kind.type is float and type(value) is float):
         try:
             if math.isfinite(value) and value >= kind.least:
@@ -101,14 +80,7 @@ def scalar(name: str, kind: ScalarType, value: object) -> float:
 
 
 def vector(name: str, values: object, least: float = -math.inf) -> WeightVector:
-    """Return a saved vector; a `WeightVector` is copied, a `dict` is taken over.
-
-    Raises
-    ------
-    InvalidState
-        If it is neither, or a weight is no finite float of at least `least`.
-
-    """
+    """Return a saved vector of finite floats; a `WeightVector` is copied, a `dict` taken over."""
     if isinstance(values, WeightVector):
         values = dict(values.view())
     if not isinstance(values, dict):

@@ -59,7 +59,7 @@ class Epoch(NamedTuple):
 
 @dataclass
 class History:
-    """What a training run did.
+    """History of a training run.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def fit(
     stop_without_mistakes
         Stop after a pass without an update and without a mistake.
     patience
-        Stop once the mistakes per pass have not changed for so many passes.
+        Stop once the mistakes per pass have not changed for this number of passes.
     held_out
         Rows never learned, on which errors are counted after each pass.
     held_out_patience
-        Stop once the held-out errors have not changed for so many passes.
+        Stop once the held-out errors have not changed for this number of passes.
     progress
         Called with each `Epoch` when it ends. Nothing is printed.
 
@@ -236,7 +236,7 @@ def fit_until_separated(
 
     Returns
     -------
-    Whether the model separates the rows.
+    True if the model separates the rows.
 
     Raises
     ------

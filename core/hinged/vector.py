@@ -236,16 +236,7 @@ def saturated(value: float) -> float:
 
 
 def wide_dot(weight: Callable[[Hashable], float], x: Numbers) -> float:
-    """Return `w . x`, infinite only if the sum itself is beyond the floats, never NaN.
-
-    Parameters
-    ----------
-    weight
-        Gives the finite weight of a name.
-    x
-        A mapping of finite numbers.
-
-    """
+    """Return `w . x`, infinite only if the sum itself is beyond the floats, never NaN."""
     scaled = math.fsum(weight(name) * _SCALE * (value * _SCALE) for name, value in x.items())
     return scaled / _SCALE / _SCALE
 

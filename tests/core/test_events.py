@@ -1,4 +1,4 @@
-"""What the learners take as features, and that a refusal changes nothing."""
+"""Features that the learners take; a refusal changes nothing."""
 
 from __future__ import annotations
 
