@@ -89,14 +89,7 @@ def checked_features(x: object) -> Features:
     A value of NaN or `None`, or a null of Arrow or pandas, is missing: the feature
     counts as absent, as it does where a table has one. Some transformers give NaN for
     what they have not learned yet. The learners call this only when their fast path
-    meets something unusual.
-
-    Raises
-    ------
-    InvalidEvent
-        If `x` is no mapping, or naming the first feature whose value is neither
-        missing nor a finite real number.
-
+    meets something unusual. `InvalidEvent` names the first feature at fault.
     """
     if isinstance(x, Mapping):
         x = {name: value for name, value in x.items() if not _missing(value)}

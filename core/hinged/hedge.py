@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hinged import state
+from hinged import members, state
 from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
@@ -16,13 +16,6 @@ from hinged.errors import InvalidParameter
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
-from hinged.members import (
-    checked_learner,
-    flat_state,
-    learn_member,
-    restored_account,
-    restored_members,
-)
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
@@ -97,9 +90,8 @@ class Hedge(LinearClassifier):
         self.share = share
         if not self.share < 1.0:
             raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
-        self._prototypes = (
-            default_pool() if models is None else [checked_learner(model) for model in models]
-        )
+        pool = default_pool() if models is None else models
+        self._prototypes = [members.checked(model) for model in pool]
         if not self._prototypes:
             raise InvalidParameter("models must hold at least one learner")
         self._experts = [model.clone() for model in self._prototypes]
@@ -139,7 +131,7 @@ class Hedge(LinearClassifier):
         self._judge([label is not (target > 0.0) for label in labels], w)
         updated = False
         for expert in self._experts:
-            updated |= learn_member(expert, numbers, target > 0.0, w, account)
+            updated |= members.learn(expert, numbers, target > 0.0, w, account)
         account.updates += updated
         return positive, score, mistake, updated, max(0.0, 1.0 - margin)
 
@@ -193,15 +185,15 @@ class Hedge(LinearClassifier):
         named `"i/..."`, its trust `trust_i`.
         """
         own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
-        return flat_state(type(self).__name__, own, self.accounting, self._experts)
+        return members.flat_state(type(self).__name__, own, self.accounting, self._experts)
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing."""
         saved = state.checked_header(saved, type(self).__name__)
         fresh = [model.clone() for model in self._prototypes]
         kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
-        scalars, account = restored_account(saved, kinds)
-        self._experts = restored_members(saved, fresh)
+        scalars, account = members.restored_account(saved, kinds)
+        self._experts = members.restored(saved, fresh)
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.clock = scalars["clock"]
         self.accounting = account

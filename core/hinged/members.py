@@ -13,22 +13,22 @@ from hinged.state import ScalarType
 from hinged.vector import Numbers
 
 __all__ = [
-    "checked_learner",
+    "checked",
     "flat_state",
-    "learn_member",
+    "learn",
+    "restored",
     "restored_account",
-    "restored_members",
 ]
 
 
-def checked_learner(model: object) -> BinaryLinearClassifier:
+def checked(model: object) -> BinaryLinearClassifier:
     """Return a binary learner of this package, or raise `InvalidParameter`."""
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
 
 
-def learn_member(
+def learn(
     member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
 ) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
@@ -64,7 +64,7 @@ def flat_state(
     }
 
 
-def restored_members(
+def restored(
     saved: Mapping[str, Any], fresh: Sequence[BinaryLinearClassifier]
 ) -> list[BinaryLinearClassifier]:
     """Return the members `fresh`, each with its part of a flat state; unusable after an error."""

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hinged import state
+from hinged import members, state
 from hinged.base import Contributions
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import Label, finite_features
-from hinged.members import (
-    checked_learner,
-    flat_state,
-    learn_member,
-    restored_account,
-    restored_members,
-)
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT
@@ -64,7 +57,7 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
     ) -> None:
         super().__init__(fit_intercept=True, max_classes=max_classes)
         self.learner = learner
-        self._prototype = Perceptron() if learner is None else checked_learner(learner)
+        self._prototype = Perceptron() if learner is None else members.checked(learner)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -95,7 +88,7 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
     ) -> bool:
         updated = False
         for label, member in self._parts.items():
-            updated |= learn_member(member, x, label == y, w, self.accounting)
+            updated |= members.learn(member, x, label == y, w, self.accounting)
         return updated
 
     def scores_one(self, x: Event) -> dict[Label, float]:
@@ -119,8 +112,8 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
         `"members"` are the learners' types; the scalars and vectors of the learner of
         class number i are named `"i/..."`.
         """
-        members = list(self._parts.values())
-        flat = flat_state(type(self).__name__, {"clock": self.clock}, self.accounting, members)
+        own, parts = {"clock": self.clock}, list(self._parts.values())
+        flat = members.flat_state(type(self).__name__, own, self.accounting, parts)
         return {**flat, "classes": self.classes}
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
@@ -128,8 +121,7 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
         saved = state.checked_header(saved, type(self).__name__)
         classes = restored_classes(saved.get("classes"))
         fresh = [self._prototype.clone() for _ in classes]
-        scalars, account = restored_account(saved, {"clock": COUNT})
-        members = restored_members(saved, fresh)
-        self._parts = dict(zip(classes, members, strict=True))
+        scalars, account = members.restored_account(saved, {"clock": COUNT})
+        self._parts = dict(zip(classes, members.restored(saved, fresh), strict=True))
         self.clock = scalars["clock"]
         self.accounting = account

@@ -40,24 +40,7 @@ def learn_table(
     with the distance between updates. Rows are first multiplied by their target,
     which rounds nothing, and end in the intercept's constant.
 
-    Parameters
-    ----------
-    model
-        A perceptron with a constant learning rate and no cap on features.
-    weights
-        Its weights.
-    names
-        The d feature names, in column order.
-    X
-        n times d finite numbers, d at least 1.
-    targets
-        n numbers, +1 or -1.
-
-    Returns
-    -------
-    `False`, with nothing changed, if the numbers are so large that a weight or a
-    score might overflow.
-
+    Return `False`, with nothing changed, if a weight or a score might overflow.
     """
     eta = rate_at(model.learning_rate, 0)
     constant = float(model.fit_intercept)

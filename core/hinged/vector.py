@@ -104,15 +104,8 @@ class WeightVector:
     def fits(self, x: Numbers, step: float, norm: float) -> bool:
         """Return whether `step * x` can be added with every weight staying finite.
 
-        Parameters
-        ----------
-        x
-            A mapping of finite real numbers.
-        step
-            A factor; one that is not finite never fits.
-        norm
-            The Euclidean norm of `x`; it makes the usual answer quick.
-
+        The Euclidean norm of `x` makes the usual answer quick. A step that is not finite
+        never fits.
         """
         bound = self._bound + abs(step) * norm
         if not bound < _SAFE_BOUND:
@@ -137,16 +130,7 @@ class WeightVector:
         return True
 
     def add(self, x: Numbers, step: float) -> None:
-        """Add `step * x`, which must fit (see `fits`).
-
-        Parameters
-        ----------
-        x
-            A mapping of finite real numbers.
-        step
-            A finite factor.
-
-        """
+        """Add `step * x`, which must fit (see `fits`)."""
         self._vector.iadd_scaled(VectorDict(x), step)
         if self._changed is not None:
             self._changed.update(x)
@@ -206,22 +190,7 @@ class WeightVector:
 
 
 def add_all(moves: Iterable[tuple[WeightVector, float]], x: Numbers, norm: float) -> bool:
-    """Add `step * x` to each vector with its own step, to all of them or to none.
-
-    Parameters
-    ----------
-    moves
-        Vectors with their steps.
-    x
-        A mapping of finite real numbers.
-    norm
-        The Euclidean norm of `x`.
-
-    Returns
-    -------
-    `False`, with nothing changed, if any weight would overflow.
-
-    """
+    """Add `step * x` to each vector with its own step, to all of them or to none."""
     moves = tuple(moves)
     if not all(vector.fits(x, step, norm) for vector, step in moves):
         return False
@@ -242,18 +211,9 @@ def wide_dot(weight: Callable[[Hashable], float], x: Numbers) -> float:
 
 
 def room(x: Numbers, known: Container[Hashable], stored: int, cap: int | None) -> Numbers:
-    """Return the part of `x` that a learner with a cap may store, in the event's order.
+    """Return the part of `x` that a learner may store, in the event's order.
 
-    Parameters
-    ----------
-    x
-        The features of an update.
-    known
-        The names stored so far.
-    stored
-        How many they are.
-    cap
-        The most names to store, or `None` for no limit.
+    `known` are the names stored so far, `stored` in number, of `cap` at most.
 
     Examples
     --------
