@@ -318,10 +318,19 @@ def check_explanation_sums_to_score(model: LinearClassifier) -> None:
 def check_missing_is_absent(model: LinearClassifier) -> None:
     """Learn and predict with NaN and `None`: as if the feature were absent."""
     one, other = model.clone(), model.clone()
-    for number, (x, y) in enumerate(_rows(model, 40)):
-        holed: Event = {**x, "e": (math.nan, None)[number % 2]}
-        assert other.predict_learn_one(holed, y) == one.predict_learn_one(x, y)
+    for number, (whole, y) in enumerate(_rows(model, 60)):
+        # the first event has none of its features
+        gone = [
+            name for place, name in enumerate(whole) if number == 0 or (number + place) % 3 == 0
+        ]
+        x = {name: value for name, value in whole.items() if name not in gone}
+        holed: Event = {**whole, **dict.fromkeys(gone, (math.nan, None)[number % 2])}
+        assert other.score_one(holed) == one.score_one(x)
+        assert other.predict_one(holed) == one.predict_one(x)
         assert other.predict_proba_one(holed) == one.predict_proba_one(x)
+        assert other.explain_one(holed) == one.explain_one(x)
+        assert other.debug_one(holed) == one.debug_one(x)
+        assert other.predict_learn_one(holed, y) == one.predict_learn_one(x, y)
     assert plain_state(other) == plain_state(one)
 
 
@@ -330,10 +339,11 @@ def check_bad_events_are_refused(model: LinearClassifier) -> None:
     _taught(model, _rows(model, 20))
     before, good = plain_state(model), _labels(model)[0]
     x = {"a": 1.0, "b": 2.0}
+    no_numbers: list[Any] = ["1", math.inf, -math.inf, 10**400, [1.0], 1j]
     no_labels: list[Any] = [None, math.nan, 0.5, [], {}]
     bad: list[tuple[Any, Any, Any, str]] = [
         *((v, good, 1.0, "x") for v in (None, [1.0], "a")),
-        *(({**x, "b": v}, good, 1.0, "x['b']") for v in (math.inf, -math.inf, "1", [1.0], 10**400)),
+        *(({**x, name: v}, good, 1.0, f"x['{name}']") for name in ("b", "new") for v in no_numbers),
         *((x, label, 1.0, "y") for label in no_labels),
         *((x, good, w, "w") for w in (-1.0, math.nan, math.inf, "1", None)),
     ]
