@@ -9,9 +9,9 @@ from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidSt
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
-from hinged.multiclass import MulticlassLinearClassifier
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_linear import MulticlassLinearClassifier
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.multiclass_pocket import MulticlassPocketPerceptron

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from hinged.events import Label
 
 __all__ = ["Accounting", "Fields", "Outcome"]
 
@@ -32,14 +34,14 @@ class Outcome(NamedTuple):
 
     """
 
-    y_pred: Any
+    y_pred: Label | None
     score: float
     mistake: bool
     updated: bool
     hinge_loss: float
 
 
-Fields = tuple[Any, float, bool, bool, float]
+Fields = tuple[Label | None, float, bool, bool, float]
 """The fields of an `Outcome` in order, cheaper to make."""
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable
+from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
 from hinged.state import SUM, ScalarType
-from hinged.vector import WeightVector
+from hinged.vector import Numbers, WeightVector
 
 __all__ = ["AROW"]
 
@@ -58,7 +58,7 @@ class AROW(BinaryLinearClassifier):
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_variance": SUM}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _update_margin = 1.0
-    r = PositiveNumber()
+    r = PositiveNumber(mutable=True)
     _r: float
 
     def __init__(
@@ -69,13 +69,7 @@ class AROW(BinaryLinearClassifier):
         self.intercept_variance = 1.0
         self._variance = WeightVector()
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"r"}
-
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
+    def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         variance_of, weight_of = self._variance.lookup, self._weights.lookup
         x, uncertainty = _measured(self._room(x), variance_of)
         constant = self.intercept_variance * self._constant
@@ -100,9 +94,7 @@ class AROW(BinaryLinearClassifier):
         return True
 
 
-def _measured(
-    x: Mapping[Any, Any], variance_of: Callable[[Any, float], float]
-) -> tuple[Mapping[Any, float], float]:
+def _measured(x: Numbers, variance_of: Callable[[Hashable, float], float]) -> tuple[Numbers, float]:
     """Return `x` with floats for its numbers, and x . S x."""
     uncertainty = 0.0
     try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.parameters import LearningRate, rate_at
+from hinged.parameters import LearningRate, Rate, rate_at
 from hinged.state import SIGNED, ScalarType
-from hinged.vector import WeightVector, saturated
+from hinged.vector import Event, Numbers, WeightVector, saturated
 
 __all__ = ["AveragedPerceptron"]
 
@@ -56,34 +56,30 @@ class AveragedPerceptron(BinaryLinearClassifier):
 
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_sum": SIGNED}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "sums": -math.inf}
+    _serves_raw = False
     learning_rate = LearningRate()
-    _learning_rate: Any
+    _learning_rate: Rate
 
     def __init__(
         self,
-        learning_rate: Any = 1.0,
+        learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_features)
-        self._serves_raw = False
         self.learning_rate = learning_rate
         self.intercept_sum = 0.0
         self._sums = WeightVector()
 
     @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
-
-    @property
-    def weights(self) -> Mapping[Any, float]:
+    def weights(self) -> Numbers:
         """The averaged weights, computed on reading in time linear in their number."""
         return {name: self._weight(name) for name in self._weights.view()}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         return rate_at(self._learning_rate, self.clock) * w
 
-    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+    def _move(self, x: Numbers, step: float, norm: float) -> bool:
         if step == 0.0:
             return False
         x, lag = self._room(x), (self.clock - 1) * step
@@ -96,11 +92,11 @@ class AveragedPerceptron(BinaryLinearClassifier):
             self.intercept_sum = saturated(self.intercept_sum + saturated(lag))
         return True
 
-    def _served_score(self, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, x: Event) -> float:
         mean = (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
         return self._raw_score(x) - mean
 
-    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+    def _served_from(self, x: Numbers, raw_score: float) -> float:
         score = raw_score - (self._sums.dot(x) + self.intercept_sum) / (self.clock or 1)
         return score if -math.inf < score < math.inf else self.score_one(x)
 

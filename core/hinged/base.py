@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from river import base
 
 from hinged import frames
 from hinged.accounting import Accounting, Fields, Outcome
-from hinged.events import checked_features
-from hinged.parameters import checked_flag
-from hinged.vector import Features
+from hinged.events import Label, checked_features
+from hinged.parameters import Parameter, checked_flag
+from hinged.vector import Event, Features
 
-__all__ = ["INTERCEPT", "LinearClassifier"]
+__all__ = ["INTERCEPT", "Contributions", "LinearClassifier"]
 
 _outcome = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
@@ -26,6 +26,8 @@ class _Name(enum.Enum):
 
 INTERCEPT = _Name.INTERCEPT
 """The intercept's name among contributions: equal to no feature name."""
+Contributions = dict[Hashable, tuple[float, float]]
+"""Value and weight by feature name, the intercept last under `INTERCEPT`."""
 
 
 class LinearClassifier(base.MiniBatchClassifier):
@@ -54,9 +56,42 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     _tracking = False
 
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        attributes = [item for kind in type(self).__mro__ for item in vars(kind).items()]
+        return {n for n, value in attributes if isinstance(value, Parameter) and value.mutable}
+
     @abc.abstractmethod
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands."""
+        """Return all that is needed to go on learning exactly where this stands.
+
+        Returns
+        -------
+        `{"version", "type", "scalars": {name: number}, "vectors": {name:
+        WeightVector}}`, of a multiclass learner `"classes"` in order too. Scalars are
+        copies, the vectors are the live ones. Derived numbers (averages, penalties
+        caught up) are never stored.
+
+        """
+
+    @abc.abstractmethod
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a state that `get_state` gave, here or in another process.
+
+        Parameters
+        ----------
+        saved
+            As `get_state` returns it. A `WeightVector` is copied; a plain
+            dictionary in its place, as read from a store, is taken over.
+
+        Raises
+        ------
+        InvalidState
+            If it is of another version or learner, lacks a part, or holds
+            anything but finite numbers, or a negative count. The learner has not
+            changed.
+
+        """
 
     def track(self) -> None:
         """Note from now on which names change, in every vector, those of new classes included.
@@ -70,26 +105,34 @@ class LinearClassifier(base.MiniBatchClassifier):
             vector.track()
 
     @abc.abstractmethod
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         """Validate, predict, account and learn, in this order."""
 
     @abc.abstractmethod
-    def score_one(self, x: Mapping[Any, Any]) -> float:
+    def score_one(self, x: Event) -> float:
         """Return the finite score behind the predicted label."""
 
     @abc.abstractmethod
-    def _check_label(self, y: Any) -> Any:
+    def predict_one(self, x: Event, **kwargs: object) -> Label | None:
+        """Return the label of `x`; `None` while no class is known."""
+
+    @abc.abstractmethod
+    def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
+        """Return a finite number for each known class; they sum to 1."""
+
+    @abc.abstractmethod
+    def _check_label(self, y: Hashable) -> object:
         """Return what identifies the label, or raise `InvalidEvent`; nothing changes."""
 
     @abc.abstractmethod
-    def check_weight(self, w: Any) -> float:
+    def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
 
     @abc.abstractmethod
-    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
-        """Return value and weight by name, the intercept last."""
+    def contributions(self, x: Features, y: Label | None = None) -> Contributions:
+        """Return value and weight of each feature of a checked event, for the class `y` if many."""
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: Event, y: Hashable, w: float = 1.0) -> None:
         """Learn from one labelled event.
 
         Parameters
@@ -113,7 +156,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """
         self._learn(x, y, w)
 
-    def predict_learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Outcome:
+    def predict_learn_one(self, x: Event, y: Hashable, w: float = 1.0) -> Outcome:
         """Predict, score, then learn: one step of progressive validation.
 
         Same parameters, effect and errors as `learn_one`.
@@ -125,7 +168,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """
         return _outcome(Outcome, self._learn(x, y, w))
 
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+    def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
         """Learn the rows of a frame one after the other.
 
         Equal, bit for bit, to calling `learn_one` on each row in order, with the
@@ -155,7 +198,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         for x, label, weight in rows:
             self.learn_one(x, label, weight)
 
-    def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
+    def _learn_table(self, X: frames.Frame, y: frames.Series, w: float | frames.Series) -> bool:
         """Learn the whole frame at once if the rule can, else change nothing and say so.
 
         It is asked only of the very class that defines it: a subclass may have changed
@@ -163,14 +206,34 @@ class LinearClassifier(base.MiniBatchClassifier):
         """
         return False
 
-    def _check_labels(self, labels: list[Any]) -> None:
+    def _check_labels(self, labels: list[Hashable]) -> None:
         frames.each_row(labels, self._check_label)
 
-    def debug_one(self, x: Mapping[Any, Any], **kwargs: Any) -> str:
+    def predict_many(self, X: frames.Frame) -> frames.Series:
+        """Return the labels of the rows of `X` as a series, index kept."""
+        labels = [self.predict_one(x) for x in frames.rows(X)]
+        return frames.labels(labels, X, boolean=not self._multiclass)
+
+    def predict_proba_many(self, X: frames.Frame) -> frames.Frame:
+        """Return a frame with a column per class, `False` and `True` if binary, index kept."""
+        probas = [self.predict_proba_one(x) for x in frames.rows(X)]
+        return frames.frame({c: [p[c] for p in probas] for c in self._known_classes()}, like=X)
+
+    def _known_classes(self) -> Iterable[Label]:
+        return False, True
+
+    def explain_one(self, x: Event) -> Features:
+        """Return what each feature adds to the score, the intercept under `INTERCEPT`.
+
+        The values sum to `score_one(x)` up to rounding. Time linear in `x`.
+        """
+        return {n: v * w for n, (v, w) in self.contributions(checked_features(x)).items()}
+
+    def debug_one(self, x: Event, **kwargs: object) -> str:
         """Return a text table of what each feature adds to the score, largest first."""
         clean = checked_features(x)
         rows = sorted(
-            self._contributions(clean, self.predict_one(clean)).items(),
+            self.contributions(clean, self.predict_one(clean)).items(),
             key=lambda item: (-abs(item[1][0] * item[1][1]), str(item[0])),
         )
         table: list[tuple[str, ...]] = [("Name", "Value", "Weight", "Contribution")]

@@ -8,14 +8,14 @@ from collections.abc import Hashable, Mapping
 from math import hypot, inf, isfinite
 from typing import Any, ClassVar
 
-from hinged import frames, state
+from hinged import state
 from hinged.accounting import Accounting, Fields
-from hinged.base import INTERCEPT, LinearClassifier
+from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent
-from hinged.events import binary_target, checked_features, checked_weight
+from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
-from hinged.vector import Features, WeightVector, room, saturated, wide_dot
+from hinged.vector import Event, Features, Numbers, WeightVector, room, saturated, wide_dot
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
@@ -30,10 +30,34 @@ ACCOUNT: dict[str, ScalarType] = {
 class BinaryLinearClassifier(LinearClassifier):
     """A binary linear classifier that learns one event at a time.
 
-    A concrete rule is one method, `_step`: how far to move along `t x`, given
-    the margin and the norm; a rule that moves more than the weights replaces
-    `_update`. Everything else is here: validation before any change, the score,
-    the accounting, the weight change that happens whole or not at all.
+    Validation before any change, the score, the accounting and the weight change
+    that happens whole or not at all are here. A new rule overrides one method:
+
+    `_step(margin, norm2, w)`
+        Return how far to move along `t x`; enough for a rule that moves nothing but
+        the weights and the intercept.
+    `_update(x, target, margin, norm, w)`
+        For any other rule: move all that it keeps, or nothing and return
+        `self._overflow()` if a number would not be finite; count
+        `self.accounting.updates` and return whether the weights moved. `x` holds
+        finite numbers; what `self._room(x)` leaves out is not to be stored.
+
+    and sets, where they differ, the class attributes
+
+    `_update_margin`
+        The rule is called when `margin <= _update_margin`; 0 by default.
+    `_on_tie`
+        Whether it is called, too, when the label was right; true by default.
+    `_VECTORS`, `_SCALARS`
+        The saved state it adds: attributes (of vectors with a leading underscore)
+        with the least value, or the type, of each.
+    `_mutable_attributes`
+        Comes from parameters declared as `LearningRate()` or `PositiveNumber(mutable=True)`.
+
+    A rule that predicts by other weights than those that learn sets `_serves_raw`
+    to false and overrides `_served_score`, `_weight`, `_bias` and `weights`. One that
+    takes no fractional sample weights overrides `check_weight`. `hinged.checks`
+    tells whether a rule keeps what is promised here.
 
     Parameters
     ----------
@@ -62,16 +86,27 @@ class BinaryLinearClassifier(LinearClassifier):
     false. Predicted are `True` and `False`, as River's metrics expect of a binary
     classifier: give them `y == 1`, since in Python `False == -1` does not hold.
 
+    Examples
+    --------
+    A perceptron whose steps shrink with the length of the event:
+
+    >>> from hinged import BinaryLinearClassifier
+    >>> class Normalised(BinaryLinearClassifier):
+    ...     def _step(self, margin, norm2, w):
+    ...         return w / (1.0 + norm2) ** 0.5
+    >>> model = Normalised()
+    >>> model.learn_one({"a": 4.0, "b": 2.0, "c": 1.0}, True, w=2.0)
+    >>> round(model.intercept, 3), round(model.score_one({"a": 1.0}), 3)
+    (0.417, 2.085)
+
     """
 
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
-    """What a rule adds to the saved scalars, by attribute."""
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
-    """The saved vectors (the attribute has a leading underscore) and their least value."""
     _update_margin = 0.0
-    """The rule is asked for a step when the margin is at most this."""
     _on_tie = True
-    """Whether the rule is asked for a step also when the label was right."""
+    _serves_raw = True
+    """True if the weights that learn are also those that predict."""
     label_at_zero = False
 
     def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
@@ -79,10 +114,7 @@ class BinaryLinearClassifier(LinearClassifier):
         self.max_features = checked_cap("max_features", max_features)
         self.intercept = 0.0
         self._weights = WeightVector()
-        self._scores_stored = type(self)._raw_score is BinaryLinearClassifier._raw_score
-        """Whether the stored weights are those that learn, with no penalty due."""
-        self._serves_raw = True
-        """Whether the weights that learn are also those that predict."""
+        self._serves_raw = self._serves_raw  # an instance is read faster than its class
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         """Return the step tau; the update is `w += tau t x` and `b += tau t`.
@@ -106,7 +138,7 @@ class BinaryLinearClassifier(LinearClassifier):
         raise NotImplementedError
 
     @property
-    def weights(self) -> Mapping[Any, float]:
+    def weights(self) -> Numbers:
         """A live, read-only view of the weights; reading never creates one."""
         return self._weights.view()
 
@@ -115,24 +147,21 @@ class BinaryLinearClassifier(LinearClassifier):
         """The intercept as a threshold: true is predicted when `w . x > threshold`."""
         return -self._bias()
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:  # noqa: C901 - the hot path
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
         try:
-            if self._scores_stored:  # `_raw_score` without the call
-                dot = self._weights.dot
-                score = dot(x) + self.intercept
-            else:
-                score = self._raw_score(x)
+            score = self._raw_score(x)
         except TypeError:
             score = math.nan
         overflowed = 0.0
+        numbers: Numbers = x  # type: ignore[assignment] # only numbers sum to a finite score
         if not isfinite(score):
-            x, wide = self._cleaned(x)
+            numbers, wide = self._cleaned(x)
             score = saturated(wide)
             overflowed = wide - score  # 0 or infinite
-        served = score if self._serves_raw else self._served_from(x, score)
+        served = score if self._serves_raw else self._served_from(numbers, score)
         positive = served > 0.0 or (self.label_at_zero and served == 0.0)
         account = self.accounting
         account.events += 1
@@ -151,7 +180,7 @@ class BinaryLinearClassifier(LinearClassifier):
         mistake = positive is not (target > 0.0)
         if mistake:
             account.mistakes += 1
-        norm = hypot(*x.values())
+        norm = hypot(*numbers.values())
         if norm + 1.0 > account.radius:
             account.add_norm(norm, self._constant)
         if overflowed != 0.0:
@@ -159,29 +188,29 @@ class BinaryLinearClassifier(LinearClassifier):
         updated = (
             margin <= self._update_margin
             and (mistake or self._on_tie)
-            and self._update(x, target, margin, norm, w)
+            and self._update(numbers, target, margin, norm, w)
         )
         return positive, served, mistake, updated, loss
 
-    def _cleaned(self, x: Mapping[Any, Any]) -> tuple[Features, float]:
+    def _cleaned(self, x: Event) -> tuple[Features, float]:
         """Return an unusual event as plain floats, and its score by the raw weights.
 
         The score is infinite only if it is beyond the floats.
         """
-        x = checked_features(x)
-        score = self._raw_score(x)
-        return x, score if isfinite(score) else wide_dot(self._raw_weight, x) + self.intercept
+        clean = checked_features(x)
+        score = self._raw_score(clean)
+        if not isfinite(score):
+            score = wide_dot(self._raw_weight, clean) + self.intercept
+        return clean, score
 
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
+    def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         """Move the weights, all of them or none; `norm` is that of `x` alone."""
         if self.max_features is not None:
             kept = self._part_kept(x)
             norm = norm if len(kept) == len(x) else hypot(*kept.values())
         return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
 
-    def _move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+    def _move(self, x: Numbers, step: float, norm: float) -> bool:
         """Add `step * x` to the weights and `step` to the intercept, or count an overflow."""
         if step == 0.0:
             return False
@@ -194,10 +223,10 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.updates += 1
         return True
 
-    def _part_kept(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def _part_kept(self, x: Numbers) -> Numbers:
         return room(x, self._weights, len(self._weights), self.max_features)
 
-    def _room(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def _room(self, x: Numbers) -> Numbers:
         kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
@@ -206,15 +235,15 @@ class BinaryLinearClassifier(LinearClassifier):
         self.accounting.overflows += 1
         return False
 
-    def _raw_score(self, x: Mapping[Any, Any]) -> float:
+    def _raw_score(self, x: Event) -> float:
         dot = self._weights.dot
         return dot(x) + self.intercept
 
-    def _served_score(self, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, x: Event) -> float:
         dot = self._weights.dot
         return dot(x) + self.intercept
 
-    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+    def _served_from(self, x: Numbers, raw_score: float) -> float:
         """Return the finite score that predicts, given that of the weights that learn."""
         return self.score_one(x)
 
@@ -229,7 +258,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return the intercept as it predicts."""
         return self.intercept
 
-    def score_one(self, x: Mapping[Any, Any]) -> float:
+    def score_one(self, x: Event) -> float:
         """Return the score `w . x + b`: finite, its sign is the label.
 
         Parameters
@@ -249,13 +278,13 @@ class BinaryLinearClassifier(LinearClassifier):
             score = math.nan
         if isfinite(score):
             return score
-        x = checked_features(x)
-        score = self._served_score(x)
+        clean = checked_features(x)
+        score = self._served_score(clean)
         if isfinite(score):
             return score
-        return saturated(wide_dot(self._weight, x) + self._bias())
+        return saturated(wide_dot(self._weight, clean) + self._bias())
 
-    def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
+    def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
         try:
             score = self._served_score(x)
@@ -265,7 +294,7 @@ class BinaryLinearClassifier(LinearClassifier):
             score = self.score_one(x)
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 
-    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
         """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
 
         A linear margin is no calibrated probability: p orders events and puts
@@ -274,30 +303,15 @@ class BinaryLinearClassifier(LinearClassifier):
         """
         return probabilities(self.score_one(x))
 
-    def explain_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Return what each feature adds to the score, the intercept under `INTERCEPT`.
-
-        The values sum to `score_one(x)` up to rounding. Time linear in `x`.
-        """
-        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), None).items()}
-
-    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
-        pairs: dict[Any, tuple[float, float]] = {n: (v, self._weight(n)) for n, v in x.items()}
+    def contributions(self, x: Features, y: Label | None = None) -> Contributions:
+        """Return value and weight of each feature of a checked event, the intercept last."""
+        pairs: Contributions = {name: (value, self._weight(name)) for name, value in x.items()}
         return {**pairs, INTERCEPT: (1.0, self._bias())}
 
-    def predict_many(self, X: Any) -> Any:
-        """Return the labels of the rows of `X` as a series, index kept."""
-        return frames.booleans([self.predict_one(x) for x in frames.rows(X)], like=X)
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with the columns `False` and `True`, index kept."""
-        probas = [self.predict_proba_one(x) for x in frames.rows(X)]
-        return frames.frame({c: [p[c] for p in probas] for c in (False, True)}, like=X)
-
-    def _check_label(self, y: Any) -> float:
+    def _check_label(self, y: Hashable) -> float:
         return binary_target(y)
 
-    def check_weight(self, w: Any) -> float:
+    def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
 
@@ -305,15 +319,7 @@ class BinaryLinearClassifier(LinearClassifier):
         return {"intercept": SIGNED, "clock": COUNT, **self._SCALARS}
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands.
-
-        Returns
-        -------
-        `{"version", "type", "scalars": {name: number}, "vectors": {name:
-        WeightVector}}`. Scalars are copies, the vectors are the live ones. What
-        a rule derives from them (averages, penalties caught up) is never stored.
-
-        """
+        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says."""
         account = {name: getattr(self.accounting, name) for name in ACCOUNT}
         return {
             "version": state.STATE_VERSION,
@@ -323,27 +329,12 @@ class BinaryLinearClassifier(LinearClassifier):
         }
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
-        """Take over a state that `get_state` gave, here or in another process.
-
-        Parameters
-        ----------
-        saved
-            As `get_state` returns it. A `WeightVector` is copied; a plain
-            dictionary in its place, as read from a store, is taken over.
-
-        Raises
-        ------
-        InvalidState
-            If it is of another version or learner, lacks a part, or holds
-            anything but finite numbers, or a negative count. The learner has not
-            changed.
-
-        """
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
         saved = state.checked_header(saved, type(self).__name__)
         kinds = self._scalars()
         given = state.part(saved, "scalars", {**kinds, **ACCOUNT})
         scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
-        account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
+        account = restored_accounting(given)
         vectors = {
             name: state.vector(name, values, self._VECTORS[name])
             for name, values in state.part(saved, "vectors", self._VECTORS).items()
@@ -353,27 +344,30 @@ class BinaryLinearClassifier(LinearClassifier):
             setattr(self, name, value)
         for name, vector in vectors.items():
             setattr(self, f"_{name}", vector)
-        self.accounting = Accounting(**account)
+        self.accounting = account
 
-    def _check_state(self, scalars: Mapping[str, Any], vectors: Mapping[str, WeightVector]) -> None:
+    def _check_state(
+        self, scalars: Mapping[str, float], vectors: Mapping[str, WeightVector]
+    ) -> None:
         """Raise `InvalidState` if parts that are right by themselves contradict each other."""
 
 
+def restored_accounting(saved: Mapping[str, object]) -> Accounting:
+    """Return the accounting among saved scalars, or raise `InvalidState`."""
+    account = Accounting()
+    for name, kind in ACCOUNT.items():
+        setattr(account, name, state.scalar(name, kind, saved[name]))
+    return account
+
+
 def refuse_fraction(w: float) -> float:
-    """Return a sample weight of a rule that knows only whole examples.
-
-    Raises
-    ------
-    InvalidEvent
-        Unless it is 0 or 1.
-
-    """
+    """Return a sample weight of a rule that knows only whole examples: 0 or 1."""
     if w not in (0.0, 1.0):
         raise InvalidEvent("w", f"must be 0 or 1 for this rule, not {w!r}")
     return w
 
 
-def probabilities(score: float) -> dict[Any, float]:
+def probabilities(score: float) -> dict[Label, float]:
     """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
 
     Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither
@@ -391,7 +385,7 @@ def probabilities(score: float) -> dict[Any, float]:
     return of_both_labels(score > 0.0, inside(odds / (1.0 + odds)))
 
 
-def of_both_labels(positive: bool, low: float) -> dict[Any, float]:
+def of_both_labels(positive: bool, low: float) -> dict[Label, float]:
     """Return the probabilities of false and true, given the predicted label and that of the other.
 
     They sum to 1.0, or to the float below where the lower one is less than 2^-54.

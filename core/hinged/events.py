@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+
+from river.base.typing import ClfTarget as Label
 
 from hinged.errors import InvalidEvent, shown
-from hinged.vector import Features
+from hinged.vector import Event, Features, Numbers
 
 _FLOAT = {float}
 
 __all__ = [
+    "Label",
     "as_floats",
     "binary_target",
     "checked_features",
     "checked_numbers",
     "checked_weight",
     "finite_features",
+    "floats_only",
     "plain",
-    "refuse_unplain",
 ]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Return a scalar of NumPy or Arrow as plain Python, `None` for a null, pandas' `NA` too.
 
     All else is returned as it is.
@@ -31,9 +33,11 @@ def plain(value: Any) -> Any:
     module = type(value).__module__
     if module.startswith("pandas") and type(value).__name__ == "NAType":
         return None
-    if module == "numpy" and getattr(value, "shape", None) == ():
-        return value.item()
-    return value.as_py() if module == "pyarrow.lib" and hasattr(value, "as_py") else value
+    if module == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    elif module == "pyarrow.lib" and hasattr(value, "as_py"):
+        value = value.as_py()
+    return value
 
 
 def binary_target(y: object) -> float:
@@ -72,14 +76,7 @@ def binary_target(y: object) -> float:
 
 
 def checked_weight(w: object) -> float:
-    """Return a sample weight as a float.
-
-    Raises
-    ------
-    InvalidEvent
-        Unless `0 <= w < infinity`.
-
-    """
+    """Return a sample weight, finite and at least 0, as a float, or raise `InvalidEvent`."""
     weight = _number(w)
     if weight is None or not 0.0 <= weight < math.inf:
         raise InvalidEvent("w", f"must be a finite number of at least 0, not {shown(w)}")
@@ -92,40 +89,25 @@ def checked_features(x: object) -> Features:
     A value of NaN or `None`, or a null of Arrow or pandas, is missing: the feature
     counts as absent, as it does where a table has one. Some transformers give NaN for
     what they have not learned yet. The learners call this only when their fast path
-    meets something unusual.
-
-    Raises
-    ------
-    InvalidEvent
-        If `x` is no mapping, or naming the first feature whose value is neither
-        missing nor a finite real number.
-
+    meets something unusual. `InvalidEvent` names the first feature at fault.
     """
     if isinstance(x, Mapping):
         x = {name: value for name, value in x.items() if not _missing(value)}
     return checked_numbers(x)
 
 
-def finite_features(x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def finite_features(x: Event) -> Numbers:
     """Return `x` itself if it holds finite real numbers only, else `checked_features(x)`."""
     try:
-        if all(map(math.isfinite, x.values())):
-            return x
+        if all(map(math.isfinite, x.values())):  # type: ignore[arg-type]
+            return x  # type: ignore[return-value]
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
     return checked_features(x)
 
 
 def checked_numbers(x: object) -> Features:
-    """Return `x` as a plain dictionary of finite floats; none may be missing.
-
-    Raises
-    ------
-    InvalidEvent
-        If `x` is no mapping, or naming the first name whose value is not a finite
-        real number.
-
-    """
+    """Return `x` as a dictionary of finite floats, none missing, or raise `InvalidEvent`."""
     if not isinstance(x, Mapping):
         raise InvalidEvent("x", f"must be a mapping of names to numbers, not {shown(x)}")
     clean: Features = {}
@@ -139,28 +121,29 @@ def checked_numbers(x: object) -> Features:
     return clean
 
 
-def as_floats(x: Mapping[Any, Any]) -> Mapping[Any, float]:
+def as_floats(x: Numbers) -> Numbers:
     """Return `x`, already known to hold finite real numbers, with floats for all of them."""
     return x if {*map(type, x.values())} <= _FLOAT else {n: float(v) for n, v in x.items()}
 
 
-def refuse_unplain(x: Any) -> None:
-    """Raise `TypeError` unless `x` is a dictionary of floats; they may be infinite or NaN."""
+def floats_only(x: Event) -> Numbers:
+    """Return `x` if it is a dictionary of floats, infinite and NaN included; else a `TypeError`."""
     if type(x) is not dict or not {*map(type, x.values())} <= _FLOAT:
         raise TypeError("not a dictionary of floats")
+    return x
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     number = _number(value)
     return plain(value) is None or (number is not None and math.isnan(number))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     value = plain(value)
     if isinstance(value, (str, bytes, bytearray)):
         return None
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):

@@ -1,35 +1,44 @@
 """Frames as rows of features, through narwhals, and answers in the caller's own kind.
 
-Narwhals and NumPy are imported by the functions that need them: who has no frames, as the
-service, starts in half of the time without.
+The functions that need Narwhals and NumPy import them: without frames, as in the service, a
+process starts in half of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hinged.errors import InvalidEvent, shown
-from hinged.events import finite_features, plain
-from hinged.vector import Features
+from hinged.events import Label, finite_features, plain
+from hinged.vector import Features, Numbers
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy.typing as npt
 
-__all__ = ["booleans", "checked_rows", "each_row", "frame", "labels", "rows", "table"]
+__all__ = [
+    "Frame",
+    "Series",
+    "checked_rows",
+    "each_row",
+    "frame",
+    "labels",
+    "rows",
+    "table",
+]
+
+Frame: TypeAlias = Any
+"""A frame in memory that narwhals knows; those of pandas, Polars and PyArrow share no type."""
+Series: TypeAlias = Any
+"""A series of such a library, an array of NumPy or a list."""
+Value = TypeVar("Value")
+Checked = TypeVar("Checked")
 
 
-def rows(X: Any) -> Iterator[Features]:
-    """Yield the rows of a frame as dictionaries in column order; nulls are left out.
-
-    Parameters
-    ----------
-    X
-        A frame of n rows that narwhals knows (pandas, Polars, PyArrow, ...).
-
-    """
+def rows(X: Frame) -> Iterator[Features]:
+    """Yield the rows of a frame as dictionaries in column order; nulls are left out."""
     import narwhals as nw
 
     wrapped = _frame(X)
@@ -52,34 +61,13 @@ def rows(X: Any) -> Iterator[Features]:
 
 
 def checked_rows(
-    X: Any,
-    y: Any,
-    w: Any,
+    X: Frame,
+    y: Series,
+    w: float | Series,
     check_labels: Callable[[list[Any]], None],
-    check_weight: Callable[[Any], float],
-) -> list[tuple[Features, Any, Any]]:
-    """Return all rows with their labels and weights, every one of them validated.
-
-    Parameters
-    ----------
-    X
-        A frame of n rows.
-    y
-        A series (or list) of n labels, none of them null.
-    w
-        A number, or a series (or list) of n numbers.
-    check_labels
-        Raises `InvalidEvent` for labels the learner would refuse.
-    check_weight
-        Raises `InvalidEvent` for a sample weight the learner would refuse.
-
-    Raises
-    ------
-    InvalidEvent
-        Naming row and field, for the first fault found in the features, then in
-        the labels, then in the weights.
-
-    """
+    check_weight: Callable[[object], float],
+) -> list[tuple[Numbers, Any, Any]]:
+    """Return all rows with labels and weights; `InvalidEvent` names row and field of a fault."""
     features = list(rows(X))
     labels = _values("y", y)
     w = plain(w)
@@ -87,27 +75,17 @@ def checked_rows(
     for field, values in (("y", labels), ("w", weights)):
         if len(values) != len(features):
             raise InvalidEvent(field, f"must have {len(features)} rows, not {len(values)}")
-    features = each_row(features, finite_features)
+    checked = each_row(features, finite_features)
     check_labels(labels)
     each_row(weights, check_weight)
-    return list(zip(features, labels, weights, strict=True))
+    return list(zip(checked, labels, weights, strict=True))
 
 
-def table(X: Any, y: Any) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return the column names, the values and the binary targets of a plain numeric frame.
+def table(X: Frame, y: Series) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Return names, values and binary targets of a plain numeric frame.
 
-    Parameters
-    ----------
-    X
-        A frame of n rows.
-    y
-        n truth values, as a series or an array.
-
-    Returns
-    -------
-    `None` for anything that must be looked at row by row: no rows or columns,
-    nulls, values that are not finite machine numbers, labels of another type.
-
+    `None` stands for a frame to be looked at row by row: no rows or columns, nulls,
+    values that are not finite machine numbers, labels that are not truth values.
     """
     import numpy as np
 
@@ -143,16 +121,9 @@ def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     return array.astype(float, copy=False)
 
 
-def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
-    """Return `check` of every value; a refusal names the row.
-
-    Raises
-    ------
-    InvalidEvent
-        From `check`, with the number of the row, from 0, before its field.
-
-    """
-    checked: list[Any] = []
+def each_row(values: Iterable[Value], check: Callable[[Value], Checked]) -> list[Checked]:
+    """Return `check` of every value; an `InvalidEvent` of it names the row, counted from 0."""
+    checked: list[Checked] = []
     try:
         for value in values:
             checked.append(check(value))  # noqa: PERF401
@@ -161,36 +132,21 @@ def each_row(values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
     return checked
 
 
-def booleans(values: list[bool], like: Any) -> Any:
-    """Return truth values as a series of the kind of the frame `like`, its index kept."""
-    import narwhals as nw
-
-    wrapped = _frame(like)
-    made = nw.new_series("y_pred", values, nw.Boolean(), backend=wrapped.implementation)
-    native = made.to_native()
-    if wrapped.implementation.is_pandas_like():
-        native.index = like.index
-    return native
-
-
-def labels(values: list[Any], like: Any) -> Any:
-    """Return labels of any one type, or `None`, as a series of the kind of `like`."""
+def labels(values: list[Any], like: Frame, boolean: bool) -> Series:
+    """Return labels of one type, or `None`, as a series of the kind of `like`, its index kept."""
     import narwhals as nw
 
     wrapped = _frame(like)
     if wrapped.implementation.is_pandas_like():
         pandas = nw.get_native_namespace(wrapped)
-        return pandas.Series(values, index=like.index, name="y_pred", dtype=object)
-    return nw.new_series("y_pred", values, backend=wrapped.implementation).to_native()
+        dtype = bool if boolean else object
+        return pandas.Series(values, index=like.index, name="y_pred", dtype=dtype)
+    kind = nw.Boolean() if boolean else None
+    return nw.new_series("y_pred", values, kind, backend=wrapped.implementation).to_native()
 
 
-def frame(columns: dict[Any, list[float]], like: Any) -> Any:
-    """Return `columns` as a frame of the kind of `like`, its index kept.
-
-    Only pandas can have the booleans themselves as column names; elsewhere they
-    become text.
-
-    """
+def frame(columns: dict[Label, list[float]], like: Frame) -> Frame:
+    """Return `columns` as a frame of the kind of `like`; names are text except in pandas."""
     import narwhals as nw
 
     wrapped = _frame(like)
@@ -201,7 +157,7 @@ def frame(columns: dict[Any, list[float]], like: Any) -> Any:
     return nw.from_dict(named, schema, backend=wrapped.implementation).to_native()
 
 
-def _frame(X: Any) -> nw.DataFrame[Any]:
+def _frame(X: Frame) -> nw.DataFrame[Any]:
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -213,11 +169,11 @@ def _frame(X: Any) -> nw.DataFrame[Any]:
         raise InvalidEvent("X", "must not hold two columns of one name") from None
 
 
-def _is_scalar(w: Any) -> bool:
+def _is_scalar(w: object) -> bool:
     return isinstance(w, (Number, str, bytes)) or w is None or getattr(w, "ndim", None) == 0
 
 
-def _values(field: str, values: Any) -> list[Any]:
+def _values(field: str, values: Series) -> list[Any]:
     """Return a series as a list of plain Python values, of whatever library it is."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidEvent(field, f"must be a series, not {shown(values)}")

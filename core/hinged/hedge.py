@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hinged import frames, state
+from hinged import members, state
 from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
-from hinged.base import LinearClassifier
+from hinged.base import Contributions, LinearClassifier
 from hinged.binary import BELOW_1, BinaryLinearClassifier, of_both_labels
 from hinged.errors import InvalidParameter
-from hinged.events import binary_target, checked_features, checked_weight, finite_features
+from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
-from hinged.members import (
-    checked_learner,
-    flat_state,
-    learn_member,
-    restored_account,
-    restored_members,
-)
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT, SUM
-from hinged.vector import Features
+from hinged.vector import Event, Features
 
 __all__ = ["Hedge", "default_pool", "vote_probabilities"]
 
@@ -53,7 +46,7 @@ class Hedge(LinearClassifier):
     models
         Binary learners of this package, never touched: each expert is a clone.
         `None` is the default pool: `Perceptron`, `AveragedPerceptron`,
-        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` as they come.
+        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` with their defaults.
     learning_rate
         How fast trust is lost, above 0.
     share
@@ -81,7 +74,7 @@ class Hedge(LinearClassifier):
 
     """
 
-    learning_rate = PositiveNumber()
+    learning_rate = PositiveNumber(mutable=True)
     _learning_rate: float
     share = NonNegativeNumber()
 
@@ -97,9 +90,8 @@ class Hedge(LinearClassifier):
         self.share = share
         if not self.share < 1.0:
             raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
-        self._prototypes = (
-            default_pool() if models is None else [checked_learner(model) for model in models]
-        )
+        pool = default_pool() if models is None else models
+        self._prototypes = [members.checked(model) for model in pool]
         if not self._prototypes:
             raise InvalidParameter("models must hold at least one learner")
         self._experts = [model.clone() for model in self._prototypes]
@@ -110,19 +102,15 @@ class Hedge(LinearClassifier):
         yield {"models": [Perceptron(), AROW()]}
 
     @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
-
-    @property
     def experts(self) -> tuple[BinaryLinearClassifier, ...]:
         """The learned experts, in the order of `models`."""
         return tuple(self._experts)
 
-    def _learn(self, x: Mapping[Any, Any], y: Any, w: float) -> Fields:
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         target = binary_target(y)
         w = self.check_weight(w)
-        x = finite_features(x)
-        scores = [expert.score_one(x) for expert in self._experts]
+        numbers = finite_features(x)
+        scores = [expert.score_one(numbers) for expert in self._experts]
         score = self._vote(scores)
         positive = score > 0.0
         account = self.accounting
@@ -135,7 +123,7 @@ class Hedge(LinearClassifier):
             account.add_margin(margin)
         mistake = positive is not (target > 0.0)
         account.mistakes += mistake
-        account.add_norm(math.hypot(*x.values()), self._constant)
+        account.add_norm(math.hypot(*numbers.values()), self._constant)
         labels = [
             s > 0.0 or (e.label_at_zero and s == 0.0)
             for s, e in zip(scores, self._experts, strict=True)
@@ -143,7 +131,7 @@ class Hedge(LinearClassifier):
         self._judge([label is not (target > 0.0) for label in labels], w)
         updated = False
         for expert in self._experts:
-            updated |= learn_member(expert, x, y, w, account)
+            updated |= members.learn(expert, numbers, target > 0.0, w, account)
         account.updates += updated
         return positive, score, mistake, updated, max(0.0, 1.0 - margin)
 
@@ -159,90 +147,60 @@ class Hedge(LinearClassifier):
         votes = [(s > 0.0) - (s < 0.0) for s in scores]
         return math.fsum(v * vote for v, vote in zip(self.trust, votes, strict=True))
 
-    def score_one(self, x: Mapping[Any, Any]) -> float:
+    def score_one(self, x: Event) -> float:
         """Return the vote, from -1 to 1; true is predicted above 0."""
         return self._vote([expert.score_one(x) for expert in self._experts])
 
-    def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
+    def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true only if the vote is above 0."""
         return self.score_one(x) > 0.0
 
-    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
         """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2: the trust in true.
 
         Neither is 0 or 1, whichever way all experts vote.
         """
         return vote_probabilities(self.score_one(x))
 
-    def predict_many(self, X: Any) -> Any:
-        """Return the labels of the rows of `X` as a series, index kept."""
-        return frames.booleans([self.predict_one(x) for x in frames.rows(X)], like=X)
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with the columns `False` and `True`, index kept."""
-        probas = [self.predict_proba_one(x) for x in frames.rows(X)]
-        return frames.frame({c: [p[c] for p in probas] for c in (False, True)}, like=X)
-
-    def _check_label(self, y: Any) -> float:
+    def _check_label(self, y: Hashable) -> float:
         return binary_target(y)
 
-    def check_weight(self, w: Any) -> float:
+    def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         weight = checked_weight(w)
         for expert in self._prototypes:
             expert.check_weight(weight)
         return weight
 
-    def _contributions(self, x: Features, y: Any) -> dict[Any, tuple[float, float]]:
+    def contributions(self, x: Features, y: Label | None = None) -> Contributions:
+        """Return vote and trust of each expert, by `"expert i"`."""
         votes = [(s > 0.0) - (s < 0.0) for s in (e.score_one(x) for e in self._experts)]
         pairs = zip(votes, self.trust, strict=True)
         return {f"expert {i}": (float(vote), v) for i, (vote, v) in enumerate(pairs)}
 
-    def explain_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Return what each expert adds to the vote, by `"expert i"`."""
-        return {n: v * w for n, (v, w) in self._contributions(checked_features(x), None).items()}
-
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands.
+        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.
 
-        Returns
-        -------
-        As `BinaryLinearClassifier.get_state`, with `"members"`, the experts' types;
-        the scalars and vectors of expert i are named `"i/..."`, its trust `trust_i`.
-
+        `"members"` are the experts' types; the scalars and vectors of expert i are
+        named `"i/..."`, its trust `trust_i`.
         """
         own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
-        return flat_state(type(self).__name__, own, self.accounting, self._experts)
+        return members.flat_state(type(self).__name__, own, self.accounting, self._experts)
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
-        """Take over a state that `get_state` gave, here or in another process.
-
-        Raises
-        ------
-        InvalidState
-            If it is of another version or learner, or damaged. The learner has not
-            changed.
-
-        """
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
         saved = state.checked_header(saved, type(self).__name__)
         fresh = [model.clone() for model in self._prototypes]
         kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
-        scalars, account = restored_account(saved, kinds)
-        self._experts = restored_members(saved, fresh)
+        scalars, account = members.restored_account(saved, kinds)
+        self._experts = members.restored(saved, fresh)
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.clock = scalars["clock"]
         self.accounting = account
 
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:
-    """Return the learners that a hedge takes if it is given none.
-
-    Parameters
-    ----------
-    max_features
-        The most feature names each of them keeps, or `None` for no limit.
-
-    """
+    """Return the learners that a hedge takes if it is given none; the cap is that of each."""
     return [
         Perceptron(max_features=max_features),
         AveragedPerceptron(max_features=max_features),
@@ -253,7 +211,7 @@ def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier
     ]
 
 
-def vote_probabilities(score: float) -> dict[Any, float]:
+def vote_probabilities(score: float) -> dict[Label, float]:
     """Return `{False: 1 - p, True: p}` with p = (1 + score) / 2 for a vote from -1 to 1.
 
     `p(s)` and `1 - p(-s)` are the same float; neither is 0 or 1, but at least 2^-53.

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
-from hinged.parameters import LearningRate, NonNegativeNumber, checked_choice, is_schedule, rate_at
+from hinged.parameters import (
+    LearningRate,
+    NonNegativeNumber,
+    Rate,
+    checked_choice,
+    is_schedule,
+    rate_at,
+)
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, ScalarType
-from hinged.vector import WeightVector, all_finite
+from hinged.vector import Features, Numbers, WeightVector, all_finite
 
 __all__ = ["STEPS", "HingeSGD"]
 
@@ -22,9 +28,10 @@ STEPS = ("adagrad", "constant", "sqrt", "pegasos")
 class _SettledRate(LearningRate):
     """A learning rate whose change first applies the penalties due at the old one."""
 
-    def __set__(self, instance: Any, value: object) -> None:
+    def __set__(self, instance: object, value: Rate) -> None:
+        assert isinstance(instance, HingeSGD)  # noqa: S101
         if hasattr(instance, self.kept):
-            instance._settle()
+            instance.settle()
         if instance.steps != "constant" and is_schedule(value):
             raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')
         super().__set__(instance, value)
@@ -105,7 +112,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     def __init__(
         self,
-        learning_rate: Any = 0.3,
+        learning_rate: Rate = 0.3,
         steps: str = "adagrad",
         l2: float = 0.0,
         l1: float = 0.0,
@@ -123,13 +130,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self._squares = WeightVector()
         self._start_penalty()
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
-
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
+    def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         hit = margin <= 1.0
         if self.steps == "adagrad":
             return hit and self._adagrad(as_floats(self._room(x)), target, w)
@@ -159,16 +160,16 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 marks[name] = mark
         else:
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
-                a = shrink * before + step * value
-                weights[name] = a - pull if a > pull else a + pull if a < -pull else 0.0
+                weights[name] = _pulled(shrink * before + step * value, pull)
             self._mark(x)
         self.intercept = intercept
         self.accounting.updates += 1
         return True
 
-    def _adagrad(self, x: Mapping[Any, float], target: float, w: float) -> bool:
-        stored, rate, penalised = self._squares.lookup, self._learning_rate, self._penalised
-        weights, squares = dict(zip(x, self._due(x), strict=True)), {}
+    def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
+        stored, rate, penalised = self._squares.lookup, self._eta(), self._penalised
+        weights: Features = dict(zip(x, self._due(x), strict=True))
+        squares: Features = {}
         for name, value in x.items():
             gradient = w * value
             squares[name] = square = stored(name, 0.0) + gradient * gradient
@@ -184,7 +185,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         return self._commit(weights, squares, self.intercept + step * self._constant, square)
 
     def _commit(
-        self, weights: dict[Any, float], squares: dict[Any, float], intercept: float, square: float
+        self, weights: Features, squares: Features, intercept: float, square: float
     ) -> bool:
         if not all(map(all_finite, ((intercept, square), weights.values(), squares.values()))):
             return self._overflow()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.parameters import LearningRate, checked_flag, rate_at
+from hinged.parameters import LearningRate, Rate, checked_flag, rate_at
 
 __all__ = ["LinearUnit"]
 
@@ -56,12 +55,12 @@ class LinearUnit(BinaryLinearClassifier):
     """
 
     learning_rate = LearningRate()
-    _learning_rate: Any
+    _learning_rate: Rate
     _update_margin = math.inf
 
     def __init__(
         self,
-        learning_rate: Any = 0.03,
+        learning_rate: Rate = 0.03,
         capped: bool = True,
         fit_intercept: bool = True,
         max_features: int | None = None,
@@ -69,10 +68,6 @@ class LinearUnit(BinaryLinearClassifier):
         super().__init__(fit_intercept, max_features)
         self.learning_rate = learning_rate
         self.capped = checked_flag("capped", capped)
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         step = rate_at(self._learning_rate, self.clock) * w

@@ -7,35 +7,29 @@ from typing import Any
 
 from hinged import state
 from hinged.accounting import Accounting
-from hinged.binary import ACCOUNT, BinaryLinearClassifier
+from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.state import ScalarType
+from hinged.vector import Numbers
 
 __all__ = [
-    "checked_learner",
+    "checked",
     "flat_state",
-    "learn_member",
+    "learn",
+    "restored",
     "restored_account",
-    "restored_members",
 ]
 
 
-def checked_learner(model: object) -> BinaryLinearClassifier:
-    """Return a binary learner of this package.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is anything else.
-
-    """
+def checked(model: object) -> BinaryLinearClassifier:
+    """Return a binary learner of this package, or raise `InvalidParameter`."""
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
 
 
-def learn_member(
-    member: BinaryLinearClassifier, x: Mapping[Any, Any], y: Any, w: float, account: Accounting
+def learn(
+    member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
 ) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
     own = member.accounting
@@ -70,17 +64,10 @@ def flat_state(
     }
 
 
-def restored_members(
+def restored(
     saved: Mapping[str, Any], fresh: Sequence[BinaryLinearClassifier]
 ) -> list[BinaryLinearClassifier]:
-    """Return the members `fresh`, each with its part of a flat state.
-
-    Raises
-    ------
-    InvalidState
-        If a part is missing or damaged; the members given are not to be used then.
-
-    """
+    """Return the members `fresh`, each with its part of a flat state; unusable after an error."""
     types = saved.get("members")
     if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
         raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
@@ -101,14 +88,7 @@ def restored_members(
 def restored_account(
     saved: Mapping[str, Any], kinds: Mapping[str, ScalarType]
 ) -> tuple[dict[str, Any], Accounting]:
-    """Return the learner's own scalars of a flat state, and its accounting.
-
-    Raises
-    ------
-    InvalidState
-        If one is missing, unknown or damaged.
-
-    """
+    """Return the learner's own scalars of a flat state, and its accounting."""
     given = saved.get("scalars")
     own = (
         {name: value for name, value in given.items() if "/" not in str(name)}
@@ -117,8 +97,7 @@ def restored_account(
     )
     given = state.part({"scalars": own}, "scalars", {**kinds, **ACCOUNT})
     scalars = {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
-    account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
-    return scalars, Accounting(**account)
+    return scalars, restored_accounting(given)
 
 
 def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
@@ -130,7 +109,7 @@ def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
                 raise InvalidState(f"the {part} have {shown(name)}, which belongs to no member")
 
 
-def _by_member(part: Any) -> dict[str, dict[str, Any]]:
+def _by_member(part: object) -> dict[str, dict[str, Any]]:
     """Return what a part of a flat state holds for each member, by the text of its number."""
     if not isinstance(part, Mapping):
         raise InvalidState(f"must be a mapping, not {type(part).__name__}")

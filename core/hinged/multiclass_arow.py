@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from hinged.events import as_floats
-from hinged.multiclass import DEFAULT_CLASSES, ClassWeights, MulticlassLinearClassifier
+from hinged.multiclass import DEFAULT_CLASSES
+from hinged.multiclass_linear import MulticlassLinearClassifier, Pair
 from hinged.parameters import PositiveNumber
-from hinged.vector import WeightVector, all_finite
+from hinged.vector import Features, Numbers, WeightVector, all_finite
 
 __all__ = ["MulticlassAROW"]
 
@@ -57,10 +56,10 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
     """
 
-    _ASIDE = "variance"
-    _ASIDE_START = 1.0
+    _AUXILIARY = "variance"
+    _AUXILIARY_START = 1.0
     _update_margin = 1.0
-    r = PositiveNumber()
+    r = PositiveNumber(mutable=True)
     _r: float
 
     def __init__(
@@ -73,23 +72,11 @@ class MulticlassAROW(MulticlassLinearClassifier):
         super().__init__(fit_intercept, max_classes, max_features)
         self.r = r
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"r"}
-
-    def _update(
-        self,
-        x: Mapping[Any, Any],
-        right: ClassWeights,
-        rival: ClassWeights,
-        margin: float,
-        norm: float,
-        w: float,
-    ) -> bool:
+    def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
         x = as_floats(self._room(x))
-        parts = ((right, 1.0), (rival, -1.0))
-        spreads = [_spread_of(part.aside, x) for part, _ in parts]
-        constants = [part.aside_intercept * self._constant for part, _ in parts]
+        parts = ((pair[0], 1.0), (pair[1], -1.0))
+        spreads = [_spread_of(part.auxiliary, x) for part, _ in parts]
+        constants = [part.auxiliary_intercept * self._constant for part, _ in parts]
         uncertainty = spreads[0][1] + spreads[1][1]
         total = uncertainty + constants[0] + constants[1] + self._r / w
         beta = 1.0 / total if total > 0.0 else math.nan
@@ -98,23 +85,23 @@ class MulticlassAROW(MulticlassLinearClassifier):
             return False
         new = []
         for (part, sign), (spread, _), constant in zip(parts, spreads, constants, strict=True):
-            weights, variance = _moved(part.weights, part.aside, spread, sign * step, beta)
+            weights, variance = _moved(part.weights, part.auxiliary, spread, sign * step, beta)
             intercept = part.intercept + sign * step * constant
             if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
                 return self._overflow()
-            left = max(0.0, part.aside_intercept - beta * constant * constant)
+            left = max(0.0, part.auxiliary_intercept - beta * constant * constant)
             new.append((part, weights, variance, intercept, left))
         for part, weights, variance, intercept, left in new:
             part.weights.put(weights)
-            part.aside.put(variance)
-            part.intercept, part.aside_intercept = intercept, left
+            part.auxiliary.put(variance)
+            part.intercept, part.auxiliary_intercept = intercept, left
         return True
 
 
-def _spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, float], float]:
+def _spread_of(variance: WeightVector, x: Numbers) -> tuple[Features, float]:
     """Return S x by name, and x . S x; a variance never stored is 1."""
     stored = variance.lookup
-    spread = {}
+    spread: Features = {}
     uncertainty = 0.0
     for name, value in x.items():
         spread[name] = product = stored(name, 1.0) * value
@@ -123,15 +110,12 @@ def _spread_of(variance: WeightVector, x: Mapping[Any, Any]) -> tuple[dict[Any, 
 
 
 def _moved(
-    weights: WeightVector,
-    variance: WeightVector,
-    spread: Mapping[Any, float],
-    step: float,
-    beta: float,
-) -> tuple[dict[Any, float], dict[Any, float]]:
+    weights: WeightVector, variance: WeightVector, spread: Features, step: float, beta: float
+) -> tuple[Features, Features]:
     """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
     weight, stored = weights.lookup, variance.lookup
-    new_weights, new_variance = {}, {}
+    new_weights: Features = {}
+    new_variance: Features = {}
     for name, product in spread.items():
         new_weights[name] = weight(name, 0.0) + step * product
         left = stored(name, 1.0) - beta * product * product

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable
 
-from hinged.multiclass import ClassWeights
+from hinged.events import Label
+from hinged.multiclass_linear import ClassWeights, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
-from hinged.vector import WeightVector, saturated
+from hinged.vector import Event, Numbers, WeightVector, saturated
 
 __all__ = ["MulticlassAveragedPerceptron"]
 
@@ -52,43 +52,35 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
 
     """
 
-    _ASIDE = "sums"
+    _AUXILIARY = "sums"
     _serves_raw = False
 
-    def _update(
-        self,
-        x: Mapping[Any, Any],
-        right: ClassWeights,
-        rival: ClassWeights,
-        margin: float,
-        norm: float,
-        w: float,
-    ) -> bool:
-        before = right.intercept, rival.intercept
-        updated = super()._update(x, right, rival, margin, norm, w)
-        for part, old in zip((right, rival), before, strict=True):
+    def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
+        before = [part.intercept for part in pair]
+        updated = super()._update(x, pair, margin, norm, w)
+        for part, old in zip(pair, before, strict=True):
             moved = saturated((self.clock - 1) * (part.intercept - old))
-            part.aside_intercept = saturated(part.aside_intercept + moved)
+            part.auxiliary_intercept = saturated(part.auxiliary_intercept + moved)
         return updated
 
     def _moves(self, part: ClassWeights, step: float) -> tuple[tuple[WeightVector, float], ...]:
-        return ((part.weights, step), (part.aside, (self.clock - 1) * step))
+        return ((part.weights, step), (part.auxiliary, (self.clock - 1) * step))
 
-    def _served_weights(self, part: ClassWeights) -> Mapping[Any, float]:
+    def _served_weights(self, part: ClassWeights) -> Numbers:
         return {name: self._served_weight(part, name) for name in part.weights.view()}
 
     def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
-        return saturated(part.weights.get(name) - part.aside.get(name) / max(self.clock, 1))
+        return saturated(part.weights.get(name) - part.auxiliary.get(name) / max(self.clock, 1))
 
     def _served_intercept(self, part: ClassWeights) -> float:
-        return saturated(part.intercept - part.aside_intercept / max(self.clock, 1))
+        return saturated(part.intercept - part.auxiliary_intercept / max(self.clock, 1))
 
-    def _served_score(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, part: ClassWeights, x: Event) -> float:
         return part.weights.dot(x) + part.intercept - self._mean_lag(part, x)
 
-    def _mean_lag(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
-        return (part.aside.dot(x) + part.aside_intercept) / max(self.clock, 1)
+    def _mean_lag(self, part: ClassWeights, x: Event) -> float:
+        return (part.auxiliary.dot(x) + part.auxiliary_intercept) / max(self.clock, 1)
 
-    def _served_from(self, x: Mapping[Any, Any], raw: dict[Any, float]) -> dict[Any, float]:
+    def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
         served = {y: raw[y] - self._mean_lag(part, x) for y, part in self._parts.items()}
         return served if all(map(math.isfinite, served.values())) else self.scores_one(x)

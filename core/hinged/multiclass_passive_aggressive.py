@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hinged.binary import refuse_fraction
 from hinged.events import checked_weight
 from hinged.multiclass import DEFAULT_CLASSES
@@ -58,7 +56,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
 
     """
 
-    C = PositiveNumber()
+    C = PositiveNumber(mutable=True)
     _C: float
     _update_margin = 1.0
 
@@ -74,11 +72,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
         self.C = C
         self.mode = checked_choice("mode", mode, MODES)
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"C"}
-
-    def check_weight(self, w: Any) -> float:
+    def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         weight = checked_weight(w)
         return refuse_fraction(weight) if self.mode == "uncapped" else weight

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
-from typing import Any
 
-from hinged.multiclass import DEFAULT_CLASSES, ClassWeights, MulticlassLinearClassifier
-from hinged.parameters import LearningRate, rate_at
-from hinged.vector import WeightVector, add_all
+from hinged.multiclass import DEFAULT_CLASSES
+from hinged.multiclass_linear import ClassWeights, MulticlassLinearClassifier, Pair
+from hinged.parameters import LearningRate, Rate, rate_at
+from hinged.vector import Numbers, WeightVector, add_all
 
 __all__ = ["MulticlassPerceptron", "TwoClassStep"]
 
@@ -21,27 +20,20 @@ class TwoClassStep(MulticlassLinearClassifier):
     def _step(self, margin: float, norm2: float, w: float) -> float:
         """Return the step tau; `norm2` is the squared norm of all that moves, both classes."""
 
-    def _update(
-        self,
-        x: Mapping[Any, Any],
-        right: ClassWeights,
-        rival: ClassWeights,
-        margin: float,
-        norm: float,
-        w: float,
-    ) -> bool:
+    def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
+        own, rival = pair
         if self.max_features is not None:
             kept = self._part_kept(x)
             norm = norm if len(kept) == len(x) else math.hypot(*kept.values())
         step = self._step(margin, 2.0 * (norm * norm + self._constant), w)
         if step == 0.0:
             return False
-        up = right.intercept + step * self._constant
+        up = own.intercept + step * self._constant
         down = rival.intercept - step * self._constant
-        moves = (*self._moves(right, step), *self._moves(rival, -step))
+        moves = (*self._moves(own, step), *self._moves(rival, -step))
         if not (math.isfinite(up) and math.isfinite(down) and add_all(moves, self._room(x), norm)):
             return self._overflow()
-        right.intercept, rival.intercept = up, down
+        own.intercept, rival.intercept = up, down
         return True
 
     def _moves(self, part: ClassWeights, step: float) -> tuple[tuple[WeightVector, float], ...]:
@@ -90,21 +82,17 @@ class MulticlassPerceptron(TwoClassStep):
     """
 
     learning_rate = LearningRate()
-    _learning_rate: Any
+    _learning_rate: Rate
 
     def __init__(
         self,
-        learning_rate: Any = 1.0,
+        learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_classes, max_features)
         self.learning_rate = learning_rate
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         return rate_at(self._learning_rate, self.clock) * w

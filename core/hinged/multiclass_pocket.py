@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import ClassVar
 
-from hinged.multiclass import DEFAULT_CLASSES, ClassWeights
+from hinged.multiclass import DEFAULT_CLASSES
+from hinged.multiclass_linear import ClassWeights, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
+from hinged.parameters import Rate
 from hinged.state import COUNT, ScalarType
-from hinged.vector import WeightVector
+from hinged.vector import Event, Numbers, WeightVector
 
 __all__ = ["MulticlassPocketPerceptron"]
 
@@ -56,13 +58,13 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
 
     """
 
-    _ASIDE = "pocket"
+    _AUXILIARY = "pocket"
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"record": COUNT, "last_update": COUNT}
     _serves_raw = False
 
     def __init__(
         self,
-        learning_rate: Any = 1.0,
+        learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
@@ -74,35 +76,27 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
     def _running(self) -> bool:
         return self.clock - self.last_update > self.record
 
-    def _update(
-        self,
-        x: Mapping[Any, Any],
-        right: ClassWeights,
-        rival: ClassWeights,
-        margin: float,
-        norm: float,
-        w: float,
-    ) -> bool:
+    def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
         run = self.clock - 1 - self.last_update
         if run > self.record:
             self.record = run
             for part in self._parts.values():
-                part.aside.replace(part.weights)
-                part.aside_intercept = part.intercept
+                part.auxiliary.replace(part.weights)
+                part.auxiliary_intercept = part.intercept
         self.last_update = self.clock
-        return super()._update(x, right, rival, margin, norm, w)
+        return super()._update(x, pair, margin, norm, w)
 
     def _served(self, part: ClassWeights) -> WeightVector:
-        return part.weights if self._running() else part.aside
+        return part.weights if self._running() else part.auxiliary
 
-    def _served_weights(self, part: ClassWeights) -> Mapping[Any, float]:
+    def _served_weights(self, part: ClassWeights) -> Numbers:
         return self._served(part).view()
 
     def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
         return self._served(part).get(name)
 
     def _served_intercept(self, part: ClassWeights) -> float:
-        return part.intercept if self._running() else part.aside_intercept
+        return part.intercept if self._running() else part.auxiliary_intercept
 
-    def _served_score(self, part: ClassWeights, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, part: ClassWeights, x: Event) -> float:
         return self._served(part).dot(x) + self._served_intercept(part)

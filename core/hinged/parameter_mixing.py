@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hinged.averaged import AveragedPerceptron
-from hinged.binary import ACCOUNT, BinaryLinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.linear_unit import LinearUnit
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
-from hinged.vector import saturated
+from hinged.vector import Features, Numbers, saturated
 
 __all__ = ["mix"]
 
@@ -84,9 +83,7 @@ def mix(
     first = models[0]
     states = [model.get_state() for model in models]
     clock = max(model.clock for model in models)
-    scalars: dict[str, Any] = {
-        name: kind.type(0) for name, kind in {**first._scalars(), **ACCOUNT}.items()
-    }
+    scalars = first.clone().get_state()["scalars"]
     scalars["clock"] = clock
     scalars["radius"] = max(model.accounting.radius for model in models)
     scalars["intercept"] = _mean([m.intercept for m in models], shares)
@@ -120,6 +117,6 @@ def _mean(values: Sequence[float], shares: Sequence[float]) -> float:
     return saturated(math.fsum(v * c for v, c in zip(values, shares, strict=True)))
 
 
-def _mixed(vectors: Sequence[Mapping[Any, float]], shares: Sequence[float]) -> dict[Any, float]:
+def _mixed(vectors: Sequence[Numbers], shares: Sequence[float]) -> Features:
     names = dict.fromkeys(name for vector in vectors for name in vector)
     return {name: _mean([v.get(name, 0.0) for v in vectors], shares) for name in names}

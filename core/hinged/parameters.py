@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from hinged.errors import InvalidParameter, shown
 
@@ -15,6 +16,7 @@ __all__ = [
     "LearningRate",
     "NonNegativeNumber",
     "PositiveNumber",
+    "Rate",
     "checked_cap",
     "checked_choice",
     "checked_flag",
@@ -24,29 +26,13 @@ __all__ = [
     "rate_at",
 ]
 
+Rate: TypeAlias = "float | Scheduler"
+"""A learning rate: a number, or one of River's schedulers."""
+Value = TypeVar("Value")
+
 
 def checked_number(name: str, value: object, condition: str, low: float, closed: bool) -> float:
-    """Return a parameter as a finite float.
-
-    Parameters
-    ----------
-    name
-        What the parameter is called.
-    value
-        A real number, NumPy's included; never text or a truth value.
-    condition
-        What must hold, for the message.
-    low
-        The lower end of the range.
-    closed
-        Whether the lower end itself is allowed.
-
-    Raises
-    ------
-    InvalidParameter
-        With the condition, unless it holds.
-
-    """
+    """Return a real number in range as a float, or raise `InvalidParameter` with the condition."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
@@ -59,26 +45,12 @@ def checked_number(name: str, value: object, condition: str, low: float, closed:
 
 
 def checked_real(name: str, value: object) -> float:
-    """Return a parameter that may be any finite number.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a parameter that may be any finite number, or raise `InvalidParameter`."""
     return checked_number(name, value, f"-inf < {name} < inf", -math.inf, closed=False)
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return a parameter that must be true or false.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else, the texts and numbers that Python counts as true included.
-
-    """
+    """Return a parameter that must be true or false, not merely count as it in Python."""
     if value is True or value is False:
         return value
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
@@ -87,14 +59,7 @@ def checked_flag(name: str, value: object) -> bool:
 
 
 def checked_cap(name: str, value: object) -> int | None:
-    """Return a cap: `None` for no limit, or a whole number of at least 1.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a cap: `None` for no limit, or a whole number of at least 1."""
     if value is None:
         return None
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
@@ -103,61 +68,81 @@ def checked_cap(name: str, value: object) -> int | None:
 
 
 def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return a parameter that must be one of some words.
-
-    Raises
-    ------
-    InvalidParameter
-        For anything else.
-
-    """
+    """Return a parameter that must be one of some words, or raise `InvalidParameter`."""
     if isinstance(value, str) and value in choices:
         return value
     raise InvalidParameter(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
-class PositiveNumber:
-    """A parameter in (0, infinity), checked on every assignment.
+class Parameter(abc.ABC, Generic[Value]):
+    """A constructor parameter that is checked on every assignment.
 
     The value is kept as the attribute of that name with a leading underscore,
     which inner loops read. No instance's `__dict__` is touched: once one exists,
     CPython reads every attribute of that instance more slowly.
+
+    Parameters
+    ----------
+    mutable
+        Whether River's `mutate` may set it on a learner that has learned.
+
     """
+
+    def __init__(self, mutable: bool = False) -> None:
+        self.mutable = mutable
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
         self.kept = f"_{name}"
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else getattr(instance, self.kept)
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object, owner: type) -> Self | Value:
+        return self if instance is None else cast("Value", getattr(instance, self.kept))
 
-    def __set__(self, instance: Any, value: object) -> None:
-        checked = checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
-        setattr(instance, self.kept, checked)
+    def __set__(self, instance: object, value: Value) -> None:
+        setattr(instance, self.kept, self.checked(value))
+
+    @abc.abstractmethod
+    def checked(self, value: Value) -> Value:
+        """Return the value to keep, or raise `InvalidParameter`."""
 
 
-class NonNegativeNumber(PositiveNumber):
-    """A parameter in [0, infinity), checked on every assignment."""
+class PositiveNumber(Parameter[float]):
+    """A parameter in (0, infinity)."""
 
-    def __set__(self, instance: Any, value: object) -> None:
-        checked = checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
-        setattr(instance, self.kept, checked)
+    def checked(self, value: float) -> float:
+        """Return the value as a float, or raise `InvalidParameter`."""
+        return checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
 
 
-class LearningRate(PositiveNumber):
+class NonNegativeNumber(Parameter[float]):
+    """A parameter in [0, infinity)."""
+
+    def checked(self, value: float) -> float:
+        """Return the value as a float, or raise `InvalidParameter`."""
+        return checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
+
+
+class LearningRate(Parameter[Rate]):
     """A number in (0, infinity), or one of River's schedulers.
 
     The step of the event at clock t, counted from 1, is `scheduler.get(t - 1)`:
     `InverseScaling(eta, 0.5)` is eta / sqrt(t), `InverseScaling(eta, 1)` is eta / t.
     """
 
-    def __set__(self, instance: Any, value: object) -> None:
+    def __init__(self) -> None:
+        super().__init__(mutable=True)
+
+    def checked(self, value: Rate) -> Rate:
+        """Return a number as a float, a scheduler as it is, or raise `InvalidParameter`."""
         if is_schedule(value):
             first = value.get(0)
             checked_number(self.name, first, f"0 < {self.name}.get(0) < inf", 0.0, closed=False)
-            setattr(instance, self.kept, value)
-        else:
-            super().__set__(instance, value)
+            return value
+        return checked_number(self.name, value, f"0 < {self.name} < inf", 0.0, closed=False)
 
 
 def is_schedule(value: object) -> TypeGuard[Scheduler]:
@@ -169,21 +154,12 @@ def is_schedule(value: object) -> TypeGuard[Scheduler]:
     return isinstance(value, Scheduler)
 
 
-def rate_at(learning_rate: Any, clock: int) -> float:
-    """Return the learning rate at a clock counted from 1; NaN unless it is a positive number.
-
-    Parameters
-    ----------
-    learning_rate
-        As a `LearningRate` parameter holds it.
-    clock
-        The number of the event, from 1.
-
-    """
+def rate_at(learning_rate: Rate, clock: int) -> float:
+    """Return the rate at a clock counted from 1; NaN unless it is a positive number."""
     if type(learning_rate) is float:
         return learning_rate
     try:
-        rate = float(learning_rate.get(clock - 1))
+        rate = float(cast("Scheduler", learning_rate).get(clock - 1))
     except OverflowError:  # a power of the clock beyond every float: the rate is as good as 0
         return math.nan
     return rate if rate > 0.0 else math.nan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from hinged.binary import BinaryLinearClassifier, refuse_fraction
 from hinged.events import checked_weight
@@ -62,7 +61,7 @@ class PassiveAggressive(BinaryLinearClassifier):
 
     """
 
-    C = PositiveNumber()
+    C = PositiveNumber(mutable=True)
     _C: float
     _update_margin = 1.0
 
@@ -77,11 +76,7 @@ class PassiveAggressive(BinaryLinearClassifier):
         self.C = C
         self.mode = checked_choice("mode", mode, MODES)
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"C"}
-
-    def check_weight(self, w: Any) -> float:
+    def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         weight = checked_weight(w)
         return refuse_fraction(weight) if self.mode == "uncapped" else weight

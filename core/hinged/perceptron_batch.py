@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from hinged.parameters import rate_at
+from hinged.vector import WeightVector
 
 if TYPE_CHECKING:
     from hinged.perceptron import Perceptron
@@ -21,7 +25,13 @@ _FIRST_BLOCK = 64
 _SMALLEST_BLOCK = 4
 
 
-def learn_table(model: Perceptron, names: list[Any], X: Floats, targets: Floats) -> bool:
+def learn_table(
+    model: Perceptron,
+    weights: WeightVector,
+    names: list[Hashable],
+    X: Floats,
+    targets: Floats,
+) -> bool:
     """Learn the rows of a table in order, with the very bits that single calls would give.
 
     The weights only change at updates. So the margins of a block of rows are taken
@@ -30,29 +40,14 @@ def learn_table(model: Perceptron, names: list[Any], X: Floats, targets: Floats)
     with the distance between updates. Rows are first multiplied by their target,
     which rounds nothing, and end in the intercept's constant.
 
-    Parameters
-    ----------
-    model
-        A perceptron with a constant learning rate and no cap on features.
-    names
-        The d feature names, in column order.
-    X
-        n times d finite numbers, d at least 1.
-    targets
-        n numbers, +1 or -1.
-
-    Returns
-    -------
-    `False`, with nothing changed, if the numbers are so large that a weight or a
-    score might overflow.
-
+    Return `False`, with nothing changed, if a weight or a score might overflow.
     """
-    eta = float(model.learning_rate)
+    eta = rate_at(model.learning_rate, 0)
+    constant = float(model.fit_intercept)
     largest = float(np.max(np.abs(X), initial=0.0))
-    reach = max(map(abs, model.weights.values()), default=0.0) + eta * largest * len(X)
+    reach = max(map(abs, weights.view().values()), default=0.0) + eta * largest * len(X)
     if not reach * max(largest, 1.0) * len(names) + eta * len(X) + abs(model.intercept) < _SAFE:
         return False
-    weights = model._weights
     w = np.array([*(weights.get(name) for name in names), model.intercept])
     margins: list[float] = []
     updates = 0
@@ -61,7 +56,7 @@ def learn_table(model: Perceptron, names: list[Any], X: Floats, targets: Floats)
         part = targets[start : start + _CHUNK]
         signed = buffer[: len(part)]
         np.multiply(X[start : start + _CHUNK], part[:, np.newaxis], out=signed[:, :-1])
-        signed[:, -1] = part * model._constant
+        signed[:, -1] = part * constant
         found, updated = _pass(model, eta, w, signed, part)
         margins += found
         updates += updated
@@ -111,7 +106,7 @@ def _account(model: Perceptron, X: Floats, targets: Floats, margins: Floats, upd
     account.perceptron_loss = _summed(account.perceptron_loss, -margins[margins < 0.0])
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
     for row in np.flatnonzero(norms >= norms.max(initial=0.0) * (1.0 - 1e-9)):
-        account.add_norm(math.hypot(*X[row].tolist()), model._constant)
+        account.add_norm(math.hypot(*X[row].tolist()), float(model.fit_intercept))
 
 
 def _summed(start: float, values: Floats) -> float:

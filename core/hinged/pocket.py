@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.parameters import LearningRate, rate_at
+from hinged.parameters import LearningRate, Rate, rate_at
 from hinged.state import COUNT, SIGNED, ScalarType
-from hinged.vector import WeightVector
+from hinged.vector import Event, Numbers, WeightVector
 
 __all__ = ["PocketPerceptron"]
 
@@ -62,17 +62,17 @@ class PocketPerceptron(BinaryLinearClassifier):
         "last_update": COUNT,
     }
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "pocket": -math.inf}
+    _serves_raw = False
     learning_rate = LearningRate()
-    _learning_rate: Any
+    _learning_rate: Rate
 
     def __init__(
         self,
-        learning_rate: Any = 1.0,
+        learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_features)
-        self._serves_raw = False
         self.learning_rate = learning_rate
         self.pocket_intercept = 0.0
         self.record = 0
@@ -80,11 +80,7 @@ class PocketPerceptron(BinaryLinearClassifier):
         self._pocket = WeightVector()
 
     @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learning_rate"}
-
-    @property
-    def weights(self) -> Mapping[Any, float]:
+    def weights(self) -> Numbers:
         """A live, read-only view of the weights that predict."""
         return self._served().view()
 
@@ -97,9 +93,7 @@ class PocketPerceptron(BinaryLinearClassifier):
     def _step(self, margin: float, norm2: float, w: float) -> float:
         return rate_at(self._learning_rate, self.clock) * w
 
-    def _update(
-        self, x: Mapping[Any, Any], target: float, margin: float, norm: float, w: float
-    ) -> bool:
+    def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         run = self.clock - 1 - self.last_update
         if run > self.record:
             self.record = run
@@ -108,10 +102,10 @@ class PocketPerceptron(BinaryLinearClassifier):
         self.last_update = self.clock
         return super()._update(x, target, margin, norm, w)
 
-    def _served_score(self, x: Mapping[Any, Any]) -> float:
+    def _served_score(self, x: Event) -> float:
         return self._served().dot(x) + self._bias()
 
-    def _served_from(self, x: Mapping[Any, Any], raw_score: float) -> float:
+    def _served_from(self, x: Numbers, raw_score: float) -> float:
         return raw_score if self._running() else self.score_one(x)
 
     def _weight(self, name: Hashable) -> float:

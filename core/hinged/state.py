@@ -25,7 +25,7 @@ STATE_VERSION = 1
 
 
 class ScalarType(NamedTuple):
-    """What a saved scalar may be.
+    """Type and range of a saved scalar.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class ScalarType(NamedTuple):
 
     """
 
-    type: type
+    type: type[float]
     least: float
 
 
@@ -45,15 +45,8 @@ SIGNED = ScalarType(float, -math.inf)
 SUM = ScalarType(float, 0.0)
 
 
-def checked_header(state: Any, kind: str) -> Mapping[str, Any]:
-    """Return `state` if it is a mapping of this version and of the learner `kind`.
-
-    Raises
-    ------
-    InvalidState
-        If it is not.
-
-    """
+def checked_header(state: object, kind: str) -> Mapping[str, Any]:
+    """Return `state` if it is a mapping of this version and of the learner `kind`."""
     if not isinstance(state, Mapping):
         raise InvalidState(f"must be a mapping, not {type(state).__name__}")
     version, found = state.get("version"), state.get("type")
@@ -65,14 +58,7 @@ def checked_header(state: Any, kind: str) -> Mapping[str, Any]:
 
 
 def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[str, Any]:
-    """Return one part of a state, which must have exactly these keys.
-
-    Raises
-    ------
-    InvalidState
-        If it has not.
-
-    """
+    """Return one part of a state, which must have exactly these keys, or raise `InvalidState`."""
     given = state.get(name)
     if not isinstance(given, Mapping) or set(given) != set(keys):
         found = list(given) if isinstance(given, Mapping) else type(given).__name__
@@ -80,36 +66,21 @@ def part(state: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[
     return given
 
 
-def scalar(name: str, kind: ScalarType, value: Any) -> Any:
-    """Return a saved scalar as its own type.
-
-    Raises
-    ------
-    InvalidState
-        If it is of another type, not finite or too small.
-
-    """
-    try:
-        right = type(value) is int or (kind.type is float and type(value) is float)
-        right = right and math.isfinite(value) and value >= kind.least
-    except OverflowError:  # an integer beyond every float
-        right = False
-    if not right:
-        least = "" if kind.least == -math.inf else f" of at least {kind.least:g}"
-        what = f"a finite {kind.type.__name__}{least}"
-        raise InvalidState(f"{name} must be {what}, not {shown(value)}")
-    return kind.type(value)
+def scalar(name: str, kind: ScalarType, value: object) -> float:
+    """Return a saved scalar as its own type; it must be finite and large enough."""
+    if type(value) is int or (kind.type is float and type(value) is float):
+        try:
+            if math.isfinite(value) and value >= kind.least:
+                return kind.type(value)
+        except OverflowError:  # an integer beyond every float
+            pass
+    least = "" if kind.least == -math.inf else f" of at least {kind.least:g}"
+    what = f"a finite {kind.type.__name__}{least}"
+    raise InvalidState(f"{name} must be {what}, not {shown(value)}")
 
 
-def vector(name: str, values: Any, least: float = -math.inf) -> WeightVector:
-    """Return a saved vector; a `WeightVector` is copied, a `dict` is taken over.
-
-    Raises
-    ------
-    InvalidState
-        If it is neither, or a weight is no finite float of at least `least`.
-
-    """
+def vector(name: str, values: object, least: float = -math.inf) -> WeightVector:
+    """Return a saved vector of finite floats; a `WeightVector` is copied, a `dict` taken over."""
     if isinstance(values, WeightVector):
         values = dict(values.view())
     if not isinstance(values, dict):

@@ -14,7 +14,7 @@ from hinged import frames
 from hinged.base import LinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.multiclass import checked_class
+from hinged.multiclass import MulticlassClassifier, checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
 __all__ = [
@@ -59,7 +59,7 @@ class Epoch(NamedTuple):
 
 @dataclass
 class History:
-    """What a training run did.
+    """History of a training run.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def fit(
     stop_without_mistakes
         Stop after a pass without an update and without a mistake.
     patience
-        Stop once the mistakes per pass have not changed for so many passes.
+        Stop once the mistakes per pass have not changed for this number of passes.
     held_out
         Rows never learned, on which errors are counted after each pass.
     held_out_patience
-        Stop once the held-out errors have not changed for so many passes.
+        Stop once the held-out errors have not changed for this number of passes.
     progress
         Called with each `Epoch` when it ends. Nothing is printed.
 
@@ -178,7 +178,8 @@ def fit(
 def _with_labels(model: LinearClassifier, rows: Iterable[Row]) -> list[Row]:
     """Return the rows with their labels as the model would predict them."""
     rows = list(rows)
-    labels = frames.each_row([y for _, y in rows], checked_class if model._multiclass else _truth)
+    multiclass = isinstance(model, MulticlassClassifier)
+    labels = frames.each_row([y for _, y in rows], checked_class if multiclass else _truth)
     return [(x, y) for (x, _), y in zip(rows, labels, strict=True)]
 
 
@@ -235,7 +236,7 @@ def fit_until_separated(
 
     Returns
     -------
-    Whether the model separates the rows.
+    True if the model separates the rows.
 
     Raises
     ------
@@ -266,7 +267,8 @@ def fit_until_separated(
 
 def _misclassified(model: LinearClassifier, row: Row) -> bool:
     x, y = row
-    return model.predict_one(dict(x)) != y or (not model._multiclass and model.score_one(x) == 0.0)
+    tie_is_wrong = not isinstance(model, MulticlassClassifier)
+    return model.predict_one(dict(x)) != y or (tie_is_wrong and model.score_one(x) == 0.0)
 
 
 class BatchFit(NamedTuple):

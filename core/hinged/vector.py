@@ -6,12 +6,14 @@ import math
 import sys
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, SupportsFloat
 
 from river._river_rust.vectordict import VectorDict  # river.utils takes SciPy along
 
 __all__ = [
+    "Event",
     "Features",
+    "Numbers",
     "WeightVector",
     "add_all",
     "all_finite",
@@ -20,7 +22,12 @@ __all__ = [
     "wide_dot",
 ]
 
+Event = Mapping[Any, SupportsFloat | None]
+"""Feature names to numbers, as a caller has them. `Mapping` is invariant in keys, hence `Any`."""
+Numbers = Mapping[Any, float]
+"""An event in which nothing is missing."""
 Features = dict[Hashable, float]
+"""A checked event, or weights: names to finite floats."""
 
 _SAFE_BOUND = 1e300
 _SCALE = 2.0**-520
@@ -69,7 +76,7 @@ class WeightVector:
     def _link(self) -> None:
         values = self._values
         self._vector: VectorDict[Hashable, float] = VectorDict(values)
-        self.dot: Callable[[Any], float] = self._vector.dot
+        self.dot: Callable[[Event], float] = self._vector.dot  # type: ignore[assignment]
         self.lookup: Callable[[Hashable, float], float] = values.get
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
 
@@ -94,18 +101,11 @@ class WeightVector:
         """Return a live read-only view of the stored weights."""
         return MappingProxyType(self._values)
 
-    def fits(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+    def fits(self, x: Numbers, step: float, norm: float) -> bool:
         """Return whether `step * x` can be added with every weight staying finite.
 
-        Parameters
-        ----------
-        x
-            A mapping of finite real numbers.
-        step
-            A factor; one that is not finite never fits.
-        norm
-            The Euclidean norm of `x`; it makes the usual answer quick.
-
+        The Euclidean norm of `x` makes the usual answer quick. A step that is not finite
+        never fits.
         """
         bound = self._bound + abs(step) * norm
         if not bound < _SAFE_BOUND:
@@ -117,7 +117,7 @@ class WeightVector:
         self._bound = bound
         return True
 
-    def move(self, x: Mapping[Any, Any], step: float, norm: float) -> bool:
+    def move(self, x: Numbers, step: float, norm: float) -> bool:
         """Add `step * x` if it fits (see `fits`); else change nothing and return `False`."""
         bound = self._bound + abs(step) * norm
         if bound < _SAFE_BOUND:
@@ -129,17 +129,8 @@ class WeightVector:
             self._changed.update(x)
         return True
 
-    def add(self, x: Mapping[Any, Any], step: float) -> None:
-        """Add `step * x`, which must fit (see `fits`).
-
-        Parameters
-        ----------
-        x
-            A mapping of finite real numbers.
-        step
-            A finite factor.
-
-        """
+    def add(self, x: Numbers, step: float) -> None:
+        """Add `step * x`, which must fit (see `fits`)."""
         self._vector.iadd_scaled(VectorDict(x), step)
         if self._changed is not None:
             self._changed.update(x)
@@ -153,7 +144,7 @@ class WeightVector:
             self._changed.update(names)
         return self._values
 
-    def put(self, values: Mapping[Any, float]) -> None:
+    def put(self, values: Numbers) -> None:
         """Set the weights of some names, all of them finite floats."""
         self._values.update(values)
         self._bound = math.inf  # not known: the next `fits` looks at all weights
@@ -198,23 +189,8 @@ class WeightVector:
             self._changed.update(names)
 
 
-def add_all(moves: Iterable[tuple[WeightVector, float]], x: Mapping[Any, Any], norm: float) -> bool:
-    """Add `step * x` to each vector with its own step, to all of them or to none.
-
-    Parameters
-    ----------
-    moves
-        Vectors with their steps.
-    x
-        A mapping of finite real numbers.
-    norm
-        The Euclidean norm of `x`.
-
-    Returns
-    -------
-    `False`, with nothing changed, if any weight would overflow.
-
-    """
+def add_all(moves: Iterable[tuple[WeightVector, float]], x: Numbers, norm: float) -> bool:
+    """Add `step * x` to each vector with its own step, to all of them or to none."""
     moves = tuple(moves)
     if not all(vector.fits(x, step, norm) for vector, step in moves):
         return False
@@ -228,36 +204,16 @@ def saturated(value: float) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, value))
 
 
-def wide_dot(weight: Callable[[Any], float], x: Mapping[Any, float]) -> float:
-    """Return `w . x`, infinite only if the sum itself is beyond the floats, never NaN.
-
-    Parameters
-    ----------
-    weight
-        Gives the finite weight of a name.
-    x
-        A mapping of finite numbers.
-
-    """
+def wide_dot(weight: Callable[[Hashable], float], x: Numbers) -> float:
+    """Return `w . x`, infinite only if the sum itself is beyond the floats, never NaN."""
     scaled = math.fsum(weight(name) * _SCALE * (value * _SCALE) for name, value in x.items())
     return scaled / _SCALE / _SCALE
 
 
-def room(
-    x: Mapping[Any, Any], known: Container[Any], stored: int, cap: int | None
-) -> Mapping[Any, Any]:
-    """Return the part of `x` that a learner with a cap may store, in the event's order.
+def room(x: Numbers, known: Container[Hashable], stored: int, cap: int | None) -> Numbers:
+    """Return the part of `x` that a learner may store, in the event's order.
 
-    Parameters
-    ----------
-    x
-        The features of an update.
-    known
-        The names stored so far.
-    stored
-        How many they are.
-    cap
-        The most names to store, or `None` for no limit.
+    `known` are the names stored so far, `stored` in number, of `cap` at most.
 
     Examples
     --------

@@ -11,6 +11,7 @@ import pytest
 from river import checks, compose, datasets, evaluate, metrics, preprocessing
 
 import hinged
+from hinged.checks import name_of
 from hinged_service.client import (
     Client,
     Conflict,
@@ -21,7 +22,6 @@ from hinged_service.client import (
     Unreachable,
 )
 from tests.client.conftest import NewName, Recorder
-from tests.core.test_river import name_of
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -162,7 +162,13 @@ def test_binary_labels_come_back_as_they_are(
 def test_numpy_and_flags_are_numbers_as_in_process(remote: RemoteClassifier) -> None:
     near = hinged.Perceptron()
     for y in (True, False, True):
-        x = {"a": np.float32(0.1), "b": True, "c": np.bool_(True), "d": np.int64(3), "e": 2}
+        x: dict[str, Any] = {
+            "a": np.float32(0.1),
+            "b": True,
+            "c": np.bool_(True),
+            "d": np.int64(3),
+            "e": 2,
+        }
         remote.learn_one(x, y, 1.0)
         near.learn_one(x, y)
     assert remote.score_one(x) == near.score_one(x)

@@ -15,15 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from river.optim.schedulers import InverseScaling
 
 from hinged import (
-    Hedge,
     HingeSGD,
     InvalidEvent,
     LinearClassifier,
     MulticlassPassiveAggressive,
-    OneVsRest,
     PassiveAggressive,
     Perceptron,
 )
+from hinged.checks import assert_finite, check_finite
 
 HUGE = sys.float_info.max
 
@@ -41,55 +40,12 @@ events = st.lists(
 )
 
 
-def whole_weights(model: Any) -> bool:
-    """Whether the rule takes sample weights of 0 and 1 only."""
-    if isinstance(model, OneVsRest):
-        return whole_weights(model._prototype)
-    if isinstance(model, Hedge):
-        return any(map(whole_weights, model.experts))
-    return getattr(model, "mode", "") == "uncapped"
-
-
-def vectors(model: Any) -> dict[str, dict[Any, float]]:
-    return {name: dict(v.view()) for name, v in model.get_state()["vectors"].items()}
-
-
-def assert_finite(model: Any, x: dict[str, float]) -> None:
-    state = model.get_state()
-    assert all(map(math.isfinite, state["scalars"].values())), state["scalars"]
-    for name, vector in vectors(model).items():
-        assert all(map(math.isfinite, vector.values())), name
-    assert math.isfinite(model.score_one(x))
-    proba = model.predict_proba_one(x)
-    assert all(0.0 < p < 1.0 for p in proba.values()) or list(proba.values()) == [1.0]
-    assert not proba or math.isclose(math.fsum(proba.values()), 1.0)
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(stream=events)
 def test_always_finite(
     learner: LinearClassifier, stream: list[tuple[dict[str, float], int, float]]
 ) -> None:
-    model: Any = learner.clone()
-    for x, label, w in stream:
-        y = "ABC"[label] if model._multiclass else label > 0
-        w = float(w > 0.0) if whole_weights(model) else w
-        overflows, before = model.accounting.overflows, vectors(model)
-        outcome = model.predict_learn_one(x, y, w)
-        assert math.isfinite(outcome.score)
-        assert math.isfinite(outcome.hinge_loss)
-        assert_finite(model, x)
-        if model.accounting.overflows > overflows and not outcome.updated:
-            known = {n: v for n, v in vectors(model).items() if n in before}
-            if type(model) is Perceptron:
-                assert known == before
-        if not model._multiclass:
-            score = model.score_one(x)
-            at_zero = score == 0.0 and getattr(model, "label_at_zero", False)
-            assert model.predict_one(x) is (score > 0.0 or at_zero)
-    other: Any = learner.clone()
-    other.set_state(model.get_state())
-    assert vectors(other) == vectors(model)
+    check_finite(learner.clone(), stream)
 
 
 def test_an_overflowing_update_is_left_out_whole_and_counted() -> None:

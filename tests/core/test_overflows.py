@@ -17,6 +17,7 @@ from hinged import (
     PassiveAggressive,
     Perceptron,
 )
+from hinged.checks import plain_state
 
 
 def diverging() -> LinearUnit:
@@ -78,12 +79,12 @@ def test_no_binary_rule_takes_a_step_from_a_score_that_overflowed(model: Any) ->
     state["vectors"]["weights"].put({"a": 1e200})
     model = model.clone()
     model.set_state(state)
-    before = vectors(model)
+    before = plain_state(model)["vectors"]
     outcome = model.predict_learn_one(LARGE, False)
     assert (outcome.score, outcome.mistake) == (1.7976931348623157e308, True)
     assert not outcome.updated
     assert (model.accounting.updates, model.accounting.overflows) == (0, 1)
-    assert vectors(model) == before
+    assert plain_state(model)["vectors"] == before
     assert model.predict_learn_one({"b": 1.0}, False).updated, "others are learned as ever"
 
 
@@ -112,12 +113,12 @@ def test_no_multiclass_rule_takes_a_step_from_a_margin_that_overflowed(
     for number, label in enumerate("AB"):
         state["vectors"][f"weights/{number}"].put({"a": weights.get(label, 0.0)})
     model.set_state(state)
-    before, updates = vectors(model), model.accounting.updates
+    before, updates = plain_state(model)["vectors"], model.accounting.updates
     wrong = min("AB", key=lambda label: weights.get(label, 0.0))
     outcome = model.predict_learn_one(LARGE, wrong)
     assert (outcome.mistake, outcome.updated) == (True, False)
     assert (model.accounting.updates, model.accounting.overflows) == (updates, 1)
-    assert vectors(model) == before
+    assert plain_state(model)["vectors"] == before
 
 
 def test_a_perceptron_needs_only_the_sign_of_a_score() -> None:
@@ -125,7 +126,3 @@ def test_a_perceptron_needs_only_the_sign_of_a_score() -> None:
     outcome = model.predict_learn_one({"a": 10.0, "b": 2.0}, False)
     assert (outcome.updated, model.accounting.overflows) == (True, 0)
     assert model.weights["b"] == -1.0
-
-
-def vectors(model: Any) -> dict[str, dict[Any, float]]:
-    return {name: dict(v.view()) for name, v in model.get_state()["vectors"].items()}

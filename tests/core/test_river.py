@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -28,6 +26,7 @@ from hinged import (
     PassiveAggressive,
     Perceptron,
 )
+from hinged import checks as hinged_checks
 
 MEMORY = "check_bounded_memory_growth"  # as slow as all others: run once per type of learner
 SCALED_SKIPS = {
@@ -37,15 +36,11 @@ SCALED_SKIPS = {
 }
 
 
-def name_of(check: Any) -> str:
-    return str(getattr(check, "__name__", "check"))
-
-
 def run_checks(model: base.Estimator, skips: set[str]) -> int:
     """Run all checks but the skipped ones; a failure names its check."""
     ran = 0
     for check in checks.yield_checks(model):
-        name = name_of(check)
+        name = hinged_checks.name_of(check)
         if name not in skips:
             try:
                 check(model.clone())
@@ -62,7 +57,7 @@ def test_conforms(learner: LinearClassifier) -> None:
 
 
 def test_conforms_in_memory(one_per_type: LinearClassifier) -> None:
-    found = {name_of(check) for check in checks.yield_checks(one_per_type)}
+    found = {hinged_checks.name_of(check) for check in checks.yield_checks(one_per_type)}
     assert run_checks(one_per_type, found - {MEMORY}) >= 1
 
 
@@ -93,37 +88,6 @@ def test_is_what_river_knows(learner: LinearClassifier) -> None:
 def stream_of(model: LinearClassifier, n: int) -> list[tuple[dict[Any, Any], Any]]:
     source: Any = datasets.ImageSegments if model._multiclass else datasets.Phishing
     return list(source().take(n))
-
-
-def plain(model: LinearClassifier) -> dict[str, Any]:
-    state: dict[str, Any] = model.get_state()
-    return {**state, "vectors": {n: dict(v.view()) for n, v in state["vectors"].items()}}
-
-
-@pytest.mark.parametrize("duplicate", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])
-def test_copies_go_on_alike_and_share_nothing(learner: LinearClassifier, duplicate: Any) -> None:
-    rows = stream_of(learner, 300)
-    model = learner.clone()
-    for x, y in rows[:100]:
-        model.learn_one(x, y)
-    twin, frozen = duplicate(model), duplicate(model)
-    before = plain(frozen)
-    for x, y in rows[100:]:
-        assert twin.predict_learn_one(x, y) == model.predict_learn_one(x, y)
-    assert plain(twin) == plain(model)
-    assert plain(frozen) == before
-    assert plain(frozen) != plain(model)
-
-
-def test_a_clone_keeps_parameters_and_forgets_the_rest(learner: LinearClassifier) -> None:
-    model = learner.clone()
-    for x, y in stream_of(learner, 100):
-        model.learn_one(x, y)
-    clone = model.clone()
-    assert repr(clone) == repr(learner)
-    assert plain(clone) == plain(learner.clone())
-    assert plain(model) != plain(clone)
-    assert model.accounting.events == 100
 
 
 def test_progressive_validation_counts_the_same_mistakes(learner: LinearClassifier) -> None:

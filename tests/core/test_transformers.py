@@ -77,7 +77,7 @@ BUILT: dict[str, Callable[[Any, list[str]], Any]] = {
         preprocessing.MinMaxScaler(), compose.Prefixer("plain_")
     ),
 }
-"""What cannot be built without arguments, or takes long as it comes."""
+"""Transformers that need arguments, or take long with their defaults."""
 
 MEMORY = "check_bounded_memory_growth"  # says nothing about a stream this short
 LACKING = {

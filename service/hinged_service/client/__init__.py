@@ -101,6 +101,3 @@ __all__ = [
     "Weights",
     "WrongMediaType",
 ]
-
-ClientError = ClientError
-"""The name of `ClientError` before the learners had an error tree of this name."""

@@ -9,7 +9,7 @@ from typing import Any
 import hinged
 from hinged import state
 from hinged.accounting import Accounting
-from hinged.binary import ACCOUNT, refuse_fraction
+from hinged.binary import ACCOUNT, refuse_fraction, restored_accounting
 from hinged.events import checked_weight
 from hinged.vector import room
 from hinged_service.river_support import state as river_state
@@ -156,12 +156,12 @@ class Adaptor:
         state.part(saved, "vectors", ())
         own = self.classifier.own_scalars()
         given = state.part(saved, "scalars", {*ACCOUNT, "names", "model", *own})
-        account = {name: state.scalar(name, kind, given[name]) for name, kind in ACCOUNT.items()}
+        account = restored_accounting(given)
         names = restored_names(given["names"], self._cap)
         self.classifier.restore(given, names)
         self._names = names
         self._classes = classes
-        self.accounting = Accounting(**account)
+        self.accounting = account
 
     def _restored_classes(self, saved: Mapping[str, Any]) -> dict[Label, None]:
         return {}

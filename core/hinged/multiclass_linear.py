@@ -1,0 +1,245 @@
+"""The common part of all multiclass linear learners: one weight vector per class."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from hinged import state
+from hinged.base import INTERCEPT, Contributions
+from hinged.binary import ACCOUNT, restored_accounting
+from hinged.events import Label, checked_features, checked_weight
+from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
+from hinged.parameters import checked_cap
+from hinged.state import COUNT, SIGNED, ScalarType
+from hinged.vector import Event, Features, Numbers, WeightVector, room, saturated, wide_dot
+
+__all__ = ["ClassWeights", "MulticlassLinearClassifier", "Pair"]
+
+
+class ClassWeights:
+    """The linear function of one class, and what its rule keeps beside it.
+
+    Parameters
+    ----------
+    auxiliary_intercept
+        The first value of the second intercept.
+
+    """
+
+    __slots__ = ("auxiliary", "auxiliary_intercept", "intercept", "weights")
+
+    def __init__(self, auxiliary_intercept: float = 0.0) -> None:
+        self.weights = WeightVector()
+        self.intercept = 0.0
+        self.auxiliary = WeightVector()
+        self.auxiliary_intercept = auxiliary_intercept
+
+
+Pair = tuple[ClassWeights, ClassWeights]
+"""The event's class and its rival."""
+
+
+class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
+    """A multiclass linear classifier that learns one event at a time.
+
+    Every class has a weight vector. Learning is ultraconservative: only the event's
+    class and its rival, the best wrong class, move, and without a rival neither does.
+    A rule is one method, `_update`, called when the margin is at most
+    `_update_margin`; one that predicts by other weights than those that learn sets
+    `_serves_raw` to false and overrides the methods `_served_...`.
+
+    Parameters
+    ----------
+    fit_intercept
+        Whether every class learns an intercept.
+    max_classes
+        The most classes; an event of one more is refused.
+    max_features
+        The most feature names kept, or `None` for no limit.
+
+    """
+
+    _AUXILIARY: ClassVar[str | None] = None
+    """Saved name of the second vector of a class, if the rule has one."""
+    _AUXILIARY_START: ClassVar[float] = 0.0
+    _SCALARS: ClassVar[dict[str, ScalarType]] = {}
+    _update_margin = 0.0
+
+    def __init__(
+        self,
+        fit_intercept: bool = True,
+        max_classes: int | None = DEFAULT_CLASSES,
+        max_features: int | None = None,
+    ) -> None:
+        super().__init__(fit_intercept, max_classes)
+        self.max_features = checked_cap("max_features", max_features)
+        self._names: dict[Hashable, None] = {}
+
+    @property
+    def weights(self) -> dict[Label, Numbers]:
+        """The weights that predict, by class; reading never creates one."""
+        return {label: self._served_weights(part) for label, part in self._parts.items()}
+
+    @property
+    def intercepts(self) -> dict[Label, float]:
+        """The intercepts that predict, by class."""
+        return {label: self._served_intercept(part) for label, part in self._parts.items()}
+
+    @abc.abstractmethod
+    def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
+        """Move the event's class and its rival, both or neither.
+
+        The margin is not finite if a score overflowed: a step that depends on it is refused.
+        """
+
+    def _served_weights(self, part: ClassWeights) -> Numbers:
+        return part.weights.view()
+
+    def _served_intercept(self, part: ClassWeights) -> float:
+        return part.intercept
+
+    def _served_score(self, part: ClassWeights, x: Event) -> float:
+        return part.weights.dot(x) + part.intercept
+
+    def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
+        return part.weights.get(name)
+
+    def _new_part(self) -> ClassWeights:
+        part = ClassWeights(self._AUXILIARY_START)
+        if self._tracking:
+            part.weights.track()
+            part.auxiliary.track()
+        return part
+
+    def _learn_classes(
+        self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
+    ) -> bool:
+        if rival is None or margin > self._update_margin:
+            return False
+        pair = self._parts[y], self._parts[rival]
+        updated = self._update(x, pair, margin, norm, w)
+        if updated and self.max_features is not None:
+            moved = pair[0].weights
+            self._names.update((name, None) for name in x if name in moved)
+        return updated
+
+    def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
+        if not self._parts:
+            return checked_features(x), {}
+        try:
+            scores = {y: p.weights.dot(x) + p.intercept for y, p in self._parts.items()}
+            if all(map(math.isfinite, scores.values())):
+                return x, scores  # type: ignore[return-value] # only numbers sum to these
+        except TypeError:
+            pass
+        clean = checked_features(x)
+        scores = {y: p.weights.dot(clean) + p.intercept for y, p in self._parts.items()}
+        if not all(map(math.isfinite, scores.values())):
+            parts = self._parts.items()
+            scores = {y: wide_dot(p.weights.get, clean) + p.intercept for y, p in parts}
+        return clean, scores
+
+    def scores_one(self, x: Event) -> dict[Label, float]:
+        """Return the finite score of every class, in the order the classes were seen."""
+        if not self._parts:
+            checked_features(x)
+            return {}
+        try:
+            scores = {y: self._served_score(part, x) for y, part in self._parts.items()}
+            if all(map(math.isfinite, scores.values())):
+                return scores
+        except TypeError:
+            pass
+        clean = checked_features(x)
+        scores = {y: self._served_score(part, clean) for y, part in self._parts.items()}
+        return scores if all(map(math.isfinite, scores.values())) else self._saturated_scores(clean)
+
+    def _saturated_scores(self, x: Features) -> dict[Label, float]:
+        scores = {}
+        for label, part in self._parts.items():
+            weight = {name: self._served_weight(part, name) for name in x}.__getitem__
+            scores[label] = saturated(wide_dot(weight, x) + self._served_intercept(part))
+        return scores
+
+    def contributions(self, x: Features, y: Label | None = None) -> Contributions:
+        """Return value and weight of each feature for the class `y`, the intercept last."""
+        part = ClassWeights() if y is None else self._parts.get(y, ClassWeights())
+        pairs: Contributions = {n: (v, self._served_weight(part, n)) for n, v in x.items()}
+        return {**pairs, INTERCEPT: (1.0, self._served_intercept(part))}
+
+    def check_weight(self, w: object) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
+        return checked_weight(w)
+
+    def _part_kept(self, x: Numbers) -> Numbers:
+        return room(x, self._names, len(self._names), self.max_features)
+
+    def _room(self, x: Numbers) -> Numbers:
+        if self.max_features is None:
+            return x
+        kept = self._part_kept(x)
+        self.accounting.ignored += len(x) - len(kept)
+        return kept
+
+    def _overflow(self) -> bool:
+        self.accounting.overflows += 1
+        return False
+
+    def _scalars(self) -> dict[str, ScalarType]:
+        return {"clock": COUNT, **self._SCALARS}
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.
+
+        What belongs to the class number i, in the order of `classes`, is named
+        `"intercept/i"`, `"weights/i"` and so on.
+        """
+        scalars = {name: getattr(self, name) for name in self._scalars()}
+        scalars |= {name: getattr(self.accounting, name) for name in ACCOUNT}
+        vectors = {}
+        for number, part in enumerate(self._parts.values()):
+            scalars[f"intercept/{number}"] = part.intercept
+            vectors[f"weights/{number}"] = part.weights
+            if self._AUXILIARY is not None:
+                scalars[f"{self._AUXILIARY}_intercept/{number}"] = part.auxiliary_intercept
+                vectors[f"{self._AUXILIARY}/{number}"] = part.auxiliary
+        return {
+            "version": state.STATE_VERSION,
+            "type": type(self).__name__,
+            "classes": self.classes,
+            "scalars": scalars,
+            "vectors": vectors,
+        }
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        saved = state.checked_header(saved, type(self).__name__)
+        classes = restored_classes(saved.get("classes"))
+        auxiliaries = () if self._AUXILIARY is None else (self._AUXILIARY,)
+        numbers = range(len(classes))
+        kinds = self._scalars() | {f"intercept/{i}": SIGNED for i in numbers}
+        kinds |= {f"{name}_intercept/{i}": SIGNED for name in auxiliaries for i in numbers}
+        given = state.part(saved, "scalars", {**kinds, **ACCOUNT})
+        scalars = {n: state.scalar(n, kind, given[n]) for n, kind in kinds.items()}
+        account = restored_accounting(given)
+        names = [f"{name}/{i}" for name in ("weights", *auxiliaries) for i in numbers]
+        given = state.part(saved, "vectors", names)
+        vectors = {name: state.vector(name, given[name]) for name in names}
+        self._parts = {}
+        for number, label in enumerate(classes):
+            self._parts[label] = part = ClassWeights()
+            part.intercept = scalars.pop(f"intercept/{number}")
+            part.weights = vectors[f"weights/{number}"]
+            for name in auxiliaries:
+                part.auxiliary_intercept = scalars.pop(f"{name}_intercept/{number}")
+                part.auxiliary = vectors[f"{name}/{number}"]
+        for name, value in scalars.items():
+            setattr(self, name, value)
+        self.accounting = account
+        self._names = {}
+        if self.max_features is not None:
+            for part in self._parts.values():
+                self._names.update(dict.fromkeys(part.weights.view()))
