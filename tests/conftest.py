@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from hypothesis import settings
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.support.machine_clock import Clock, machine_clock
@@ -20,6 +21,9 @@ from tests.support.redis_server import RedisServer, server_binaries
 from tests.support.shared_service import client, model, new_model, service  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
+
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
