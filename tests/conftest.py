@@ -15,6 +15,7 @@ from typing import IO
 
 import pytest
 import redis
+from hypothesis import settings
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.support.engine import Worker, worker
@@ -26,6 +27,9 @@ from tests.support.running import running
 from tests.support.shared_service import client, model, new_model, service  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
+
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
