@@ -106,7 +106,6 @@ class BinaryLinearClassifier(LinearClassifier):
     _update_margin = 0.0
     _on_tie = True
     _serves_raw = True
-    """True if the weights that learn are also those that predict."""
     label_at_zero = False
 
     def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
@@ -115,6 +114,8 @@ class BinaryLinearClassifier(LinearClassifier):
         self.intercept = 0.0
         self._weights = WeightVector()
         self._serves_raw = self._serves_raw  # an instance is read faster than its class
+        self._update_margin = self._update_margin
+        self._on_tie = self._on_tie
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         """Return the step tau; the update is `w += tau t x` and `b += tau t`.

@@ -167,7 +167,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         return True
 
     def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
-        stored, rate, penalised = self._squares.lookup, self._eta(), self._penalised
+        stored, penalised = self._squares.lookup, self._penalised
+        rate = rate_at(self._learning_rate, self.clock)
         weights: Features = dict(zip(x, self._due(x), strict=True))
         squares: Features = {}
         for name, value in x.items():
