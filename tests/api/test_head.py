@@ -13,7 +13,7 @@ from hinged_service.api.api_keys import new_key
 from hinged_service.server.protocol import BoundedProtocol
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
-from tests.support.running import serving
+from tests.support.running import running, serving
 from tests.support.service import Service, read_answer
 
 SPEC = {"learner": {"type": "perceptron"}}
@@ -32,14 +32,19 @@ def served(redis_url: str, protocol: Any, **settings: Any) -> Service:
 
 
 @pytest.fixture(scope="module", params=["httptools", "h11", BoundedProtocol], ids=str)
-def service(request: pytest.FixtureRequest, module_server: RedisServer) -> Iterator[Service]:
-    with served(module_server.url, request.param, max_live_feeds=1) as running:
-        with running.client() as client:
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    with (
+        running(RedisServer(tmp_path_factory.mktemp("head"))) as server,
+        served(server.url, request.param, max_live_feeds=1) as one,
+    ):
+        with one.client() as client:
             assert client.put(MODEL, json=SPEC).status_code == 201
             assert client.post(f"{MODEL}/learn", json=EVENTS).status_code == 200
             assert client.post(f"{MODEL}/checkpoints", json={"name": "c1"}).is_success
             assert client.put("/v1/aliases/live", json={"model": "spam"}).is_success
-        yield running
+        yield one
 
 
 def raw(connection: socket.socket, method: str, path: str) -> Any:
