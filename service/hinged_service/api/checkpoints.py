@@ -26,7 +26,7 @@ from hinged_service.errors import Conflict
 from hinged_service.model.spec import Learner
 from hinged_service.model.start import NAME_PATTERN, Exclude
 from hinged_service.model.start import Name as PlainName
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.store import checkpoints as stored
 from hinged_service.wire.responses import Checkpoint, ModelListed
 from hinged_service.wire.strict import StrictModel
@@ -58,7 +58,7 @@ bodies = (NewCheckpoint, Replay)
 CheckpointName = Annotated[str, Path(max_length=128, description="Its name or uid.")]
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     importing = asyncio.Lock()
     routes = APIRouter(

@@ -19,7 +19,7 @@ from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import CommandResult, Upgraded
 from hinged_service.wire.strict import StrictModel
 
@@ -46,7 +46,7 @@ class Restore(StrictModel):
 bodies = (Configure, Restore)
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["commands"], route_class=StructRoute)
     wrong = problems_for({422: "The body is wrong; errors names the field."})

@@ -12,14 +12,14 @@ from hinged_service.api.dependencies import AtLeast, Name, fresh, problems_for
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.errors import Conflict, Detail, NotFound, Unprocessable
 from hinged_service.model.inspection import explain_event
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.wire.decoding import parse_questions
 from hinged_service.wire.responses import Explanation
 
 __all__ = ["router"]
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["models"], route_class=StructRoute)
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from hinged_service.api.dependencies import Name, fresh, problems_for
 from hinged_service.insights.live_feed import Feeds, Subscriber
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.tasks import cancel
 
 __all__ = ["router"]
@@ -66,7 +66,7 @@ async def _out_of_patience(subscriber: Subscriber) -> None:
     await asyncio.sleep(_LAST_WORDS_S)
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["models"])
     answer: dict[int | str, dict[str, Any]] = {

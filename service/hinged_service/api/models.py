@@ -27,7 +27,7 @@ from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
 from hinged_service.model.start import StartFrom
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import Drift, LabelCounts, ModelInfo, ModelListed, Weights
 
 __all__ = ["listed", "router"]
@@ -35,7 +35,7 @@ __all__ = ["listed", "router"]
 _MANY = 10_000
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models", tags=["models"], route_class=StructRoute)
 

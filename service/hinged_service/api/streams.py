@@ -15,7 +15,7 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.model.inspection import whole_accuracy
 from hinged_service.model.start import NAME_PATTERN, Name
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import (
     AliasInfo,
     Follower,
@@ -52,7 +52,7 @@ class Promotion(StrictModel):
 bodies = (AliasSpec, Promotion)
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["streams"], route_class=StructRoute)
     wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})

@@ -11,7 +11,7 @@ import hinged
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
-from hinged_service.settings import Settings
+from hinged_service.settings import SnapshotSettings
 from hinged_service.store import checkpoints, followers, snapshot_reader, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
@@ -48,7 +48,7 @@ class SnapshotWriter:
     def __init__(
         self,
         connection: Connection,
-        settings: Settings,
+        settings: SnapshotSettings,
         name: str,
         keys: ModelKeys,
         on_lost: Callable[[Replica], None],
@@ -162,7 +162,9 @@ class SnapshotWriter:
         return saved
 
 
-async def load_replica(connection: Connection, settings: Settings, entry: IndexEntry) -> Replica:
+async def load_replica(
+    connection: Connection, settings: SnapshotSettings, entry: IndexEntry
+) -> Replica:
     """Return a model's replica as its snapshot has it, or from its base if that is damaged.
 
     Raises

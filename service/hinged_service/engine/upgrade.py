@@ -12,7 +12,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import at_origin
 from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.model.spec import IndexEntry
-from hinged_service.settings import Settings
+from hinged_service.settings import SnapshotSettings
 from hinged_service.store import followers, snapshot_reader, upgrades
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
@@ -39,7 +39,9 @@ class Handover(NamedTuple):
     before: str
 
 
-async def take_over(connection: Connection, settings: Settings, entry: IndexEntry) -> Handover:
+async def take_over(
+    connection: Connection, settings: SnapshotSettings, entry: IndexEntry
+) -> Handover:
     """Let workers of this process's fold tag go on with a model; the same again changes nothing.
 
     They go on from the stored snapshot. If they cannot read it, the log is folded anew from
@@ -84,7 +86,7 @@ async def take_over(connection: Connection, settings: Settings, entry: IndexEntr
 
 
 async def _wanted(
-    connection: Connection, settings: Settings, keys: ModelKeys, entry: IndexEntry
+    connection: Connection, settings: SnapshotSettings, keys: ModelKeys, entry: IndexEntry
 ) -> Upgrade | Handover:
     """Return what there is to do; what is already the case if there is nothing."""
     seen, known = await upgrades.seen(connection, keys)

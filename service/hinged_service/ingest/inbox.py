@@ -33,7 +33,7 @@ from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, U
 from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Raw, gather
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import ModelState
-from hinged_service.settings import Settings
+from hinged_service.settings import TuningSettings
 from hinged_service.store.inbox import Item, filled, take
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import INBOX
@@ -60,7 +60,7 @@ _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 class Inboxes:
     """The worker's part in emptying the inboxes."""
 
-    def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
+    def __init__(self, registry: ModelRegistry, settings: TuningSettings) -> None:
         self._registry = registry
         self._changes = registry.connection.observer.changes
         self._poll_s = settings.inbox_poll_ms / 1000

@@ -10,7 +10,7 @@ from typing import Any
 from redis import exceptions
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.settings import Settings
+from hinged_service.settings import RedisSettings
 from hinged_service.store import replies
 from hinged_service.store.keys import INDEX
 from hinged_service.store.scripts import Script, load
@@ -51,7 +51,7 @@ class Connection:
 
     """
 
-    def __init__(self, url: str, settings: Settings, observer: Observer | None = None) -> None:
+    def __init__(self, url: str, settings: RedisSettings, observer: Observer | None = None) -> None:
         self.observer = observer or Observer()
         self._answering = Answering(self.observer)
         self._timeout_s = settings.redis_timeout_ms / 1000

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from hinged_service.errors import Unavailable
-from hinged_service.settings import Settings
+from hinged_service.settings import RedisSettings
 from hinged_service.store.connection import Connection
 from hinged_service.store.embedded import EmbeddedServer
 from hinged_service.telemetry.observer import Observer
@@ -19,7 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: Settings, observer: Observer | None = None) -> AsyncIterator[Connection]:
+async def opened(
+    settings: RedisSettings, observer: Observer | None = None
+) -> AsyncIterator[Connection]:
     """Connect to the configured Redis, or to the embedded one that is started if need be.
 
     Parameters
@@ -49,7 +51,7 @@ async def opened(settings: Settings, observer: Observer | None = None) -> AsyncI
 
 @contextlib.asynccontextmanager
 async def _connected(
-    url: str, settings: Settings, observer: Observer | None
+    url: str, settings: RedisSettings, observer: Observer | None
 ) -> AsyncIterator[Connection]:
     connection = Connection(url, settings, observer)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 from uvicorn.config import LOGGING_CONFIG
 
 from hinged_service.errors import StartupError
-from hinged_service.settings import Settings
+from hinged_service.settings import TelemetrySettings
 from hinged_service.telemetry.request_context import current, request_id
 
 __all__ = ["JsonLines", "RareWarnings", "Rarely", "ShortStartupErrors", "log_config"]
@@ -89,7 +89,7 @@ class RareWarnings(Rarely):
         return record.levelno != logging.WARNING or super().filter(record)
 
 
-def log_config(settings: Settings) -> dict[str, Any]:
+def log_config(settings: TelemetrySettings) -> dict[str, Any]:
     """Return the set-up of logging, as `logging.config.dictConfig` takes it."""
     config: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
     config["filters"] = {

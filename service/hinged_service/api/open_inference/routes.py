@@ -24,7 +24,7 @@ from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.model.predictor import Label, Prediction, label_text
 from hinged_service.model.spec import ModelSpec
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.events import MixedQuestion, Question
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS
@@ -211,7 +211,7 @@ bodies = (InferenceRequest,)
 _read = msgspec.json.Decoder(_Request).decode
 
 
-def router(settings: Settings) -> APIRouter:
+def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     away = _errors({503: "Redis does not answer; send the same again."})
     missing = _errors({404: "There is no such model."}) | away
@@ -332,7 +332,9 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     )
 
 
-async def _infer(request: Request, model: str, version: str | None, settings: Settings) -> Response:
+async def _infer(
+    request: Request, model: str, version: str | None, settings: LimitSettings
+) -> Response:
     body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
     wanted = _parsed(body)
     names = dict.fromkeys(choice.name for choice in wanted.outputs or ()) or _OUTPUTS

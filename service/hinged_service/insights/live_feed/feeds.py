@@ -9,7 +9,7 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.insights.live_feed.hub import Hub
 from hinged_service.insights.live_feed.subscriber import Subscriber
-from hinged_service.settings import Settings
+from hinged_service.settings import LimitSettings
 
 __all__ = ["Feeds"]
 
@@ -17,7 +17,7 @@ __all__ = ["Feeds"]
 class Feeds:
     """The live feeds of a worker."""
 
-    def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
+    def __init__(self, registry: ModelRegistry, settings: LimitSettings) -> None:
         self._registry = registry
         self._most = settings.max_live_feeds
         self._hubs: dict[str, Hub] = {}
