@@ -15,7 +15,7 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, ModelGone, Unavailable
 from hinged_service.model.state import Rejection
 from hinged_service.retry import backoff
-from hinged_service.settings import TimeoutSettings
+from hinged_service.settings import Settings
 
 __all__ = ["Course", "in_order", "rejected"]
 
@@ -30,9 +30,7 @@ class Course(abc.ABC, Generic[T]):
     It stays with the model that was found first.
     """
 
-    def __init__(
-        self, registry: ModelRegistry, settings: TimeoutSettings, first: LiveModel
-    ) -> None:
+    def __init__(self, registry: ModelRegistry, settings: Settings, first: LiveModel) -> None:
         self._registry = registry
         self._settings = settings
         self._first = first
