@@ -69,7 +69,7 @@ class Tally:
 
     @property
     def bad(self) -> int:
-        """Those of them that the model has not learned, and never will as they are."""
+        """Records that the model has not learned, and never will as they are."""
         return self.dead + self.rejected + self.gone + self.earlier_dead
 
     @property
