@@ -67,12 +67,7 @@ class Detection(NamedTuple):
 
 
 class ModelState:
-    """The state of one model.
-
-    Parameters
-    ----------
-    spec
-        The model's spec.
+    """The state of one model of a spec.
 
     Attributes
     ----------

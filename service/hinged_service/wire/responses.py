@@ -1,7 +1,8 @@
 """Answers of the service, which it encodes, its client decodes and its OpenAPI describes.
 
 A field with a default may be missing in the answer of an older service. A `position` may be
-given as `at_least` to a call that must know as much.
+given as `at_least` to a call that must know as much. The file is long: all answers stand side by
+side, one struct each.
 """
 
 from __future__ import annotations
