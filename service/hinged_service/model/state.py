@@ -103,8 +103,7 @@ class ModelState:
     accepts_non_numeric, can_reject_features, multiclass
         As in the spec.
     small_vocabulary
-        True if the weights have few names: a hint for decoders of events. False for
-        several classes.
+        True if a learner of two classes has few names: a hint for decoders of events.
     replaced
         True if other weights took the place of those that were tracked, until a save resets it.
 
