@@ -259,6 +259,7 @@ async def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_red
         return learn(x, y, w)
 
     monkeypatch.setattr(learner, "predict_learn_one", failing)
+    (await one.open("m")).state.observe(None)  # it looks at the learner's method again
     with pytest.raises(SetAside):
         await one.learn("m", event(1), event(2), event(3))
     assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
