@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import hmac
 import json
@@ -14,6 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from hinged_service.engine.reach import Reach, matches
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.strict import StrictModel
@@ -25,6 +25,7 @@ _SECRET_BYTES = 32
 _OPEN = frozenset({"", "page", "healthz", "readyz", "docs", "redoc", "openapi.json"})
 _FOR_ALL = frozenset({"/v1/models", "/v1/overview"})
 """Calls about all models, of which each key sees its own."""
+_NAMING = frozenset({"models", "aliases"})
 _READING = frozenset({"predict", "explain"})
 
 Scope = Literal["predict", "learn", "admin"]
@@ -49,7 +50,12 @@ class Key(StrictModel):
 
     def may_use(self, name: str) -> bool:
         """Tell whether the key is for the model, alias or stream of this name."""
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.models)
+        return matches(name, self.models)
+
+    @property
+    def reach(self) -> Reach:
+        """The names that the key is for."""
+        return Reach(self.models, f"The API key {self.name!r}")
 
     @property
     def for_all(self) -> bool:
@@ -58,7 +64,7 @@ class Key(StrictModel):
 
 
 class Right(NamedTuple):
-    """The scope that a call needs and its model, `None` for a call about no single one."""
+    """The scope that a call needs and the model or alias in its path, `None` if there is none."""
 
     scope: Scope
     model: str | None
@@ -139,7 +145,7 @@ def needed(method: str, path: str) -> Right | None:
     parts = path.strip("/").split("/")
     if parts[0] in _OPEN or parts[:2] in (["v2"], ["v2", "health"]):
         return None
-    name = parts[2] if len(parts) > 2 and parts[1] == "models" else None
+    name = parts[2] if len(parts) > 2 and parts[1] in _NAMING else None
     last = parts[-1] if len(parts) > 3 else ""
     if method in ("GET", "HEAD") or parts[0] == "v2" or (method == "POST" and last in _READING):
         return Right("predict", name)

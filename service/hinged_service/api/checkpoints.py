@@ -13,10 +13,11 @@ from hinged_service.api.dependencies import (
     Name,
     body_of,
     document,
+    found_checkpoint,
     fresh,
     lifecycle_of,
-    may_use,
     problems_for,
+    reach_of,
     registry_of,
 )
 from hinged_service.api.models import listed
@@ -85,9 +86,10 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
-        """Return the checkpoints of the model's stream, oldest first."""
+        """Return the checkpoints of the models on the model's stream, oldest first."""
         live_model = await fresh(request, model)
-        return [_shown(one) for one in await live_model.checkpoints.listed()]
+        found, reach = await live_model.checkpoints.listed(), reach_of(request)
+        return [_shown(one) for one in found if reach.includes(one.model)]
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -99,12 +101,15 @@ def router(settings: LimitSettings) -> APIRouter:
     async def delete_checkpoint(request: Request, model: Name, checkpoint: CheckpointName) -> None:
         """Delete it, unless a model starts with it or is about to restore it."""
         live_model = await fresh(request, model)
-        user = await live_model.checkpoints.drop(checkpoint)
+        found = await found_checkpoint(request, live_model, checkpoint)
+        user = await live_model.checkpoints.drop(found.uid)
         if user is not None:
             names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
+            name = names.get(user, user)
+            who = f"The model {name!r}" if reach_of(request).includes(name) else "Another model"
             raise Conflict(
-                f"The model {names.get(user, user)!r} needs it: it starts with it, or its snapshot "
-                "is not past the command that restores it."
+                f"{who} needs it: it starts with it, or its snapshot is not past the command that "
+                "restores it."
             )
 
     @routes.get(
@@ -121,7 +126,7 @@ def router(settings: LimitSettings) -> APIRouter:
     async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
         """Return spec and state as one JSON document, for another server to import."""
         live_model = await fresh(request, model)
-        found = await live_model.checkpoints.find(checkpoint)
+        found = await found_checkpoint(request, live_model, checkpoint)
         loaded = await live_model.checkpoints.read(found)
         body = await asyncio.to_thread(portable.exported, found, loaded)
         return Response(body, media_type="application/json")
@@ -146,7 +151,7 @@ def router(settings: LimitSettings) -> APIRouter:
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             document = await asyncio.to_thread(portable.imported, body)
-        entry = await lifecycle_of(request).create_imported(model, document)
+        entry = await lifecycle_of(request).create_imported(model, document, reach_of(request))
         return listed(model, entry)
 
     @routes.post(
@@ -162,10 +167,11 @@ def router(settings: LimitSettings) -> APIRouter:
         It catches up in the background and answers 503 with its progress until then.
         """
         wanted = await body_of(request, Replay, settings.max_body_bytes)
-        may_use(request, wanted.name)
+        reach = reach_of(request)
+        reach.check(wanted.name)
         live_model = await fresh(request, model)
         entry, _ = await lifecycle_of(request).replay(
-            live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner
+            live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner, reach
         )
         return listed(wanted.name, entry)
 

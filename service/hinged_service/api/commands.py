@@ -11,9 +11,11 @@ from hinged_service.api.dependencies import (
     Name,
     body_of,
     document,
+    found_checkpoint,
     fresh,
     lifecycle_of,
     problems_for,
+    reach_of,
 )
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
@@ -93,7 +95,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
         wanted = await body_of(request, Restore, settings.max_body_bytes)
         live_model = await fresh(request, model)
-        checkpoint = await live_model.checkpoints.find(wanted.checkpoint)
+        checkpoint = await found_checkpoint(request, live_model, wanted.checkpoint)
         if not live_model.can_restore(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
@@ -112,7 +114,7 @@ def router(settings: LimitSettings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await lifecycle_of(request).upgrade(model)
+        done = await lifecycle_of(request).upgrade(model, reach_of(request))
         return Upgraded(str(done.position), done.fold, done.before)
 
     return routes

@@ -8,23 +8,26 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, ValidationError
 
-from hinged_service.api.api_keys import Key
+from hinged_service.api import access
 from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
 from hinged_service.api.problems import refused
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.reach import Reach
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Forbidden, ModelGone, NotFound
+from hinged_service.errors import ModelGone, NotFound
+from hinged_service.store.checkpoints import Checkpoint
 
 __all__ = [
     "AtLeast",
     "Name",
     "body_of",
     "document",
+    "found_checkpoint",
     "fresh",
     "lifecycle_of",
-    "may_use",
     "problems_for",
+    "reach_of",
     "registry_of",
     "with_model",
 ]
@@ -54,19 +57,9 @@ def lifecycle_of(request: Request) -> ModelLifecycle:
     return lifecycle
 
 
-def may_use(request: Request, *names: str | None) -> None:
-    """Check that the request's API key, if the service has keys, is for these models and streams.
-
-    Raises
-    ------
-    Forbidden
-        It is not for one of them.
-
-    """
-    key: Key | None = request.scope.get("hinged.key")
-    for name in names:
-        if key is not None and name is not None and not key.may_use(name):
-            raise Forbidden(f"The API key {key.name!r} is not for {name!r}.")
+def reach_of(request: Request) -> Reach:
+    """Return the names that the request may touch."""
+    return access.reach(request.scope)
 
 
 async def fresh(request: Request, model: str, at_least: str | None = None) -> LiveModel:
@@ -74,8 +67,8 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Li
 
     Raises
     ------
-    NotFound
-        There is no such model.
+    NotFound, Forbidden
+        There is no such model; the request's API key is not for it.
     Unprocessable, Conflict, Unavailable
         About `at_least`, or as the model is opened.
 
@@ -91,13 +84,27 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Li
     return await with_model(request, model, read)
 
 
+async def found_checkpoint(request: Request, live_model: LiveModel, name: str) -> Checkpoint:
+    """Return a checkpoint of a model's stream by its name or uid.
+
+    Raises
+    ------
+    NotFound, Forbidden
+        There is none; it is of a model that the request may not touch.
+
+    """
+    found = await live_model.checkpoints.find(name)
+    reach_of(request).check(found.model, "the model of this checkpoint")
+    return found
+
+
 async def with_model(
     request: Request, model: str, call: Callable[[LiveModel], Awaitable[Result]]
 ) -> Result:
     """Call with a model, once more if it turned out to be gone; raise `NotFound` if it is."""
     registry = registry_of(request)
     for _ in range(2):
-        live_model = await registry.open(model)
+        live_model = await access.open_model(request.scope, registry, model)
         try:
             return await call(live_model)
         except ModelGone:

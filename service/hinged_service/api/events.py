@@ -14,6 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from hinged import Outcome
+from hinged_service.api.access import open_model
 from hinged_service.api.bodies import are_lines, asked_position, read_json_body
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, internal_error, problem
@@ -83,13 +84,14 @@ class Call(abc.ABC):
                 check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
-            live_model = self.registry.live(name) or await self.registry.open(name)
+            live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
             status, headers = 200, _JSON
             try:
                 answer = await self._answer(live_model, body, scope)
             except ModelGone:
                 self.registry.forget(name, live_model)
-                answer = await self._answer(await self.registry.open(name), body, scope)
+                live_model = await open_model(scope, self.registry, name)
+                answer = await self._answer(live_model, body, scope)
         except ServiceError as error:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document

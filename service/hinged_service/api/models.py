@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from hinged_service.api.api_keys import Key
+from hinged_service.api.access import open_model
 from hinged_service.api.dependencies import (
     AtLeast,
     Name,
@@ -15,8 +15,8 @@ from hinged_service.api.dependencies import (
     document,
     fresh,
     lifecycle_of,
-    may_use,
     problems_for,
+    reach_of,
     registry_of,
 )
 from hinged_service.api.schemas import described
@@ -26,7 +26,6 @@ from hinged_service.engine.top_weights import largest
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
-from hinged_service.model.start import StartFrom
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import Drift, LabelCounts, ModelInfo, ModelListed, Weights
 
@@ -60,27 +59,20 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
-        source = spec.start.model if isinstance(spec.start, StartFrom) else None
-        may_use(request, spec.stream, source)
-        entry, new = await lifecycle_of(request).create(model, spec)
+        entry, new = await lifecycle_of(request).create(model, spec, reach_of(request))
         response.status_code = 201 if new else 200
         return listed(model, entry)
 
     @routes.get("", summary="List the models")
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
-        entries = await registry_of(request).entries()
-        key: Key | None = request.scope.get("hinged.key")
-        return [
-            listed(name, entry)
-            for name, entry in entries.items()
-            if key is None or key.may_use(name)
-        ]
+        entries, reach = await registry_of(request).entries(), reach_of(request)
+        return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
 
     @routes.get("/{model}", summary="Look at a model")
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
-        live_model = await registry_of(request).open(model)
+        live_model = await open_model(request.scope, registry_of(request), model)
         if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
         entry, fold = live_model.entry, live_model.state

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from hinged_service.api.api_keys import Key
+from hinged_service.api.dependencies import reach_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.insights.overview import Overview
 from hinged_service.wire.reports import ModelGlance, ModelGlances
@@ -28,11 +28,11 @@ def router() -> APIRouter:
     ) -> ModelGlances:
         """Return how models stand, at most a second old: however many look, it costs the same."""
         models: Overview = request.app.state.overview
-        key: Key | None = request.scope.get("hinged.key")
+        reach = reach_of(request)
         found = {
             name: entry
             for name, entry in (await models.entries()).items()
-            if match in name and (key is None or key.may_use(name))
+            if match in name and reach.includes(name)
         }
         first = dict(list(found.items())[:count])
         shown = tuple(ModelGlance(**one._asdict()) for one in await models.glances(first))

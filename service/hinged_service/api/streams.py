@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
-from hinged_service.api.dependencies import body_of, document, problems_for, registry_of
+from hinged_service.api.dependencies import body_of, document, problems_for, reach_of, registry_of
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.registry import ModelRegistry
@@ -106,6 +106,8 @@ def router(settings: LimitSettings) -> APIRouter:
     async def put_alias(request: Request, response: Response, alias: AliasName) -> AliasInfo:
         """Make an alias: it works wherever the name of a model does."""
         wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
+        reach_of(request).check(wanted.model)
+        await _check_meaning(request, alias)
         stream, new = await registry_of(request).aliases.set(alias, wanted.model)
         response.status_code = 201 if new else 200
         return AliasInfo(alias, stream, wanted.model)
@@ -119,12 +121,16 @@ def router(settings: LimitSettings) -> APIRouter:
     async def promote(request: Request, alias: AliasName) -> Promoted:
         """Move the alias, if it still means the one model and the decision is new."""
         wanted = await body_of(request, Promotion, settings.max_body_bytes)
-        registry = registry_of(request)
+        registry, reach = registry_of(request), reach_of(request)
+        for name in (wanted.of, wanted.to):
+            reach.check(name)
+        await _check_meaning(request, alias)
         made = await registry.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
         _, aliases = await registry.overview()
+        meant = aliases.get(alias, ("", None))[1]
         return Promoted(
             made.kind,  # type: ignore[arg-type]  # "gone" was raised
-            aliases.get(alias, ("", None))[1],
+            meant if meant is None or reach.includes(meant) else None,
         )
 
     @routes.delete(
@@ -136,9 +142,18 @@ def router(settings: LimitSettings) -> APIRouter:
     )
     async def delete_alias(request: Request, alias: AliasName) -> None:
         """Forget the alias; the model stays."""
+        await _check_meaning(request, alias)
         await registry_of(request).aliases.delete(alias)
 
     return routes
+
+
+async def _check_meaning(request: Request, alias: str) -> None:
+    """Raise `Forbidden` if the request may not touch the model that an alias means."""
+    _, aliases = await registry_of(request).overview()
+    meant = aliases.get(alias, ("", None))[1]
+    if meant is not None:
+        reach_of(request).check(meant, f"the model that {alias!r} means")
 
 
 async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str | None]) -> Follower:

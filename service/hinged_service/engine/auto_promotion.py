@@ -52,10 +52,9 @@ class Switching:
 
     def watch_drift(self, name: str, live_model: LiveModel) -> None:
         """See to it that an alias is switched when a model's drift detector fires."""
-        drift = live_model.entry.spec.drift
-        if drift is None or isinstance(drift.action, str):
+        alias = live_model.entry.spec.promotes
+        if alias is None:
             return
-        alias = drift.action.promote.alias
 
         def act(detections: Sequence[Detection]) -> None:
             if detections and _age_s(detections[-1]) < NEW_S:

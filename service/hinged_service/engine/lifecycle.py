@@ -14,6 +14,7 @@ from typing import Any, Literal
 import hinged
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, Detail, ModelGone, NotFound, Unavailable, Unprocessable
@@ -48,7 +49,9 @@ class ModelLifecycle:
         self._settings = settings
         self._changes = registry.connection.observer.changes
 
-    async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
+    async def create(
+        self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING
+    ) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
 
         Returns
@@ -62,15 +65,18 @@ class ModelLifecycle:
         Unprocessable
             It would be a custom model that this worker does not serve, or is to start from a
             model of another kind.
+        Forbidden
+            A name that it touches is not in the caller's reach.
 
         """
+        _check_names(name, spec, reach)
         for _ in range(_CREATE_ATTEMPTS):
             entry = await index.find(self._connection, name)
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_known()
-                finished = await self._begin(name, spec)
+                finished = await self._begin(name, spec, reach)
                 if finished is not None:
                     if spec.start != "now":
                         self._registry.open_soon(name)
@@ -89,22 +95,28 @@ class ModelLifecycle:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
-    async def _begin(self, name: str, spec: ModelSpec) -> IndexEntry | None:
+    async def _begin(self, name: str, spec: ModelSpec, reach: Reach) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
         if not isinstance(start, StartFrom):
-            return await self._enter(name, spec.on(name), None)
+            spec = spec.on(name)
+            await self._check_promotion(spec, reach)
+            return await self._enter(name, spec, None)
         source = await self._registry.open(start.model)
         stream, keys = source.entry.stream, source.keys.on
+        reach.check(source.name, f"the model that {start.model!r} means")
+        reach.check(stream, f"the stream of {start.model!r}")
         if spec.stream not in (None, stream):
             raise Conflict(
                 f"The model {start.model!r} is on the stream {stream!r}: a model that starts from "
                 "it is too. Export and import it to go elsewhere."
             )
         spec = spec.on(stream)
+        await self._check_promotion(spec, reach)
         await asyncio.to_thread(ModelState, spec)  # what it needs of River is imported there
         if start.checkpoint is not None:
             found = await checkpoints.find(self._connection, keys, start.checkpoint)
+            reach.check(found.model, "the model of this checkpoint")
             state = await source.checkpoints.read(found)
             if state.state is not None:
                 _check_kind(spec, found.spec, state.state.scalars, state.vectors)
@@ -121,6 +133,17 @@ class ModelLifecycle:
                 if entry is None:
                     await checkpoints.drop(self._connection, keys, made)
         return entry
+
+    async def _check_promotion(self, spec: ModelSpec, reach: Reach) -> None:
+        """Refuse a drift action that may promote what the caller may not promote.
+
+        Any model of the stream may turn out to be the best one, or to be what the alias means.
+        """
+        if spec.promotes is None:
+            return
+        for other, entry in (await self._registry.entries()).items():
+            if entry.stream == spec.stream:
+                reach.check(other, "every model that the alias could mean")
 
     @contextlib.asynccontextmanager
     async def _log_held(self, keys: StreamKeys) -> AsyncIterator[None]:
@@ -151,15 +174,20 @@ class ModelLifecycle:
             return None
         return await self.finish_creation(name, entry)
 
-    async def create_imported(self, name: str, document: Document) -> IndexEntry:
+    async def create_imported(
+        self, name: str, document: Document, reach: Reach = EVERYTHING
+    ) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
 
         Raises
         ------
         Conflict
             There is a model, alias or stream of that name.
+        Forbidden
+            The alias that it promotes is not in the caller's reach.
 
         """
+        _check_names(name, document.spec, reach)
         if await index.find(self._connection, name) is not None:
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         spec, keys = document.spec.on(name), StreamKeys(name)
@@ -201,6 +229,7 @@ class ModelLifecycle:
         checkpoint: str | None,
         exclude: Exclude | None,
         learner: Learner | None,
+        reach: Reach = EVERYTHING,
     ) -> tuple[IndexEntry, bool]:
         """Create a model that learns the past of `source`'s stream again.
 
@@ -217,7 +246,7 @@ class ModelLifecycle:
         if learner is not None:
             changes["learner"] = learner
         spec = source.entry.spec.model_copy(update=changes)
-        return await self.create(name, ModelSpec.model_validate(spec.model_dump()))
+        return await self.create(name, ModelSpec.model_validate(spec.model_dump()), reach)
 
     async def finish_creation(self, name: str, entry: IndexEntry) -> IndexEntry | None:
         """Register the model on its stream; `None` if it was deleted meanwhile."""
@@ -265,20 +294,24 @@ class ModelLifecycle:
             self._connection, keys.model(entry.uid), rules, start, entry.origin
         )
 
-    async def upgrade(self, name: str) -> Handover:
+    async def upgrade(self, name: str, reach: Reach = EVERYTHING) -> Handover:
         """Let this version of the service go on with a model that another one folded.
 
         Raises
         ------
         NotFound
             There is no such model.
+        Forbidden
+            The name is an alias of a model that is not in the caller's reach.
         Conflict, SetAside, Unavailable
             As for `take_over`.
 
         """
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
-            return await self.upgrade(await self._registry.aliases.look_up(name, entry))
+            meant = await self._registry.aliases.look_up(name, entry)
+            reach.check(meant, f"the model that {name!r} means")
+            return await self.upgrade(meant, reach)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         try:
@@ -330,6 +363,14 @@ class ModelLifecycle:
                 made = await checkpoints.find(self._connection, keys, entry.origin)
                 await checkpoints.drop(self._connection, keys, made)
         await index.compare_and_set(self._connection, name, entry, None)
+
+
+def _check_names(name: str, spec: ModelSpec, reach: Reach) -> None:
+    """Check what a new model names: itself, its stream, another model, an alias."""
+    source = spec.start.model if isinstance(spec.start, StartFrom) else None
+    for touched in (name, spec.stream, source, spec.promotes):
+        if touched is not None:
+            reach.check(touched)
 
 
 def _check_kind(

@@ -15,7 +15,7 @@ from pydantic import (
     field_validator,
 )
 
-from hinged_service.evaluation.drift import DriftSpec
+from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from hinged_service.model.learner_specs import OwnLearner
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
@@ -204,6 +204,12 @@ class ModelSpec(StrictModel):
     def can_reject_features(self) -> bool:
         """True if the model may still refuse features that are valid in an event."""
         return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
+
+    @property
+    def promotes(self) -> str | None:
+        """The alias that the drift action moves, `None` if it moves none."""
+        action = None if self.drift is None else self.drift.action
+        return action.promote.alias if isinstance(action, Promote) else None
 
     def check_known(self) -> None:
         """Raise `Unprocessable` if it names a custom model that this process does not serve."""

@@ -35,7 +35,8 @@ async def promote(
     connection: Connection, keys: StreamKeys, alias: str, of: str, to: str, decision: str
 ) -> Promoted:
     """Let `alias` mean the model `to` instead of `of` (both uids, `of` empty for a new alias)."""
-    reply = await connection.run(_PROMOTE, [keys.followers, keys.aliases], alias, of, to, decision)
+    touched = [keys.meta, keys.followers, keys.aliases, *keys.seen]
+    reply = await connection.run(_PROMOTE, touched, alias, of, to, decision)
     return Promoted(reply[0].decode(), reply[1].decode() if len(reply) > 1 else None)
 
 

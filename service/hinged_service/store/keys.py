@@ -32,9 +32,10 @@ class StreamKeys:
     producers
         Hash: producer to its last batch and the answer it got.
     seen
-        Two hashes, by generation: event id to digest of its content.
+        Two hashes, by generation: event id to digest of its content, and the decisions about
+        aliases.
     aliases
-        Hash: alias to the uid of the model that it means, with the decisions made.
+        Hash: alias to the uid of the model that it means, with the newest decisions.
     pending
         Eight hashes, the slots of a ring: id to a prediction that waits for its label.
     offsets

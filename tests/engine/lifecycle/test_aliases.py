@@ -56,6 +56,37 @@ async def test_a_decision_that_comes_too_late_is_ignored_for_good(one: Worker, t
     assert (await two.open("a")).name == "m1"
 
 
+async def test_a_decision_is_remembered_as_long_as_an_event_id(redis_url: str) -> None:
+    """The window of this stream holds 150 ids at least, 300 at most: decisions like events."""
+    async with worker(redis_url, seen_ids=150) as one:
+        await one.create("m1")
+        await one.create("m2", stream="m1")
+        await one.registry.aliases.set("a", "m1")
+        promote = one.registry.aliases.promote
+        assert (await promote("a", "m1", "m2", "first")).kind == "ok"
+        for n in range(149):
+            of, to = ("m2", "m1") if n % 2 == 0 else ("m1", "m2")
+            assert (await promote("a", of, to, f"d{n}")).kind == "ok"
+            assert (await promote("a", "m1", "m2", "first")).kind == "made"
+        assert (await one.open("a")).name == "m1"
+        await one.registry.aliases.set("b", "m1")
+        assert (await promote("b", "m1", "m2", "first")).kind == "ok"  # of another alias
+        for first in range(0, 300, 100):  # fills the window twice over
+            await one.learn("m1", *(event(n) for n in range(first, first + 100)))
+        assert (await promote("a", "m1", "m2", "d0")).kind == "ok"
+
+
+async def test_a_decision_and_an_event_of_one_name_do_not_meet(one: Worker) -> None:
+    await one.create("m1")
+    await one.registry.aliases.set("a", "m1")
+    ids = ["d", "ad", "\xffa\xffd"]
+    await one.learn("m1", *({**event(n), "id": name} for n, name in enumerate(ids)))
+    assert (await one.registry.aliases.promote("a", "m1", "m1", "d")).kind == "ok"
+    assert (await one.registry.aliases.promote("a", "m1", "m1", "d")).kind == "made"
+    await one.learn("m1", {**event(9), "id": "a d"})
+    assert (await one.open("m1")).state.events == len(ids) + 1
+
+
 async def test_a_promotion_whose_reply_is_lost_is_sent_again(redis_url: str, proxy: Proxy) -> None:
     async with worker(proxy.url) as one:
         await one.create("m1")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
+from hinged_service.api.access import open_model
 from hinged_service.api.bodies import asked_position
 from hinged_service.api.ndjson.answers import (
     Answer,
@@ -156,7 +157,7 @@ async def _stream(
         asked = _asked(scope)
         answer = Answer(send, asked.results, summary)
         name = scope["path_params"]["model"]
-        course, parser = await begin(asked, registry.live(name) or await registry.open(name))
+        course, parser = await begin(asked, await open_model(scope, registry, name))
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
         with registry.stopping.ending(reader.stop):
             while (batch := await reader.next()) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.insights.live_feed.hub import Hub
@@ -35,7 +36,12 @@ class Feeds:
         await asyncio.gather(*(hub.stop() for hub in tuple(self._hubs.values())))
 
     def watch(
-        self, live_model: LiveModel, name: str, features: bool, weights: bool = False
+        self,
+        live_model: LiveModel,
+        name: str,
+        features: bool,
+        weights: bool = False,
+        reach: Reach = EVERYTHING,
     ) -> Subscriber:
         """Return a new subscriber to a model or alias, who has to leave in the end.
 
@@ -49,11 +55,16 @@ class Feeds:
             Whether outcomes come with the features of their events.
         weights
             Whether the largest weights are told.
+        reach
+            The models that the subscriber may see: of an alias that is moved to another one it
+            sees no more.
 
         Raises
         ------
         Busy
             There are too many subscribers.
+        Forbidden
+            The feed has not yet followed the alias to a model that the subscriber may see.
         Unavailable
             The worker is stopping.
 
@@ -69,7 +80,7 @@ class Feeds:
         hub = self._hubs.get(name)
         if hub is None:
             hub = self._hubs[name] = Hub(self._registry, name, live_model, self._forget)
-        return hub.join(features, weights)
+        return hub.join(features, weights, reach)
 
     @property
     def open_count(self) -> int:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.reach import Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.engine.top_weights import largest
@@ -62,9 +63,10 @@ class Hub:
         self._watch(live_model)
         self._task = asyncio.create_task(self._run())
 
-    def join(self, features: bool, weights: bool) -> Subscriber:
+    def join(self, features: bool, weights: bool, reach: Reach) -> Subscriber:
         """Return a new subscriber; its first message is the present state of the model."""
-        subscriber = Subscriber(features, weights, self._log_slow, self._leave)
+        reach.check(self._live_model.name, f"the model that {self.name!r} means")
+        subscriber = Subscriber(features, weights, reach, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
         told = model_message(self.name, self._live_model) + metrics_message(self._live_model, None)
         subscriber.put(told + (self._weights if weights else b""))
@@ -181,7 +183,10 @@ class Hub:
             self._send(metrics=False)
             told = model_message(self.name, self._live_model)
             for subscriber in tuple(self._subscribers):
-                subscriber.put(told)
+                if subscriber.reach.includes(found.name):
+                    subscriber.put(told)
+                else:
+                    subscriber.end("forbidden")
 
     def _send(self, metrics: bool) -> None:
         plain, full = self._sampler.chunks()
