@@ -198,3 +198,35 @@ def test_the_fields_may_be_the_features_and_the_server_may_be_away(
     assert code == 1, told
     assert weights(own_server) == learned(rows)
     assert reasons(own_server) == {"21-0": "field a must be a number, not '0x1'"}
+
+
+def wide(number: int) -> Event:
+    """Return an event of 300 kB."""
+    return {"x": {f"{n:0200}": number % 5 + 0.5 for n in range(1_440)}, "y": number % 3 == 0}
+
+
+def logged(server: RedisServer) -> list[tuple[int, int]]:
+    """Return the events and bytes of each entry of the model's log."""
+    with server.client() as client:
+        found: Any = client.xrange("hinged:{m}:log")
+    payloads = [fields["events"] for _, fields in found if fields.get("events")]
+    return [(len(json.loads(payload)), len(payload)) for payload in payloads]
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_large_entries_come_in_batches_bounded_by_bytes(
+    own_server: RedisServer, queue: RedisServer, died: bool
+) -> None:
+    rows = [*events(700), *[wide(n) for n in range(40)], *events(100)]
+    add(queue, rows)
+    if died:
+        with queue.client() as client:
+            client.xgroup_create("s", "g", "0")
+            client.xreadgroup("g", "dead", {"s": ">"}, count=730)
+        time.sleep(1.1)
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"]) == (0, 840), told
+    sizes = logged(own_server)
+    assert sum(events for events, _ in sizes) == 840
+    assert max(size for _, size in sizes) <= 2**20 + 1_000
+    assert max(events for events, _ in sizes) > 100  # small ones still come many at once

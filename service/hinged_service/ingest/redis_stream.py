@@ -28,6 +28,8 @@ __all__ = ["Begin", "Rules", "bring_stream"]
 Begin = Literal["group", "start", "now"]
 
 _BATCH = 500
+_BATCH_BYTES = 2**20
+_FIRST_BATCH = 16
 _BLOCK_MS = 500
 _STAND_BY_S = 0.02
 _CHECK_EVERY_S = 1.0
@@ -88,6 +90,7 @@ async def bring_stream(
                 reporter.say("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
+                reader.portions.none_came()
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:
@@ -95,6 +98,34 @@ async def bring_stream(
             reporter.show()
     finally:
         await stream.aclose()
+
+
+class _Portions:
+    """The share of a stream that is taken at once: bounded in number and bytes.
+
+    A server bounds a reply by the number of its entries only. `count` is how many to ask for, by
+    the size of those that came last; it doubles at most from one reply to the next.
+    """
+
+    def __init__(self) -> None:
+        self.count = min(_FIRST_BATCH, _BATCH)
+
+    def first(self, entries: list[Entry]) -> list[Entry]:
+        """Return as many of the first entries as make a batch, one at least; learn their size."""
+        if not entries:
+            return entries
+        taken = total = 0
+        for _, fields in entries:
+            total += sum(map(len, fields)) + sum(map(len, fields.values()))
+            if total <= _BATCH_BYTES or not taken:
+                taken += 1
+        fit = _BATCH_BYTES * len(entries) // max(total, 1)
+        self.count = max(1, min(2 * self.count, fit, _BATCH))
+        return entries[:taken]
+
+    def none_came(self) -> None:
+        """Ask for little, since a reply did not come in time."""
+        self.count = 1
 
 
 async def _create(reader: _Reader, pause_s: float) -> float:
@@ -118,6 +149,7 @@ class _Reader:
     ) -> None:
         self.reporter = reporter
         self.ready = False
+        self.portions = _Portions()
         self.lost = 0
         self._unread = 0
         self._stream = stream
@@ -128,6 +160,7 @@ class _Reader:
         self._check_s = 0.0
         self._warned = False
         self._reading: asyncio.Task[list[Entry]]
+        self._rest: list[Entry] = []
         self._read_after = ""
         self._slow = False
 
@@ -166,7 +199,7 @@ class _Reader:
             await self._go_over(pending)
             return False
         await self._check()
-        entries = await stream.new(_BATCH, 1 if self._rules.drain else _BLOCK_MS)
+        entries = await stream.new(self.portions.count, 1 if self._rules.drain else _BLOCK_MS)
         begin = EntryId.of(after)
         known = [
             entry_id for entry_id, _ in takewhile(lambda e: EntryId.of(e[0]) <= begin, entries)
@@ -177,7 +210,7 @@ class _Reader:
             if not entries:
                 return False
         if not entries:  # what was delivered once, but that the log lost in a failover
-            entries = await stream.between(after, "+", _BATCH)
+            entries = await stream.between(after, "+", self.portions.count)
             if not entries:
                 await self._catch_up()
                 return self._rules.drain and self._after == after
@@ -193,6 +226,7 @@ class _Reader:
         if feeding takes so long that others might claim what waits here.
         """
         done: list[str] = []
+        entries = self._first_of(entries)
         self._read_on(done, entries)
         try:
             await sent_off()
@@ -218,6 +252,13 @@ class _Reader:
             await self._stream.done(done)
         finally:
             await ended(self._reading)
+            self._rest = []  # pending: the next turn begins with it
+
+    def _first_of(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries of the next batch; keep the rest for the one after."""
+        first = self.portions.first(entries)
+        self._rest = entries[len(first) :]
+        return first
 
     def _read_on(self, done: list[str], entries: list[Entry]) -> None:
         """Begin to read what follows the entries, and to acknowledge what is done with."""
@@ -240,13 +281,15 @@ class _Reader:
         """Return what follows an entry; should the source be away, the next turn meets that."""
         if self._feeder.stop.signal is not None:
             return []
-        acknowledged = len(done)
+        if self._rest:
+            return self._first_of(self._rest)
+        acknowledged, count = len(done), self.portions.count
         try:
-            entries = await self._stream.following(done[:acknowledged], end, _BATCH)
+            entries = await self._stream.following(done[:acknowledged], end, count)
         except (NoGroup, Unavailable):
             return []
         del done[:acknowledged]
-        return entries
+        return self._first_of(entries)
 
     async def _ready(self, entries: list[Entry]) -> Gathered:
         state = await self._feeder.state()
@@ -255,8 +298,6 @@ class _Reader:
     async def _go_over(self, pending: list[Pending]) -> None:
         """Feed from the first pending entry on, up to what another reader is busy with."""
         stream, rules = self._stream, self._rules
-        entries = await stream.between(self._after, "+", _BATCH)
-        limit = entries[-1][0] if len(entries) == _BATCH else None
         held = next(
             (
                 one.id
@@ -265,13 +306,16 @@ class _Reader:
             ),
             None,
         )
-        mine = [
-            one
-            for one in pending
-            if (held is None or EntryId.of(one.id) < EntryId.of(held))
-            and (limit is None or EntryId.of(one.id) <= EntryId.of(limit))
-        ]
-        entries = [e for e in entries if held is None or EntryId.of(e[0]) < EntryId.of(held)]
+        count = self.portions.count
+        # What another reader holds is never fetched: it may be large, and is asked for often.
+        found = await stream.between(self._after, "+" if held is None else f"({held}", count)
+        entries = self.portions.first(found)
+        cut = len(entries) < len(found) or len(found) == count
+        ends = [EntryId.of(entries[-1][0])] if cut else []
+        mine = [one for one in pending if held is None or EntryId.of(one.id) < EntryId.of(held)]
+        if ends:
+            mine = [one for one in mine if EntryId.of(one.id) <= min(ends)]
+            entries = [e for e in entries if EntryId.of(e[0]) <= min(ends)]
         suspect = next((one for one in mine if one.deliveries >= _ONE_BY_ONE), None)
         if suspect is not None:
             at = EntryId.of(suspect.id)
