@@ -230,3 +230,25 @@ def test_large_entries_come_in_batches_bounded_by_bytes(
     assert sum(events for events, _ in sizes) == 840
     assert max(size for _, size in sizes) <= 2**20 + 1_000
     assert max(events for events, _ in sizes) > 100  # small ones still come many at once
+
+
+def test_each_of_many_entries_deleted_while_pending_is_told(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(20)
+    with queue.client() as client:
+        with client.pipeline(transaction=False) as pipe:
+            for number in range(1, 1_301):
+                pipe.xadd("s", {"event": "{}"}, id=f"{number}-0")
+            pipe.execute()
+        client.xgroup_create("s", "g", "0")
+        client.xreadgroup("g", "dead", {"s": ">"}, count=1_300)
+        client.xtrim("s", maxlen=0, approximate=False)
+        add(queue, rows, 1_301)
+        client.xreadgroup("g", "dead", {"s": ">"}, count=10)
+    time.sleep(1.1)
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert code == 1, told
+    assert (summary["learned"], summary["dead"], summary["lost"]) == (20, 1_300, 1_300)
+    assert list(reasons(own_server)) == [f"{number}-0" for number in range(1, 1_301)]
+    assert weights(own_server) == learned(rows)

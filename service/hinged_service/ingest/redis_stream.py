@@ -312,6 +312,8 @@ class _Reader:
         entries = self.portions.first(found)
         cut = len(entries) < len(found) or len(found) == count
         ends = [EntryId.of(entries[-1][0])] if cut else []
+        if len(pending) == _BATCH:  # beyond them others may be pending whose entries are gone
+            ends.append(EntryId.of(pending[-1].id))
         mine = [one for one in pending if held is None or EntryId.of(one.id) < EntryId.of(held)]
         if ends:
             mine = [one for one in mine if EntryId.of(one.id) <= min(ends)]
