@@ -252,3 +252,110 @@ def test_each_of_many_entries_deleted_while_pending_is_told(
     assert (summary["learned"], summary["dead"], summary["lost"]) == (20, 1_300, 1_300)
     assert list(reasons(own_server)) == [f"{number}-0" for number in range(1, 1_301)]
     assert weights(own_server) == learned(rows)
+
+
+def commands(server: RedisServer) -> int:
+    """Return how many commands of clients the server has carried out, but for this one's."""
+    with server.client() as client:
+        found: Any = client.info("commandstats")
+        told = ("xreadgroup", "xpending", "xrange", "xinfo|groups", "xinfo|stream", "xclaim")
+        return sum(found.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in told)
+
+
+def sent(server: RedisServer) -> int:
+    """Return how many bytes the server has sent."""
+    with server.client() as client:
+        found: Any = client.info("stats")
+    return int(found["total_net_output_bytes"])
+
+
+IDLE_S = 4.0
+
+
+def test_an_idle_reader_and_one_that_stands_by_ask_little_and_leave_no_consumers(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(12)
+    add(queue, rows[:10])
+    idle = reader(own_server, queue, "a")
+    wait_until(lambda: taken(own_server) == 10, 30)
+    time.sleep(0.5)
+    before = commands(queue)
+    time.sleep(IDLE_S)
+    assert (commands(queue) - before) / IDLE_S < 5
+    began_s = time.monotonic()
+    idle.process.send_signal(signal.SIGTERM)
+    assert idle.end()[0] == 0
+    assert time.monotonic() - began_s < 1.5  # it is not blocked in its read
+    with queue.client() as client:
+        assert client.xinfo_consumers("s", "g") == []
+        for number in range(11, 31):
+            client.xadd("s", {"event": "o" * 50_000}, id=f"{number}-0")
+        client.xreadgroup("g", "holder", {"s": ">"}, count=100)
+    words = ("--claim-after-s", "60")
+    standing = reader(own_server, queue, "b", *words)
+    time.sleep(2.5)  # it starts, and asks less and less often
+    before, sent_before = commands(queue), sent(queue)
+    time.sleep(IDLE_S)
+    assert (commands(queue) - before) / IDLE_S < 5
+    assert sent(queue) - sent_before < 50_000  # nothing of what is pending
+    standing.process.send_signal(signal.SIGTERM)
+    assert standing.end()[0] == 0
+    with queue.client() as client:
+        found: Any = client.xinfo_consumers("s", "g")
+        assert [(one["name"], one["pending"]) for one in found] == [("holder", 20)]
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_models_set_back_before_the_first_entry_are_told_not_passed_over(
+    own_server: RedisServer, queue: RedisServer, tmp_path: Path, running: bool
+) -> None:
+    rows = events(100)
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0  # the model is there
+    own_server.copy_data(tmp_path / "copy")
+    add(queue, rows)
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    if running:  # it begins from an offset, which is gone later
+        other = reader(own_server, queue, "a")
+        time.sleep(2)
+        own_server.set_back(tmp_path / "copy")
+        add(queue, events(1), first_id=101)
+    else:
+        own_server.set_back(tmp_path / "copy")
+        other = reader(own_server, queue, "a", "--drain")
+    code, summary, told = other.end()
+    assert (code, summary["records"]) == (1, 0), told
+    assert "the stream holds entries up to there" in told
+    assert "--from start" in told
+    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "start").end()
+    assert (code, summary["learned"]) == (0, 100 + running), told
+    assert weights(own_server) == learned([*rows, *events(1)[:running]])
+
+
+def test_a_group_of_others_may_be_gone_on_from_which_is_told(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(10)
+    add(queue, rows)
+    with queue.client() as client:
+        client.xgroup_create("s", "g", "6-0")
+    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "group").end()
+    assert (code, summary["learned"]) == (0, 4), told
+    assert "Beginning behind 6-0" in told
+    assert weights(own_server) == learned(rows[6:])
+
+
+def test_a_drain_waits_for_servers_that_are_away_only_so_long(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    add(queue, events(5))
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    queue.stop()
+    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, told
+    assert f"The Redis of the source at {queue.url} gave no answer for 1 seconds" in told
+    queue.start()
+    own_server.stop()
+    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, told
+    assert f"The Redis of the models at {own_server.url} gave no answer for 1 seconds" in told

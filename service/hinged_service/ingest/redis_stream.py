@@ -9,6 +9,7 @@ leaves when it has not moved for a while. Should two ever feed at once, one is t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -16,23 +17,26 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, SetAside, Unavailable
+from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
 from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, ended, meanwhile, sent_off
 from hinged_service.wire.position import EntryId
 
 __all__ = ["Begin", "Rules", "bring_stream"]
 
-Begin = Literal["group", "start", "now"]
+Begin = Literal["group", "start", "now"] | None
 
 _BATCH = 500
 _BATCH_BYTES = 2**20
 _FIRST_BATCH = 16
-_BLOCK_MS = 500
+_BLOCK_MS = 2_000
 _STAND_BY_S = 0.02
-_CHECK_EVERY_S = 1.0
+_LONGEST_STAND_BY_S = 1.0
+_CHECK_EVERY_S = 2.0
 _LONGEST_PAUSE_S = 2.0
 _ONE_BY_ONE = 4
 _SLOW_SHARE = 6
@@ -52,7 +56,8 @@ class Rules:
         How entries become events.
     begin
         Where to begin if nothing was ever taken: where the group stands (its oldest pending
-        entry; the stream's start if there is no group), at the stream's start, or now.
+        entry; the stream's start if there is no group), at the stream's start, or now. `None`:
+        where the group stands, if the stream holds nothing before that.
     claim_s
         How long another reader may not have moved before its entries are claimed, in seconds.
     drain
@@ -61,7 +66,7 @@ class Rules:
 
     source: str
     reading: Reading
-    begin: Begin = "group"
+    begin: Begin = None
     claim_s: float = 5.0
     drain: bool = False
 
@@ -71,8 +76,16 @@ async def bring_stream(
 ) -> dict[str, Any]:
     """Feed a stream until its end, or for ever.
 
-    `Stopped` if the user wants an end, a `ServiceError` if the model is gone or cannot be used.
+    Raises
+    ------
+    Failed
+        It is not clear where to begin, or the source was away for too long.
+    Stopped
+        The user wants an end.
+    ServiceError
+        The model is gone or cannot be used.
     """
+    patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
     try:
@@ -85,18 +98,22 @@ async def bring_stream(
                     return {"lost": reader.lost}
                 if pause_s:
                     reporter.say("The source is back.")
+                patience.answered()
                 pause_s = 0.0
             except NoGroup:
                 reporter.say("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
                 reader.portions.none_came()
+                patience.failed(error.detail)
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:
                 await feeder.stop.wait(pause_s)
             reporter.show()
     finally:
+        with contextlib.suppress(NoGroup, Unavailable):  # a name in the group is no harm
+            await stream.leave()
         await stream.aclose()
 
 
@@ -161,6 +178,7 @@ class _Reader:
         self._warned = False
         self._reading: asyncio.Task[list[Entry]]
         self._rest: list[Entry] = []
+        self._stood_by_s = 0.0
         self._read_after = ""
         self._slow = False
 
@@ -180,16 +198,32 @@ class _Reader:
         self._offset = await self._feeder.offset(self._rules.source)
         last, _, _, _ = await self._stream.state()
         if not self._offset and self._base is None:
-            self._base = "0-0"
-            if self._rules.begin != "start":
+            if self._rules.begin == "start":
+                self._base = "0-0"
+            else:
                 first = await self._stream.pending("0-0", "+", 1)
-                self._base = _before(first[0].id) if first else last
+                base = _before(first[0].id) if first else last
+                await self._pass_over(base)
+                self._base = base
         while self._offset:
             left = await self._stream.pending("0-0", self._offset, _BATCH)
             if not left:
                 break
             await self._stream.done([one.id for one in left])
         self.ready = True
+
+    async def _pass_over(self, base: str) -> None:
+        """Tell of entries up to where reading begins, which the model never took."""
+        if not await self._stream.between("0-0", base, 1):
+            return
+        if self._rules.begin is None:
+            raise Failed(
+                "The model has taken nothing of this stream, but its group stands at "
+                f"{base}, and the stream holds entries up to there: the models' Redis was set "
+                "back, or others have read them. Give --from start to learn them, or --from group "
+                "to leave them out."
+            )
+        self.reporter.say(f"Beginning behind {base}: entries up to there are not learned.")
 
     async def turn(self) -> bool:
         """Feed one batch, or wait; return whether the stream is at its end and that is all."""
@@ -199,7 +233,8 @@ class _Reader:
             await self._go_over(pending)
             return False
         await self._check()
-        entries = await stream.new(self.portions.count, 1 if self._rules.drain else _BLOCK_MS)
+        block_ms = 1 if self._rules.drain else _BLOCK_MS
+        entries = await self._feeder.stop.unless(stream.new(self.portions.count, block_ms))
         begin = EntryId.of(after)
         known = [
             entry_id for entry_id, _ in takewhile(lambda e: EntryId.of(e[0]) <= begin, entries)
@@ -215,6 +250,7 @@ class _Reader:
                 await self._catch_up()
                 return self._rules.drain and self._after == after
         elif await stream.between(after, f"({entries[0][0]}", 1):
+            self._stood_by_s = 0.0  # others wait for what this reader holds
             return False  # another reader holds what comes before
         await self._flow(entries)
         return False
@@ -325,9 +361,11 @@ class _Reader:
             entries = before or [e for e in entries if EntryId.of(e[0]) == at]
             mine = [one for one in mine if EntryId.of(one.id) < at] if before else [suspect]
         if not entries and not mine:
-            await self._feeder.stop.wait(_STAND_BY_S)
+            self._stood_by_s = min(2 * self._stood_by_s or _STAND_BY_S, _LONGEST_STAND_BY_S)
+            await self._feeder.stop.wait(self._stood_by_s)
             await self._catch_up()
             return
+        self._stood_by_s = 0.0
         bad: dict[str, Fault] = {}
         if mine:
             await stream.claim([one.id for one in mine])

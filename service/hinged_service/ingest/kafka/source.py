@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
+from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.target import BAD_USAGE, Failed
 from hinged_service.ingest.writer import Feeder
@@ -272,11 +273,14 @@ class _Reader:
             await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
+        patience = Patience(f"Kafka at {self._options.bootstrap}", self._feeder.patience_s)
+
+        def failed(error: Exception, _: bool) -> None:
+            self._log.trouble(str(error))
+            patience.failed(str(error))
+
         return await self._feeder.stop.retry(
-            lambda: asyncio.to_thread(step),
-            Away,
-            lambda error, _: self._log.trouble(str(error)),
-            self._log.well,
+            lambda: asyncio.to_thread(step), Away, failed, self._log.well
         )
 
 
