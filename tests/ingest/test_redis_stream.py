@@ -269,7 +269,7 @@ def sent(server: RedisServer) -> int:
     return int(found["total_net_output_bytes"])
 
 
-IDLE_S = 4.0
+IDLE_S = 3.0
 
 
 def test_an_idle_reader_and_one_that_stands_by_ask_little_and_leave_no_consumers(
