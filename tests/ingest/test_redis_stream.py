@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.ingest import Event, Ingest, events, kill_often, learned, reasons, taken, weights
+from tests.support.ingest import (
+    Event,
+    Ingest,
+    events,
+    kill_often,
+    learned,
+    letters,
+    reasons,
+    taken,
+    weights,
+)
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -359,3 +369,26 @@ def test_a_drain_waits_for_servers_that_are_away_only_so_long(
     code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
     assert code == 1, told
     assert f"The Redis of the models at {own_server.url} gave no answer for 1 seconds" in told
+
+
+def test_a_record_whose_id_names_another_event_is_kept_to_be_mended(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    first = '{"x":{"a":1},"y":true,"id":"e"}'
+    other = '{ "x":{"é☃":1.50}, "y":false, "id":"e"}'
+    long = '{"x":{"t":1,"' + "☃" * 250 + '":2' + " " * 9_000 + '},"y":false,"id":"e"}'
+    with queue.client() as client:
+        for number, text in enumerate([first, '{"x":{"b":2},"y":true}', other, "{", long], 1):
+            client.xadd("s", {"event": text}, id=f"{number}-0")
+        client.xadd("s", {"event": '{"x":{"c":3},"y":true}', "id": "e"}, id="6-0")
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"], summary["dead"]) == (1, 2, 4), told
+    found = {letter["offset"]: letter for letter in letters(own_server)}
+    why = {at: letter["reason"] for at, letter in found.items()}
+    assert [at for at, reason in why.items() if reason == "id names another event already"] == [
+        "3-0", "5-0", "6-0"
+    ]  # fmt: skip
+    assert found["3-0"]["record"] == other
+    assert found["4-0"]["record"] == "{"
+    assert found["5-0"]["record"] == long.encode()[:8_192].decode()
+    assert json.loads(found["6-0"]["record"]) == {"x": {"c": 3}, "y": True, "id": "e"}
