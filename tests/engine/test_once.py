@@ -48,6 +48,28 @@ async def test_white_space_and_order_of_keys_do_not_make_another_event(one: Work
     assert (state["events"], state["weights"]) == (1, {"a": (1.0).hex(), "b": (2.5).hex()})
 
 
+@pytest.mark.parametrize(("first", "again", "other"), [("true", "1", "0"), ("0", "false", "1")])
+@pytest.mark.parametrize("weight", ["", ',"w":2.5'])
+async def test_a_label_may_be_written_as_truth_value_and_as_number(
+    one: Worker, first: str, again: str, other: str, weight: str
+) -> None:
+    await one.create("m")
+
+    def text(y: str, name: str = "e") -> bytes:
+        return f'{{"x":{{"a":1}},"y":{y},"id":"{name}"{weight}}}'.encode()
+
+    await one.learn("m", raw=text(first))
+    for y in (again, first):
+        assert (await one.learn("m", raw=text(y))).outcomes == [None]
+        label = f'{{"y":{y},"id":"e"{weight}}}'.encode()
+        assert (await one.learn("m", raw=label)).outcomes == [None]
+    with pytest.raises(Conflict):
+        await one.learn("m", raw=text(other))
+    both = b"[" + text(first, "f") + b"," + text(again, "f") + b"]"
+    assert (await one.learn("m", raw=both)).outcomes[1] is None
+    assert (await one.state("m"))["events"] == 2
+
+
 async def test_fifty_copies_at_once_over_four_workers_count_once(redis_url: str) -> None:
     async with contextlib.AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(worker(redis_url)) for _ in range(4)]

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.ingest import Event, Ingest, events, kill_often, learned, reasons, taken, weights
+from tests.support.ingest import (
+    Event,
+    Ingest,
+    events,
+    kill_often,
+    learned,
+    letters,
+    reasons,
+    taken,
+    weights,
+)
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -198,3 +208,187 @@ def test_the_fields_may_be_the_features_and_the_server_may_be_away(
     assert code == 1, told
     assert weights(own_server) == learned(rows)
     assert reasons(own_server) == {"21-0": "field a must be a number, not '0x1'"}
+
+
+def wide(number: int) -> Event:
+    """Return an event of 300 kB."""
+    return {"x": {f"{n:0200}": number % 5 + 0.5 for n in range(1_440)}, "y": number % 3 == 0}
+
+
+def logged(server: RedisServer) -> list[tuple[int, int]]:
+    """Return the events and bytes of each entry of the model's log."""
+    with server.client() as client:
+        found: Any = client.xrange("hinged:{m}:log")
+    payloads = [fields["events"] for _, fields in found if fields.get("events")]
+    return [(len(json.loads(payload)), len(payload)) for payload in payloads]
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_large_entries_come_in_batches_bounded_by_bytes(
+    own_server: RedisServer, queue: RedisServer, died: bool
+) -> None:
+    rows = [*events(700), *[wide(n) for n in range(40)], *events(100)]
+    add(queue, rows)
+    if died:
+        with queue.client() as client:
+            client.xgroup_create("s", "g", "0")
+            client.xreadgroup("g", "dead", {"s": ">"}, count=730)
+        time.sleep(1.1)
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"]) == (0, 840), told
+    sizes = logged(own_server)
+    assert sum(events for events, _ in sizes) == 840
+    assert max(size for _, size in sizes) <= 2**20 + 1_000
+    assert max(events for events, _ in sizes) > 100  # small ones still come many at once
+
+
+def test_each_of_many_entries_deleted_while_pending_is_told(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(20)
+    with queue.client() as client:
+        with client.pipeline(transaction=False) as pipe:
+            for number in range(1, 1_301):
+                pipe.xadd("s", {"event": "{}"}, id=f"{number}-0")
+            pipe.execute()
+        client.xgroup_create("s", "g", "0")
+        client.xreadgroup("g", "dead", {"s": ">"}, count=1_300)
+        client.xtrim("s", maxlen=0, approximate=False)
+        add(queue, rows, 1_301)
+        client.xreadgroup("g", "dead", {"s": ">"}, count=10)
+    time.sleep(1.1)
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert code == 1, told
+    assert (summary["learned"], summary["dead"], summary["lost"]) == (20, 1_300, 1_300)
+    assert list(reasons(own_server)) == [f"{number}-0" for number in range(1, 1_301)]
+    assert weights(own_server) == learned(rows)
+
+
+def commands(server: RedisServer) -> int:
+    """Return how many commands of clients the server has carried out, but for this one's."""
+    with server.client() as client:
+        found: Any = client.info("commandstats")
+        told = ("xreadgroup", "xpending", "xrange", "xinfo|groups", "xinfo|stream", "xclaim")
+        return sum(found.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in told)
+
+
+def sent(server: RedisServer) -> int:
+    """Return how many bytes the server has sent."""
+    with server.client() as client:
+        found: Any = client.info("stats")
+    return int(found["total_net_output_bytes"])
+
+
+IDLE_S = 3.0
+
+
+def test_an_idle_reader_and_one_that_stands_by_ask_little_and_leave_no_consumers(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(12)
+    add(queue, rows[:10])
+    idle = reader(own_server, queue, "a")
+    wait_until(lambda: taken(own_server) == 10, 30)
+    time.sleep(0.5)
+    before = commands(queue)
+    time.sleep(IDLE_S)
+    assert (commands(queue) - before) / IDLE_S < 5
+    began_s = time.monotonic()
+    idle.process.send_signal(signal.SIGTERM)
+    assert idle.end()[0] == 0
+    assert time.monotonic() - began_s < 1.5  # it is not blocked in its read
+    with queue.client() as client:
+        assert client.xinfo_consumers("s", "g") == []
+        for number in range(11, 31):
+            client.xadd("s", {"event": "o" * 50_000}, id=f"{number}-0")
+        client.xreadgroup("g", "holder", {"s": ">"}, count=100)
+    words = ("--claim-after-s", "60")
+    standing = reader(own_server, queue, "b", *words)
+    time.sleep(2.5)  # it starts, and asks less and less often
+    before, sent_before = commands(queue), sent(queue)
+    time.sleep(IDLE_S)
+    assert (commands(queue) - before) / IDLE_S < 5
+    assert sent(queue) - sent_before < 50_000  # nothing of what is pending
+    standing.process.send_signal(signal.SIGTERM)
+    assert standing.end()[0] == 0
+    with queue.client() as client:
+        found: Any = client.xinfo_consumers("s", "g")
+        assert [(one["name"], one["pending"]) for one in found] == [("holder", 20)]
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_models_set_back_before_the_first_entry_are_told_not_passed_over(
+    own_server: RedisServer, queue: RedisServer, tmp_path: Path, running: bool
+) -> None:
+    rows = events(100)
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0  # the model is there
+    own_server.copy_data(tmp_path / "copy")
+    add(queue, rows)
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    if running:  # it begins from an offset, which is gone later
+        other = reader(own_server, queue, "a")
+        time.sleep(2)
+        own_server.set_back(tmp_path / "copy")
+        add(queue, events(1), first_id=101)
+    else:
+        own_server.set_back(tmp_path / "copy")
+        other = reader(own_server, queue, "a", "--drain")
+    code, summary, told = other.end()
+    assert (code, summary["records"]) == (1, 0), told
+    assert "the stream holds entries up to there" in told
+    assert "--from start" in told
+    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "start").end()
+    assert (code, summary["learned"]) == (0, 100 + running), told
+    assert weights(own_server) == learned([*rows, *events(1)[:running]])
+
+
+def test_a_group_of_others_may_be_gone_on_from_which_is_told(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(10)
+    add(queue, rows)
+    with queue.client() as client:
+        client.xgroup_create("s", "g", "6-0")
+    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "group").end()
+    assert (code, summary["learned"]) == (0, 4), told
+    assert "Beginning behind 6-0" in told
+    assert weights(own_server) == learned(rows[6:])
+
+
+def test_a_drain_waits_for_servers_that_are_away_only_so_long(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    add(queue, events(5))
+    assert reader(own_server, queue, "a", "--drain").end()[0] == 0
+    queue.stop()
+    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, told
+    assert f"The Redis of the source at {queue.url} gave no answer for 1 seconds" in told
+    queue.start()
+    own_server.stop()
+    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, told
+    assert f"The Redis of the models at {own_server.url} gave no answer for 1 seconds" in told
+
+
+def test_a_record_whose_id_names_another_event_is_kept_to_be_mended(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    first = '{"x":{"a":1},"y":true,"id":"e"}'
+    other = '{ "x":{"é☃":1.50}, "y":false, "id":"e"}'
+    long = '{"x":{"t":1,"' + "☃" * 250 + '":2' + " " * 9_000 + '},"y":false,"id":"e"}'
+    with queue.client() as client:
+        for number, text in enumerate([first, '{"x":{"b":2},"y":true}', other, "{", long], 1):
+            client.xadd("s", {"event": text}, id=f"{number}-0")
+        client.xadd("s", {"event": '{"x":{"c":3},"y":true}', "id": "e"}, id="6-0")
+    code, summary, told = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"], summary["dead"]) == (1, 2, 4), told
+    found = {letter["offset"]: letter for letter in letters(own_server)}
+    why = {at: letter["reason"] for at, letter in found.items()}
+    assert [at for at, reason in why.items() if reason == "id names another event already"] == [
+        "3-0", "5-0", "6-0"
+    ]  # fmt: skip
+    assert found["3-0"]["record"] == other
+    assert found["4-0"]["record"] == "{"
+    assert found["5-0"]["record"] == long.encode()[:8_192].decode()
+    assert json.loads(found["6-0"]["record"]) == {"x": {"c": 3}, "y": True, "id": "e"}

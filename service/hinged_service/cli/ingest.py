@@ -13,7 +13,7 @@ import typer
 
 from hinged_service.cli.command import with_shared
 from hinged_service.cli.ingest_kafka import kafka
-from hinged_service.cli.ingest_options import run_source, sendable, target_options
+from hinged_service.cli.ingest_options import WaitS, run_source, sendable, target_options
 from hinged_service.ingest.target import Target
 
 if TYPE_CHECKING:
@@ -189,13 +189,14 @@ def redis_stream(
         list[str] | None, typer.Option(help="With --flat: a field that is text, not a number.")
     ] = None,
     begin: Annotated[
-        Begin,
+        Begin | None,
         typer.Option(
             "--from",
             help="Where to begin the first time: where the group stands (a new one at the start), "
-            "at the start, or with what comes from now on.",
+            "at the start, or with what comes from now on. If left out: where the group stands, "
+            "unless the stream holds entries before that, which the model never took.",
         ),
-    ] = Begin.group,
+    ] = None,
     claim_after_s: Annotated[
         float,
         typer.Option(min=0.1, help="Seconds after which a reader that does not move is replaced."),
@@ -211,6 +212,7 @@ def redis_stream(
     drain: Annotated[
         bool, typer.Option("--drain", help="End at the end of the stream instead of waiting.")
     ] = False,
+    wait_s: WaitS = 30.0,
 ) -> None:
     r"""Learn a Redis stream of your own, in the order of its entries, each once.
 
@@ -233,7 +235,7 @@ def redis_stream(
     at = urlsplit(url)
     name = source or f"redis-stream:{at.hostname or ''}:{at.port or 6379}{at.path}:{stream}"
     reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
-    rules = Rules(name, reading, begin.value, claim_after_s, drain)
+    rules = Rules(name, reading, None if begin is None else begin.value, claim_after_s, drain)
 
     async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
         reader = ForeignStream(url, stream, group, consumer or socket.gethostname())
@@ -244,6 +246,7 @@ def redis_stream(
         bring,
         "Stopped. The same command goes on from here.",
         endless=not drain,
+        patience_s=wait_s if drain else None,
     )
 
 

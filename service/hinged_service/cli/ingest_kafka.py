@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hinged_service.cli.ingest_options import run_source, sendable
+from hinged_service.cli.ingest_options import WaitS, run_source, sendable
 from hinged_service.ingest.target import BAD_USAGE, Target
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def kafka(
         bool,
         typer.Option("--drain", help="End when all is read to its end, instead of waiting."),
     ] = False,
+    wait_s: WaitS = 30.0,
     config: Annotated[
         list[str] | None,
         typer.Option(
@@ -147,4 +148,10 @@ def kafka(
         )
         return await bring_kafka(options, Shape(label, id, weight), feeder, reporter)
 
-    run_source(target, bring, "Stopped. The same command goes on from here.", endless=not drain)
+    run_source(
+        target,
+        bring,
+        "Stopped. The same command goes on from here.",
+        endless=not drain,
+        patience_s=wait_s if drain else None,
+    )

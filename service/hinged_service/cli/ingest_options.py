@@ -14,7 +14,17 @@ from hinged_service.ingest.target import Allowance, Target
 if TYPE_CHECKING:
     from hinged_service.ingest.runner import Bring
 
-__all__ = ["run_source", "sendable", "target_options"]
+__all__ = ["WaitS", "run_source", "sendable", "target_options"]
+
+WaitS = Annotated[
+    float,
+    typer.Option(
+        "--wait-s",
+        min=0,
+        help="With --drain: seconds to wait for a server that does not answer, before the "
+        "command ends with exit code 1. Without it they are waited for.",
+    ),
+]
 
 
 def sendable(given: str | list[str] | None) -> str | list[str] | None:
@@ -81,8 +91,14 @@ def target_options(
     yield Target(model, redis_url, data_dir, create, learner, as_json, allowed)
 
 
-def run_source(target: Target, bring: Bring, go_on: str, endless: bool = False) -> None:
+def run_source(
+    target: Target,
+    bring: Bring,
+    go_on: str,
+    endless: bool = False,
+    patience_s: float | None = None,
+) -> None:
     """Feed a source, then exit; see `hinged_service.ingest.runner.run`."""
     from hinged_service.ingest.runner import run
 
-    raise typer.Exit(run(target, bring, go_on, endless))
+    raise typer.Exit(run(target, bring, go_on, endless, patience_s))

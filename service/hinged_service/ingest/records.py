@@ -22,7 +22,7 @@ from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
 
 MAX_RECORD_BYTES = 8 * 2**20
-_KEPT_BYTES = 1_000
+_KEPT_BYTES = 8_192
 _NUMBERS = frozenset({float})
 _MIXED = frozenset({float, str, bool, type(None)})
 
@@ -96,16 +96,20 @@ class Batch(NamedTuple):
         Their offsets.
     letters
         Dead letters of the others.
+    sizes
+        Bytes of the JSON of each event.
     """
 
     events: list[Event]
     payload: bytes
     places: Sequence[str]
     letters: list[Letter]
+    sizes: Sequence[int]
 
     def span(self, source: str, start: str, end: str) -> Span:
         """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
-        return Span(source, start, end, self.places, self.letters)
+        named = any(event.id is not None for event in self.events)  # others are never refused
+        return Span(source, start, end, self.places, self.letters, self.sizes if named else ())
 
 
 def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
@@ -131,7 +135,7 @@ def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
             events.append(found[0])
             parts.append(found[1])
             places.append(offset)
-    return Batch(events, b",".join(parts), places, letters)
+    return Batch(events, b",".join(parts), places, letters, list(map(len, parts)))
 
 
 def _lot(records: Sequence[Raw]) -> Lot | None:
@@ -152,13 +156,13 @@ def _at_once(state: ModelState, lot: Lot) -> Batch | None:
         return None  # one of them at least: each by itself
     if found is None:
         return None
-    events, payload = found
+    events, parts, payload = found
     if state.faults(events):
         return None
-    return Batch(events, payload, lot.places, [])
+    return Batch(events, payload, lot.places, [], list(map(len, parts)))
 
 
-def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
+def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], Sequence[bytes], bytes] | None:
     texts: Any = lot.texts
     if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
@@ -177,13 +181,13 @@ def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], bytes] | None:
             if isinstance(named, Fault):
                 return None
             parts.append(named[1])
-        payload = b",".join(parts)
-    return events, payload
+        texts, payload = parts, b",".join(parts)
+    return events, texts, payload
 
 
 def _made(
     state: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
-) -> tuple[list[Event], bytes] | None:
+) -> tuple[list[Event], Sequence[bytes], bytes] | None:
     """Return events of what was checked, and their JSON, which need not be read again."""
     kind, values = (MixedEvent, _MIXED) if state.accepts_non_numeric else (Event, _NUMBERS)
     events: list[Any] = list(records)
@@ -197,7 +201,7 @@ def _made(
         events[at] = kind(x, record["y"], weight, record.get("id"))
         parts[at] = parts[at] or _encode(record)
     payload = b",".join(parts)
-    return None if len(payload) > MAX_RECORD_BYTES else (events, payload)
+    return None if len(payload) > MAX_RECORD_BYTES else (events, parts, payload)
 
 
 def read(

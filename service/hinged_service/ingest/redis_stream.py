@@ -9,6 +9,7 @@ leaves when it has not moved for a while. Should two ever feed at once, one is t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -16,21 +17,26 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, SetAside, Unavailable
+from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
 from hinged_service.ingest.stream_entries import Reading
+from hinged_service.ingest.target import Failed
 from hinged_service.ingest.writer import Feeder, Gathered, ended, meanwhile, sent_off
 from hinged_service.wire.position import EntryId
 
 __all__ = ["Begin", "Rules", "bring_stream"]
 
-Begin = Literal["group", "start", "now"]
+Begin = Literal["group", "start", "now"] | None
 
 _BATCH = 500
-_BLOCK_MS = 500
+_BATCH_BYTES = 2**20
+_FIRST_BATCH = 16
+_BLOCK_MS = 2_000
 _STAND_BY_S = 0.02
-_CHECK_EVERY_S = 1.0
+_LONGEST_STAND_BY_S = 1.0
+_CHECK_EVERY_S = 2.0
 _LONGEST_PAUSE_S = 2.0
 _ONE_BY_ONE = 4
 _SLOW_SHARE = 6
@@ -50,7 +56,8 @@ class Rules:
         How entries become events.
     begin
         Where to begin if nothing was ever taken: where the group stands (its oldest pending
-        entry; the stream's start if there is no group), at the stream's start, or now.
+        entry; the stream's start if there is no group), at the stream's start, or now. `None`:
+        where the group stands, if the stream holds nothing before that.
     claim_s
         How long another reader may not have moved before its entries are claimed, in seconds.
     drain
@@ -59,7 +66,7 @@ class Rules:
 
     source: str
     reading: Reading
-    begin: Begin = "group"
+    begin: Begin = None
     claim_s: float = 5.0
     drain: bool = False
 
@@ -69,8 +76,16 @@ async def bring_stream(
 ) -> dict[str, Any]:
     """Feed a stream until its end, or for ever.
 
-    `Stopped` if the user wants an end, a `ServiceError` if the model is gone or cannot be used.
+    Raises
+    ------
+    Failed
+        It is not clear where to begin, or the source was away for too long.
+    Stopped
+        The user wants an end.
+    ServiceError
+        The model is gone or cannot be used.
     """
+    patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
     try:
@@ -83,18 +98,51 @@ async def bring_stream(
                     return {"lost": reader.lost}
                 if pause_s:
                     reporter.say("The source is back.")
+                patience.answered()
                 pause_s = 0.0
             except NoGroup:
                 reporter.say("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
+                reader.portions.none_came()
+                patience.failed(error.detail)
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:
                 await feeder.stop.wait(pause_s)
             reporter.show()
     finally:
+        with contextlib.suppress(NoGroup, Unavailable):  # a name in the group is no harm
+            await stream.leave()
         await stream.aclose()
+
+
+class _Portions:
+    """The share of a stream that is taken at once: bounded in number and bytes.
+
+    A server bounds a reply by the number of its entries only. `count` is how many to ask for, by
+    the size of those that came last; it doubles at most from one reply to the next.
+    """
+
+    def __init__(self) -> None:
+        self.count = min(_FIRST_BATCH, _BATCH)
+
+    def first(self, entries: list[Entry]) -> list[Entry]:
+        """Return as many of the first entries as make a batch, one at least; learn their size."""
+        if not entries:
+            return entries
+        taken = total = 0
+        for _, fields in entries:
+            total += sum(map(len, fields)) + sum(map(len, fields.values()))
+            if total <= _BATCH_BYTES or not taken:
+                taken += 1
+        fit = _BATCH_BYTES * len(entries) // max(total, 1)
+        self.count = max(1, min(2 * self.count, fit, _BATCH))
+        return entries[:taken]
+
+    def none_came(self) -> None:
+        """Ask for little, since a reply did not come in time."""
+        self.count = 1
 
 
 async def _create(reader: _Reader, pause_s: float) -> float:
@@ -118,6 +166,7 @@ class _Reader:
     ) -> None:
         self.reporter = reporter
         self.ready = False
+        self.portions = _Portions()
         self.lost = 0
         self._unread = 0
         self._stream = stream
@@ -128,6 +177,8 @@ class _Reader:
         self._check_s = 0.0
         self._warned = False
         self._reading: asyncio.Task[list[Entry]]
+        self._rest: list[Entry] = []
+        self._stood_by_s = 0.0
         self._read_after = ""
         self._slow = False
 
@@ -147,16 +198,32 @@ class _Reader:
         self._offset = await self._feeder.offset(self._rules.source)
         last, _, _, _ = await self._stream.state()
         if not self._offset and self._base is None:
-            self._base = "0-0"
-            if self._rules.begin != "start":
+            if self._rules.begin == "start":
+                self._base = "0-0"
+            else:
                 first = await self._stream.pending("0-0", "+", 1)
-                self._base = _before(first[0].id) if first else last
+                base = _before(first[0].id) if first else last
+                await self._pass_over(base)
+                self._base = base
         while self._offset:
             left = await self._stream.pending("0-0", self._offset, _BATCH)
             if not left:
                 break
             await self._stream.done([one.id for one in left])
         self.ready = True
+
+    async def _pass_over(self, base: str) -> None:
+        """Tell of entries up to where reading begins, which the model never took."""
+        if not await self._stream.between("0-0", base, 1):
+            return
+        if self._rules.begin is None:
+            raise Failed(
+                "The model has taken nothing of this stream, but its group stands at "
+                f"{base}, and the stream holds entries up to there: the models' Redis was set "
+                "back, or others have read them. Give --from start to learn them, or --from group "
+                "to leave them out."
+            )
+        self.reporter.say(f"Beginning behind {base}: entries up to there are not learned.")
 
     async def turn(self) -> bool:
         """Feed one batch, or wait; return whether the stream is at its end and that is all."""
@@ -166,7 +233,8 @@ class _Reader:
             await self._go_over(pending)
             return False
         await self._check()
-        entries = await stream.new(_BATCH, 1 if self._rules.drain else _BLOCK_MS)
+        block_ms = 1 if self._rules.drain else _BLOCK_MS
+        entries = await self._feeder.stop.unless(stream.new(self.portions.count, block_ms))
         begin = EntryId.of(after)
         known = [
             entry_id for entry_id, _ in takewhile(lambda e: EntryId.of(e[0]) <= begin, entries)
@@ -177,11 +245,12 @@ class _Reader:
             if not entries:
                 return False
         if not entries:  # what was delivered once, but that the log lost in a failover
-            entries = await stream.between(after, "+", _BATCH)
+            entries = await stream.between(after, "+", self.portions.count)
             if not entries:
                 await self._catch_up()
                 return self._rules.drain and self._after == after
         elif await stream.between(after, f"({entries[0][0]}", 1):
+            self._stood_by_s = 0.0  # others wait for what this reader holds
             return False  # another reader holds what comes before
         await self._flow(entries)
         return False
@@ -193,6 +262,7 @@ class _Reader:
         if feeding takes so long that others might claim what waits here.
         """
         done: list[str] = []
+        entries = self._first_of(entries)
         self._read_on(done, entries)
         try:
             await sent_off()
@@ -218,6 +288,13 @@ class _Reader:
             await self._stream.done(done)
         finally:
             await ended(self._reading)
+            self._rest = []  # pending: the next turn begins with it
+
+    def _first_of(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries of the next batch; keep the rest for the one after."""
+        first = self.portions.first(entries)
+        self._rest = entries[len(first) :]
+        return first
 
     def _read_on(self, done: list[str], entries: list[Entry]) -> None:
         """Begin to read what follows the entries, and to acknowledge what is done with."""
@@ -240,13 +317,15 @@ class _Reader:
         """Return what follows an entry; should the source be away, the next turn meets that."""
         if self._feeder.stop.signal is not None:
             return []
-        acknowledged = len(done)
+        if self._rest:
+            return self._first_of(self._rest)
+        acknowledged, count = len(done), self.portions.count
         try:
-            entries = await self._stream.following(done[:acknowledged], end, _BATCH)
+            entries = await self._stream.following(done[:acknowledged], end, count)
         except (NoGroup, Unavailable):
             return []
         del done[:acknowledged]
-        return entries
+        return self._first_of(entries)
 
     async def _ready(self, entries: list[Entry]) -> Gathered:
         state = await self._feeder.state()
@@ -255,8 +334,6 @@ class _Reader:
     async def _go_over(self, pending: list[Pending]) -> None:
         """Feed from the first pending entry on, up to what another reader is busy with."""
         stream, rules = self._stream, self._rules
-        entries = await stream.between(self._after, "+", _BATCH)
-        limit = entries[-1][0] if len(entries) == _BATCH else None
         held = next(
             (
                 one.id
@@ -265,13 +342,18 @@ class _Reader:
             ),
             None,
         )
-        mine = [
-            one
-            for one in pending
-            if (held is None or EntryId.of(one.id) < EntryId.of(held))
-            and (limit is None or EntryId.of(one.id) <= EntryId.of(limit))
-        ]
-        entries = [e for e in entries if held is None or EntryId.of(e[0]) < EntryId.of(held)]
+        count = self.portions.count
+        # What another reader holds is never fetched: it may be large, and is asked for often.
+        found = await stream.between(self._after, "+" if held is None else f"({held}", count)
+        entries = self.portions.first(found)
+        cut = len(entries) < len(found) or len(found) == count
+        ends = [EntryId.of(entries[-1][0])] if cut else []
+        if len(pending) == _BATCH:  # beyond them others may be pending whose entries are gone
+            ends.append(EntryId.of(pending[-1].id))
+        mine = [one for one in pending if held is None or EntryId.of(one.id) < EntryId.of(held)]
+        if ends:
+            mine = [one for one in mine if EntryId.of(one.id) <= min(ends)]
+            entries = [e for e in entries if EntryId.of(e[0]) <= min(ends)]
         suspect = next((one for one in mine if one.deliveries >= _ONE_BY_ONE), None)
         if suspect is not None:
             at = EntryId.of(suspect.id)
@@ -279,9 +361,11 @@ class _Reader:
             entries = before or [e for e in entries if EntryId.of(e[0]) == at]
             mine = [one for one in mine if EntryId.of(one.id) < at] if before else [suspect]
         if not entries and not mine:
-            await self._feeder.stop.wait(_STAND_BY_S)
+            self._stood_by_s = min(2 * self._stood_by_s or _STAND_BY_S, _LONGEST_STAND_BY_S)
+            await self._feeder.stop.wait(self._stood_by_s)
             await self._catch_up()
             return
+        self._stood_by_s = 0.0
         bad: dict[str, Fault] = {}
         if mine:
             await stream.claim([one.id for one in mine])

@@ -13,10 +13,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError, Unavailable
+from hinged_service.ingest.patience import shown_address
 
 __all__ = ["Entry", "ForeignStream", "NoGroup", "Pending"]
 
 _TIMEOUT_S = 5.0
+_LEAVE_S = 1.0
 
 Entry = tuple[str, dict[bytes, bytes]]
 """An entry's id and fields."""
@@ -39,7 +41,7 @@ class ForeignStream:
     """One consumer of a group of a stream; ids are exclusive bounds.
 
     Every call raises `Unavailable` if the server does not answer or refuses, and `NoGroup` if
-    stream or group are missing.
+    stream or group are missing. `address` is told to people.
     """
 
     def __init__(self, url: str, key: str, group: str, consumer: str) -> None:
@@ -59,12 +61,21 @@ class ForeignStream:
             ) from None
         self._redis.set_response_callback("XREADGROUP", _of_one_stream)
         self.consumer = consumer
+        self.address = shown_address(url)
         self._key = key
         self._group = group
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._redis.aclose()
+
+    async def leave(self) -> None:
+        """Remove this consumer from its group, unless entries are pending for it."""
+        async with _translated(_LEAVE_S - _TIMEOUT_S):
+            if not await self._redis.xpending_range(
+                self._key, self._group, "-", "+", 1, consumername=self.consumer
+            ):
+                await self._redis.xgroup_delconsumer(self._key, self._group, self.consumer)
 
     async def create_group(self, after: str) -> None:
         """Make the group, to read what comes after an id (`$`: from now on)."""

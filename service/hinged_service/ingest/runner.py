@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
+from hinged_service.ingest.patience import shown_address
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stop, Stopped
 from hinged_service.ingest.target import BAD_USAGE, FAILED, Failed, Target
@@ -33,10 +34,17 @@ raised; returns what the summary is to add."""
 _SIGNAL = 128
 
 
-def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
+def run(
+    target: Target,
+    bring: Bring,
+    go_on: str,
+    endless: bool = False,
+    patience_s: float | None = None,
+) -> int:
     """Let a source bring its events until it ends, fails or is stopped.
 
-    `go_on` is said when it is stopped; `endless` if that is the way in which it ends.
+    `go_on` is said when it is stopped; `endless` if that is the way in which it ends. Servers that
+    do not answer are waited for `patience_s` seconds, for ever if that is `None`.
 
     Returns
     -------
@@ -44,10 +52,12 @@ def run(target: Target, bring: Bring, go_on: str, endless: bool = False) -> int:
     the signal's number if stopped before the end.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    return asyncio.run(_run(target, bring, go_on, endless))
+    return asyncio.run(_run(target, bring, go_on, endless, patience_s))
 
 
-async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
+async def _run(
+    target: Target, bring: Bring, go_on: str, endless: bool, patience_s: float | None
+) -> int:
     keep_freed()
     stop = Stop()
     stop.listen()
@@ -62,6 +72,8 @@ async def _run(target: Target, bring: Bring, go_on: str, endless: bool) -> int:
                 lifecycle = ModelLifecycle(registry, settings)
                 feeder = Feeder(registry, lifecycle, target.model, stop, reporter.say, tally)
                 feeder.spec = spec
+                feeder.patience_s = patience_s
+                feeder.address = shown_address(settings.redis_url or "")
                 try:
                     if spec is None:  # what is not to be made is there, or all else is in vain
                         await feeder.ready()

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TypeVar
 
 from hinged_service.retry import backoff, retry
+from hinged_service.tasks import cancel
 
 __all__ = ["Stop", "Stopped"]
 
@@ -50,6 +51,17 @@ class Stop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._came.wait(), seconds)
         self.check()
+
+    async def unless(self, work: Awaitable[T]) -> T:
+        """Return what work comes to; give it up and raise `Stopped` as soon as it is time."""
+        task, came = asyncio.ensure_future(work), asyncio.ensure_future(self._came.wait())
+        try:
+            await asyncio.wait([task, came], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.check()
+            return await task
+        finally:
+            await cancel(task, came)
 
     async def retry(
         self,

@@ -11,6 +11,7 @@ from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.spec import ModelSpec
@@ -148,9 +149,15 @@ class Feeder:
     ----------
     spec
         Of the model to make if there is none, when the source is known to be readable.
+    patience_s
+        How long a server may be away before that ends the source with `Failed`; `None`: for ever.
+    address
+        Of the Redis of the models, as told to people.
     """
 
     spec: ModelSpec | None = None
+    patience_s: float | None = None
+    address: str = ""
 
     def __init__(
         self,
@@ -232,8 +239,15 @@ class Feeder:
         return await self._patiently(step)
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        patience = Patience(f"The Redis of the models at {self.address}", self.patience_s)
+
+        def failed(error: Exception, first: bool) -> None:
+            self._failed(error, first)
+            if isinstance(error, Unavailable):
+                patience.failed(error.detail)
+
         return await self.stop.retry(
-            step, (ModelGone, Unavailable), self._failed, lambda: self.say("Going on.")
+            step, (ModelGone, Unavailable), failed, lambda: self.say("Going on.")
         )
 
     def _failed(self, error: Exception, first: bool) -> None:

@@ -13,14 +13,16 @@
 --      8 callers (msgpack): per caller [number of events, marks]; marks is a flat list of
 --        (index in the caller's events, kind, event id, digest), or absent. Kind 0: an event;
 --        digest: 14 hex digits of its features, 14 of its label. Kind 1: the label of a waiting
---        prediction; digest: 14 hex digits, then its JSON. [n, marks or false, true] stands for
---        n callers of one event each
+--        prediction; digest: 14 hex digits, then its JSON. Behind a label's digits may stand 14
+--        more: of the same label written otherwise, 1 for true. [n, marks or false, true] stands
+--        for n callers of one event each
 --      9 byte limit of the entries in the reply
 --      10 whether the ring's keys are there: 1 or 0
 --      11 fold tag of the caller
 --      12 a source's name, 13 the offset where the batch begins, 14 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
---      15 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each]
+--      15 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each,
+--         bytes of each event's JSON in the payload, none at all if no event can be refused]
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
@@ -43,6 +45,7 @@ local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local DEAD_LETTERS = 10000
+local KEPT_BYTES = 8192
 local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3}
 local REASONS = { -- of dead letters
   [Refusal.ID_TAKEN] = 'id names another event already',
@@ -103,10 +106,19 @@ elseif m[10] then
   return {'ring'}
 end
 
+-- Take the digits of a label written otherwise, if there are any, out of a digest.
+local function split(kind, digest)
+  local at = kind == 1 and 15 or 29
+  local next = string.byte(digest, at)
+  if not next or next == 123 then return digest end -- 123 is '{'
+  return string.sub(digest, 1, at - 1) .. string.sub(digest, at + 14), string.sub(digest, at, at + 13)
+end
+
 -- Decide what to do with an event whose id was seen or waits: skip it, refuse it (a Refusal), join
 -- it to a waiting prediction, or keep it as a label that came before its prediction.
 -- Results: skip, refusal, prediction, keep.
-local function judge(kind, digest, before, waiting)
+local function judge(kind, digest, other, before, waiting)
+  local label = kind == 1 and string.sub(digest, 1, 14) or string.sub(digest, 15)
   -- The ring outlives the dedup window: a labelled id in it counts as seen.
   if not before and waiting and string.sub(waiting[1], 1, 1) == 'L' then
     before = string.sub(waiting[1], 2, 29)
@@ -114,15 +126,15 @@ local function judge(kind, digest, before, waiting)
   end
   if before then
     -- A label alone knows no features: it repeats an event if their labels agree.
-    local same = before == digest
-    if kind == 1 then same = string.sub(before, 15) == string.sub(digest, 1, 14) end
-    if same then return true end
+    local labelled = string.sub(before, 15)
+    local same = kind == 1 or string.sub(before, 1, 14) == string.sub(digest, 1, 14)
+    if same and (labelled == label or labelled == other) then return true end
     return false, Refusal.ID_TAKEN
   end
   if waiting and string.sub(waiting[1], 1, 1) == 'E' then
     -- The same label again is skipped; a whole event takes the place of its early label.
-    local label = kind == 1 and string.sub(digest, 1, 14) or string.sub(digest, 15)
-    if string.sub(waiting[1], 2, 15) ~= label then return false, Refusal.ID_TAKEN end
+    local labelled = string.sub(waiting[1], 2, 15)
+    if labelled ~= label and labelled ~= other then return false, Refusal.ID_TAKEN end
     if kind == 1 and waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
     return kind == 1
   end
@@ -164,9 +176,10 @@ local function take(first, marks)
     local waiting = ring and waiting_of(slots, ring, ids) or {}
     for k, id in ipairs(ids) do
       local at = from + 4 * (k - 1)
-      local index, kind, digest = marks[at], marks[at + 1], marks[at + 3]
+      local index, kind = marks[at], marks[at + 1]
+      local digest, other = split(kind, marks[at + 3])
       local before = found[k] or accepted[id] or mine[id]
-      local drop, reason, prediction, keep = judge(kind, digest, before, waiting[k])
+      local drop, reason, prediction, keep = judge(kind, digest, other, before, waiting[k])
       if keep and #early + #mine_early >= space then reason = Refusal.TOO_MANY_WAIT end
       if reason then
         return index, reason, kind == 1
@@ -202,6 +215,14 @@ local function take(first, marks)
   for _, part in ipairs(mine_settled) do settled[#settled + 1] = part end
   for _, part in ipairs(mine_early) do early[#early + 1] = part end
   repeated = repeated + mine_repeated
+end
+
+-- As much of a text as is kept of a dead record, in whole characters.
+local function beginning(text)
+  local last = math.min(#text, KEPT_BYTES)
+  while last < #text and string.byte(text, last + 1) >= 0x80
+    and string.byte(text, last + 1) < 0xC0 do last = last - 1 end
+  return string.sub(text, 1, last)
 end
 
 -- Refuse a caller whole.
@@ -271,9 +292,13 @@ end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[14])
-  local places, letters = unpack(cmsgpack.unpack(ARGV[15]))
+  local places, letters, sizes = unpack(cmsgpack.unpack(ARGV[15]))
+  local at, passed = 2, 0 -- behind the bracket
   for i = 1, #refused, 3 do -- each event is a caller by itself
-    letters[#letters + 1] = {places[refused[i] + 1] or '', REASONS[refused[i + 2]], ''}
+    for k = passed + 1, refused[i] do at = at + (sizes[k] or 0) + 1 end
+    passed = refused[i]
+    local text = string.sub(payload, at, at + (sizes[passed + 1] or 0) - 1)
+    letters[#letters + 1] = {places[passed + 1] or '', REASONS[refused[i + 2]], beginning(text)}
   end
   for _, letter in ipairs(letters) do
     redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,

@@ -130,6 +130,8 @@ class Span(NamedTuple):
         The offset of each event, for the dead letter of a refused one.
     letters
         Records in between that are no events: dead letters if the batch is taken.
+    sizes
+        Bytes of each event's JSON in the payload, for the same; none if no event has an id.
 
     """
 
@@ -138,6 +140,7 @@ class Span(NamedTuple):
     end: str
     places: Sequence[str] = ()
     letters: Sequence[Letter] = ()
+    sizes: Sequence[int] = ()
 
 
 class Batch(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -27,11 +28,12 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
     -------
     The index; 1 for the label of a prediction, else 0; the id; digests of features
     and label, or the digest of the label and its JSON. Digests cover the parsed
-    values: neither white space nor the order of the features matters.
+    values: neither white space nor the order of the features matters. A label that
+    may be written otherwise, as 1 for true, has both digests.
 
     """
     name = event.id or ""
-    label = _digest((event.y, event.w))
+    label = _label_digests(event.y, event.w)
     if is_label(event):
         parts = {"id": name, "y": event.y} | ({} if event.w == 1.0 else {"w": event.w})
         return index, 1, name, label + msgspec.json.encode(parts).decode()
@@ -46,6 +48,14 @@ def features_digest(x: Mapping[str, Any]) -> str:
 def label_digest(y: Any) -> str:
     """Return 14 hex digits that distinguish the labels of two events of weight 1."""
     return _digest((y, 1.0))
+
+
+@lru_cache(1024, typed=True)
+def _label_digests(y: Any, w: float) -> str:
+    digest = _digest((y, w))
+    if type(y) is bool:
+        return digest + _digest((int(y), w))
+    return digest + _digest((bool(y), w)) if type(y) is int and y in (0, 1) else digest
 
 
 def _digest(value: Any) -> str:

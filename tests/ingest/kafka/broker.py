@@ -21,6 +21,7 @@ from tests.support.ingest import Ingest
 
 _PRODUCER = 0
 _BROKER = 1
+_OFFSET_COMMIT = 8
 PATIENCE_S = 120.0
 """A busy machine may take a while to come to what is waited for."""
 FAST_GROUP = ("--config", "session.timeout.ms=6000", "--config", "heartbeat.interval.ms=500")
@@ -49,6 +50,11 @@ def _library() -> Any:
         ("mock_partition_delete_records", ctypes.c_int, [pointer, text, number, ctypes.c_int64]),
         ("mock_broker_set_down", ctypes.c_int, [pointer, number]),
         ("mock_broker_set_up", ctypes.c_int, [pointer, number]),
+        (
+            "mock_push_request_errors_array",
+            None,
+            [pointer, ctypes.c_int16, ctypes.c_size_t, ctypes.POINTER(ctypes.c_int)],
+        ),
     ):
         function = getattr(library, f"rd_kafka_{name}")
         function.restype, function.argtypes = result, arguments
@@ -92,6 +98,13 @@ class Broker:
     def up(self) -> None:
         """Take connections again."""
         self._do("broker_set_up", _BROKER)
+
+    def refuse_commits(self, error: int) -> None:
+        """Answer the next thousand commits of offsets with an error."""
+        errors = (ctypes.c_int * 1_000)(*[error] * 1_000)
+        self._library.rd_kafka_mock_push_request_errors_array(
+            self._cluster, _OFFSET_COMMIT, 1_000, errors
+        )
 
     def put(
         self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None

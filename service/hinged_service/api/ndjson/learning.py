@@ -168,6 +168,9 @@ class Learning(Course[Event]):
         payload, again = b",".join(batch.texts), True
         if span is None:
             again = all(event.id is not None for event in batch.items)
+        else:  # so that the dead letters of refused lines can be mended
+            places, sizes = list(map(str, batch.numbers)), list(map(len, batch.texts))
+            span = span._replace(places=places, sizes=sizes)
 
         async def learn(live_model: LiveModel) -> tuple[LiveModel, SourceAppendResult]:
             return live_model, await live_model.learn_each(batch.items, payload, span)

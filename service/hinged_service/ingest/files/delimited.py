@@ -12,7 +12,13 @@ from hinged_service.ingest.files.cells import as_number
 from hinged_service.ingest.files.lines import MAX_LINE_BYTES, TOO_LONG
 from hinged_service.ingest.files.options import FileOptions, Kind
 from hinged_service.ingest.files.reader import TextReader
-from hinged_service.ingest.files.record import BLOCK_BYTES, BadRecord, Columns, FileError
+from hinged_service.ingest.files.record import (
+    BLOCK_BYTES,
+    BLOCK_JSON_BYTES,
+    BadRecord,
+    Columns,
+    FileError,
+)
 from hinged_service.ingest.files.table import Table, check_header, infer
 from hinged_service.wire.events import Event
 
@@ -72,11 +78,12 @@ class Delimited(TextReader):
         for _ in islice(rows, start):
             pass
         self.continued = 0
-        some = 1
+        fit = BLOCK_JSON_BYTES // 8 // max(1, self._table.row_bytes)
+        some, most = 1, max(1, min(_AT_ONCE, fit))
         while True:
             if (plain := self._plain_rows(text, min(some, columns.free))) is not None:
                 columns.add_events(text.number, *plain)
-                some = min(2 * some, _AT_ONCE)
+                some = min(2 * some, most)
             elif some > 1:
                 some = 1
                 continue

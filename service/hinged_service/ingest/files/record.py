@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,17 +13,22 @@ from hinged_service.wire.events import Event
 
 __all__ = [
     "BLOCK_BYTES",
+    "BLOCK_JSON_BYTES",
     "BLOCK_RECORDS",
     "BadRecord",
     "Block",
     "Columns",
     "FileError",
     "Record",
+    "json_bytes",
     "read_event",
 ]
 
 BLOCK_RECORDS = 500
 BLOCK_BYTES = 2**19
+BLOCK_JSON_BYTES = 2**20
+_PER_FEATURE = 24
+"""Bytes of JSON of a number, and of what stands around name and value."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -67,6 +72,9 @@ class Record(NamedTuple):
 class Block(NamedTuple):
     """Consecutive records of a file, up to `BLOCK_RECORDS`, in about `BLOCK_BYTES` of it.
 
+    Their JSON has about 1 MiB at most, or is one record: a table names its columns once, its
+    events each name.
+
     `number` is the place of the first. The columns hold of each record what `Record` calls line,
     event, error and json. An event whose JSON was read is decoded. JSON without event and error
     was not looked at yet.
@@ -103,6 +111,7 @@ class Columns:
         self._clear()
 
     def _clear(self) -> None:
+        self._json_bytes = 0
         self._lines: list[int | None] = []
         self._events: list[dict[str, Any] | Event | None] = []
         self._errors: list[str | None] = []
@@ -113,8 +122,8 @@ class Columns:
 
     @property
     def free(self) -> int:
-        """Number of records that still fit in."""
-        return BLOCK_RECORDS - len(self._lines)
+        """Number of records that still fit in; 0 once their JSON is large enough."""
+        return BLOCK_RECORDS - len(self._lines) if self._json_bytes < BLOCK_JSON_BYTES else 0
 
     def add(self, line: int | None, event: dict[str, Any] | None, error: str | None) -> None:
         """Add a record."""
@@ -122,6 +131,8 @@ class Columns:
         self._events.append(event)
         self._errors.append(error)
         self._texts.append(None)
+        if event is not None:
+            self._json_bytes += json_bytes(event.get("x") or {})
 
     def add_events(self, last: int, events: Sequence[Event], texts: Sequence[bytes]) -> None:
         """Add the events of consecutive lines up to number `last`, and their JSON."""
@@ -129,6 +140,7 @@ class Columns:
         self._events += events
         self._errors += [None] * len(events)
         self._texts += texts
+        self._json_bytes += sum(map(len, texts))
 
     def add_unread(
         self, lines: Sequence[int], texts: Sequence[bytes | None], too_long: str
@@ -147,6 +159,12 @@ class Columns:
         self._number += len(self)
         self._clear()
         return block
+
+
+def json_bytes(x: Mapping[str, Any]) -> int:
+    """Return about how many bytes of JSON some features are."""
+    texts = sum(len(value) for value in x.values() if type(value) is str)
+    return sum(map(len, x)) + _PER_FEATURE * len(x) + texts
 
 
 def read_event(text: bytes) -> dict[str, Any]:

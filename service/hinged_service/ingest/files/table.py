@@ -26,7 +26,7 @@ from hinged_service.ingest.files.cells import (
 )
 from hinged_service.ingest.files.numeric_rows import PlainRows, Role
 from hinged_service.ingest.files.options import FileOptions, Kind
-from hinged_service.ingest.files.record import BadRecord, FileError
+from hinged_service.ingest.files.record import BadRecord, FileError, json_bytes
 from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, shown
 
 __all__ = ["Table", "check_header", "infer"]
@@ -206,6 +206,11 @@ class Table:
         if len(x) > MAX_FEATURES:
             raise BadRecord(f"has {len(x)} features; at most {MAX_FEATURES} are taken")
         return event
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes of JSON the event of a row of numbers is."""
+        return json_bytes(dict.fromkeys(feature.name for feature in self._features))
 
     def plain_rows(self, delimiter: str, quote: str | None) -> PlainRows | None:
         """Return what reads the rows of plain numbers; `None` if there can be none."""

@@ -26,13 +26,15 @@ _TAKE = 1_500
 _PREFETCH_KB = 16 * 1024
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _Error = ck.KafkaError
-_FATAL = {
-    _Error._AUTHENTICATION,
-    _Error.SASL_AUTHENTICATION_FAILED,
-    _Error._SSL,
+_UNAUTHORISED = {
     _Error.TOPIC_AUTHORIZATION_FAILED,
     _Error.GROUP_AUTHORIZATION_FAILED,
     _Error.CLUSTER_AUTHORIZATION_FAILED,
+}
+_FATAL = _UNAUTHORISED | {
+    _Error._AUTHENTICATION,
+    _Error.SASL_AUTHENTICATION_FAILED,
+    _Error._SSL,
 }
 _OUT_OF_RANGE = {_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE}
 
@@ -87,11 +89,14 @@ class KafkaLog:
         The partitions that are this member's; `None` while the group deals them out.
     generation
         Another number whenever that changes.
+    commit_refused
+        Why the brokers never take the group's offsets from this member; `None` if they do.
     """
 
     def __init__(self, options: KafkaOptions, say: Callable[[str], None]) -> None:
         self.assigned: frozenset[Part] | None = None
         self.generation = 0
+        self.commit_refused: str | None = None
         self._options = options
         self._say = say
         self._troubled = False
@@ -118,7 +123,7 @@ class KafkaLog:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "error_cb": self._note_error,
-            "on_commit": _ignore,
+            "on_commit": self._committed,
         }
         try:
             self._consumer = ck.Consumer(ours)
@@ -259,6 +264,16 @@ class KafkaLog:
         self.assigned = None
         self.generation += 1
 
+    def _committed(self, error: ck.KafkaError | None, parts: list[ck.TopicPartition]) -> None:
+        """Let a commit fail, as it is only for those who watch, but tell of one never allowed."""
+        for failed in (error, *(part.error for part in parts)):
+            if failed is not None and failed.code() in _UNAUTHORISED and not self.commit_refused:
+                self.commit_refused = redacted(failed.str(), self._options.client)
+                self._say(
+                    f"Kafka refuses to keep the group's offsets: {self.commit_refused}. Reading "
+                    "goes on; monitors of the group's lag see none of it."
+                )
+
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
@@ -286,7 +301,3 @@ def _there() -> Iterator[None]:
     except ck.KafkaException as error:
         if error.args[0].code() != _Error.UNKNOWN_TOPIC_OR_PART:
             raise
-
-
-def _ignore(error: ck.KafkaError | None, parts: list[ck.TopicPartition]) -> None:
-    """Let a commit fail: it is only for those who watch."""

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
+from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.progress import Reporter
+from hinged_service.ingest.signals import Stopped
 from hinged_service.ingest.target import BAD_USAGE, Failed
 from hinged_service.ingest.writer import Feeder
 from hinged_service.tasks import cancel
@@ -43,7 +45,8 @@ async def bring_kafka(
     Raises
     ------
     Failed
-        Kafka refuses, a topic is not there, or records are gone that were not learned.
+        Kafka refuses, is away for too long, a topic is not there, or records are gone that were
+        not learned. At the end, if it never took the group's offsets.
     Stopped
         The user wants an end.
     """
@@ -55,9 +58,23 @@ async def bring_kafka(
             await reader.turn()
             feeder.stop.check()
             reporter.show()
-    finally:
+    except Stopped:
+        await _close(log)
+        raise
+    except BaseException:
         await asyncio.to_thread(log.close)
+        raise
+    await _close(log)
     return {}
+
+
+async def _close(log: KafkaLog) -> None:
+    await asyncio.to_thread(log.close)
+    if log.commit_refused is not None:
+        raise Failed(
+            "All records that were read are learned, but Kafka refused to keep the group's "
+            f"offsets: {log.commit_refused}. Allow the user to read the group."
+        )
 
 
 class _Place(NamedTuple):
@@ -153,6 +170,8 @@ class _Reader:
         for part in sorted(parts):
             self._places[part] = await self._serving(self._place_of(part))
         offsets = {part: place.at for part, place in self._places.items()}
+        for part, at in offsets.items():  # a reader that was killed may have told the group less
+            self._log.passed(part, at)
         await asyncio.to_thread(self._log.read_from, offsets)
         if self._told != self._generation:
             self._told = self._generation
@@ -272,11 +291,14 @@ class _Reader:
             await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
+        patience = Patience(f"Kafka at {self._options.bootstrap}", self._feeder.patience_s)
+
+        def failed(error: Exception, _: bool) -> None:
+            self._log.trouble(str(error))
+            patience.failed(str(error))
+
         return await self._feeder.stop.retry(
-            lambda: asyncio.to_thread(step),
-            Away,
-            lambda error, _: self._log.trouble(str(error)),
-            self._log.well,
+            lambda: asyncio.to_thread(step), Away, failed, self._log.well
         )
 
 
