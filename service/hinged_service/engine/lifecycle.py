@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 import hinged
+from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
@@ -65,7 +66,14 @@ class ModelLifecycle:
 
         """
         for _ in range(_CREATE_ATTEMPTS):
-            entry = await index.find(self._connection, name)
+            try:
+                entry = await index.find(self._connection, name)
+            except index.DamagedEntry as damaged:
+                spec.check_known()
+                await damaged_entries.take_over(
+                    self._connection, self._settings, name, spec, damaged
+                )
+                continue
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
@@ -300,7 +308,13 @@ class ModelLifecycle:
 
         """
         while True:
-            entry = await index.find(self._connection, name)
+            try:
+                entry = await index.find(self._connection, name)
+            except index.DamagedEntry as damaged:
+                if await damaged_entries.remove(self._connection, name, damaged):
+                    self._registry.forget(name)
+                    return
+                continue
             if entry is None:
                 raise NotFound(f"There is no model {name!r}.")
             if isinstance(entry, Alias):
