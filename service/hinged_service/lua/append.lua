@@ -43,12 +43,14 @@ local meta, log, followers, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local DEAD_LETTERS = 10000
-local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3}
+local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3,
+  DAMAGED = 4}
 local REASONS = { -- of dead letters
   [Refusal.ID_TAKEN] = 'id names another event already',
   [Refusal.NO_PREDICTION] = 'id names no prediction that waits for its label',
   [Refusal.WAITED_TOO_LONG] = 'id names a prediction that waited too long',
   [Refusal.TOO_MANY_WAIT] = 'too many predictions and early labels wait',
+  [Refusal.DAMAGED] = 'id names a prediction that is damaged',
 }
 
 local stored = redis.call('HGET', followers, uid)
@@ -126,14 +128,15 @@ local function judge(kind, digest, before, waiting)
     if kind == 1 and waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
     return kind == 1
   end
-  local prediction = waiting and cmsgpack.unpack(waiting[1])
+  local prediction = waiting and prediction_in(waiting[1])
   if kind == 1 then
-    if not prediction then
+    if not waiting then
       if ring and ring.early then return false, nil, nil, true end
       return false, Refusal.NO_PREDICTION
     end
     if waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
-  elseif prediction then
+    if not prediction then return false, Refusal.DAMAGED end
+  elseif prediction then -- damaged, it is as none: the event counts by its own features
     if prediction[1] ~= string.sub(digest, 1, 14) then return false, Refusal.ID_TAKEN end
     -- Expired: the event counts, but is not joined to its prediction.
     if waiting[2] == oldest(ring) then return false, nil, nil end
@@ -185,8 +188,8 @@ local function take(first, marks)
           mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
         end
         if waiting[k] then
-          mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction,
-            string.sub(waiting[k][1], 1, 1) == 'E'}
+          mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest,
+            prediction or waiting[k][2] ~= oldest(ring), string.sub(waiting[k][1], 1, 1) == 'E'}
         end
         mine[id] = digest
         mine_marked[#mine_marked + 1] = id

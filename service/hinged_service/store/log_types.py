@@ -65,6 +65,7 @@ class Refusal(IntEnum):
     NO_PREDICTION = 1
     WAITED_TOO_LONG = 2
     TOO_MANY_WAIT = 3
+    DAMAGED = 4
 
 
 @dataclass(slots=True)
