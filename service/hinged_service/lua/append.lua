@@ -24,15 +24,16 @@
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
+--        | damaged, id: from that entry on none follows that was not read before
 --        | ring: predictions wait on this stream; send the batch again with the ring's keys
 --        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
 --        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries,
---          joined, early
+--          joined, early, left out
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
 --   (caller, index in its events, a Refusal) of callers refused whole; joined: JSON of the
 --   predictions that the events of the own entry were joined to, by index, or ''; early: indices
---   of labels that wait for their prediction.
+--   of labels that wait for their prediction; left out: ids of entries off the chain.
 --#include common
 --#include producer_replies
 --#include append_entry
@@ -73,10 +74,12 @@ if source then
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
-  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid)
+  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid, 'damaged:' .. uid)
 local last, last_chain = m[1], m[2]
 if m[11] and m[11] ~= ARGV[11] then return {'other', m[11]} end
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
+-- Another worker could not read past that entry, and no snapshot is past it.
+if m[12] and compare((words(stored)), m[12]) < 0 then return {'damaged', m[12]} end
 
 local generation = tonumber(m[4])
 local current, previous = KEYS[5 + generation], KEYS[6 - generation]
@@ -238,7 +241,9 @@ end
 
 -- Read before the own entry is written: the caller folds these first, then its own.
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
-local between, more = entries_after(log, last, position, tonumber(ARGV[9]))
+local between, more, left_out, damaged =
+  entries_after(meta, log, last, last_chain, position, chain, tonumber(ARGV[9]))
+if damaged then return {'damaged', damaged} end
 
 local id, appended, joined_json = last, 0, ''
 chain = last_chain
@@ -288,4 +293,4 @@ else -- the answer is kept: sent again, the batch gets this one, not the one of 
 end
 
 return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between, joined_json,
-  early_labels}
+  early_labels, left_out}

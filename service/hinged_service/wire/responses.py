@@ -18,6 +18,7 @@ __all__ = [
     "AliasInfo",
     "Checkpoint",
     "CommandResult",
+    "Damage",
     "Drift",
     "Duplicate",
     "Early",
@@ -182,6 +183,13 @@ class Drift(msgspec.Struct, frozen=True):
     events: Annotated[int, about("Events of the model until then.")]
 
 
+class Damage(msgspec.Struct, frozen=True):
+    """A damaged part of what Redis holds of a model."""
+
+    what: Annotated[str, about("The part, and what is wrong with it.")]
+    where: Annotated[str, about("Its place: the id of an entry of the log.")]
+
+
 class ModelInfo(ModelListed, frozen=True, kw_only=True):
     """A model, its position and its account."""
 
@@ -231,6 +239,9 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     stale_s: Annotated[float | None, about("Its age in seconds while Redis does not answer.")] = (
         None
     )
+    damaged: Annotated[
+        tuple[Damage, ...], about("Entries of the log that are damaged; a repair removes them.")
+    ] = ()
 
 
 class LinearWeights(msgspec.Struct, frozen=True):
