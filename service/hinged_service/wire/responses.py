@@ -36,6 +36,7 @@ __all__ = [
     "Prediction",
     "Problem",
     "Promoted",
+    "Repaired",
     "StreamInfo",
     "StreamListed",
     "Upgraded",
@@ -288,6 +289,17 @@ class Upgraded(msgspec.Struct, frozen=True):
     fold: Annotated[str, about("The versions that decide the arithmetic from there on.")]
     before: Annotated[
         str, about("Those that decided it before; the same if this version folded it already.")
+    ]
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """The entries of the log that a repair dealt with."""
+
+    removed: Annotated[
+        tuple[str, ...], about("Ids of entries that were no part of the log; they are deleted.")
+    ]
+    passed_over: Annotated[
+        tuple[str, ...], about("Ids of entries whose content is lost; their events do not count.")
     ]
 
 

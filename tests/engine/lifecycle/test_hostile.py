@@ -215,7 +215,8 @@ def test_damaged_commands_are_counted_and_change_nothing(
         {"do": "restore", "checkpoint": ["no"]},
     ]
     for command in commands:
-        last, count, size = meddler.hmget(keys.meta, "last", "count", "bytes")
+        end: Any = meddler.hmget(keys.meta, "last", "count", "bytes")
+        last, count, size = end
         text = json.dumps({"model": uid, **command})
         before: Any = meddler.hget(keys.meta, "chain")
         chain = _sha1(f"{before}{last}x:1{_sha1(text)}[]")
