@@ -55,6 +55,7 @@ CALLS = [
     ("PUT", "/v1/models/spam", SPEC, {"root"}),
     ("POST", "/v1/models/spam/freeze", None, {"root"}),
     ("POST", "/v1/models/spam/upgrade", None, {"root"}),
+    ("POST", "/v1/models/spam/repair", None, {"root"}),
     ("GET", "/v1/streams", None, {"root"}),
     ("PUT", "/v1/aliases/live", {"model": "spam"}, {"root"}),
     ("DELETE", "/v1/models/spam/checkpoints/none", None, {"root"}),

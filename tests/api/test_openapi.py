@@ -22,7 +22,7 @@ CALLS = {
         f"/v1/models/{{model}}/{command}": {"post"}
         for command in [
             *("configure", "freeze", "unfreeze", "reset", "restore"),
-            *("import", "replay", "upgrade"),
+            *("import", "replay", "upgrade", "repair"),
         ]
     },
     "/v1/models/{model}/checkpoints": {"get", "post"},

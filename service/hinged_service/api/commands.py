@@ -22,7 +22,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import LimitSettings
-from hinged_service.wire.responses import CommandResult, Upgraded
+from hinged_service.wire.responses import CommandResult, Repaired, Upgraded
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["bodies", "router"]
@@ -116,6 +116,20 @@ def router(settings: LimitSettings) -> APIRouter:
         """
         done = await lifecycle_of(request).upgrade(model, reach_of(request))
         return Upgraded(str(done.position), done.fold, done.before)
+
+    @routes.post(
+        "/repair",
+        summary="Repair the log of the model",
+        responses=problems_for({409: "The log does not reach back to the model's snapshot."}),
+    )
+    async def repair(request: Request, model: Name) -> Repaired:
+        """Remove entries that do not follow from the one before; pass over damaged ones.
+
+        Every worker goes on from the models' snapshots without their events. A log that is sound
+        stays as it is.
+        """
+        done = await lifecycle_of(request).repair(model)
+        return Repaired(tuple(done.removed), tuple(done.passed_over))
 
     return routes
 

@@ -27,7 +27,14 @@ from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
 from hinged_service.settings import LimitSettings
-from hinged_service.wire.responses import Drift, LabelCounts, ModelInfo, ModelListed, Weights
+from hinged_service.wire.responses import (
+    Damage,
+    Drift,
+    LabelCounts,
+    ModelInfo,
+    ModelListed,
+    Weights,
+)
 
 __all__ = ["listed", "router"]
 
@@ -105,6 +112,7 @@ def router(settings: LimitSettings) -> APIRouter:
             classes=tuple(fold.answers.classes()),
             snapshot=live_model.stored,
             stale_s=live_model.freshness.staleness_s(),
+            damaged=tuple(Damage(what, at) for at, what in (await live_model.damage()).items()),
         )
 
     @routes.delete(

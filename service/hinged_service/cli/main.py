@@ -68,6 +68,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         models.reset,
         models.delete,
         models.upgrade,
+        models.repair,
     ),
     "Events": (events.predict, events.learn, events.explain),
     "Checkpoints": (

@@ -21,6 +21,7 @@ __all__ = [
     "freeze",
     "learner_spec",
     "models",
+    "repair",
     "reset",
     "show",
     "unfreeze",
@@ -315,6 +316,20 @@ def _draw_weights(found: Weights) -> None:
 
 def _rows(part: LinearWeights) -> list[tuple[str, float]]:
     return [*part.weights.items(), ("(intercept)", part.intercept)]
+
+
+def repair(session: Session, name: Name) -> None:
+    """Remove entries of a model's log that are no part of it, and pass over damaged ones.
+
+    Every worker goes on from the models' snapshots without their events. A log that is sound stays
+    as it is.
+
+    hinged repair mail
+    """
+    done = session.client.repair(name)
+    shown = {"model": name, **msgspec.to_builtins(done)}
+    text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
+    session.show(shown, lambda: print_line(text))
 
 
 def _obeyed(session: Session, name: str, position: str, what: str) -> None:

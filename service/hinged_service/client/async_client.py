@@ -42,6 +42,7 @@ from hinged_service.wire.responses import (
     Outcome,
     Prediction,
     Promoted,
+    Repaired,
     StreamInfo,
     StreamListed,
     Upgraded,
@@ -476,6 +477,13 @@ class AsyncClient:
         before answer 503 for it from then on. If that version cannot, it raises `Conflict`.
         """
         return await self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
+
+    async def repair(self, name: str) -> Repaired:
+        """Remove entries of a model's log that are no part of it, and pass over damaged ones.
+
+        If the log does not reach back to the model's snapshot, it raises `Conflict`.
+        """
+        return await self.send(Call("POST", calls.model_path(name, "/repair"), reader(Repaired)))
 
     async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, for good; sent once only.

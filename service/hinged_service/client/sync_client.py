@@ -31,6 +31,7 @@ from hinged_service.wire.responses import (
     Outcome,
     Prediction,
     Promoted,
+    Repaired,
     StreamInfo,
     StreamListed,
     Upgraded,
@@ -301,6 +302,10 @@ class Client:
     def upgrade(self, name: str) -> Upgraded:
         """Let the version of the service that answers go on with a model."""
         return self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
+
+    def repair(self, name: str) -> Repaired:
+        """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
+        return self.send(Call("POST", calls.model_path(name, "/repair"), reader(Repaired)))
 
     def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, for good; sent once only."""

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
 from hinged_service.engine.status import ModelStatus, Status
-from hinged_service.errors import ModelGone, NotFound, SetAside
+from hinged_service.errors import Detail, ModelGone, NotFound, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import Result
 from hinged_service.settings import Settings
@@ -19,7 +19,7 @@ from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.log import EventLog
-from hinged_service.store.log_types import Appended, Entry
+from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion, Position
 
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 REBUILDS = 3
 """Rebuilds of a replica before its model is given up."""
+_LEFT_OUT = 100
+_DAMAGED_S = 5
 _TURN_S = 0.005
 _PAUSE_S = 0.001
 _PART_EVENTS = 16
@@ -82,6 +84,7 @@ class LogFollower:
         self.fresh_at_s = -1e9
         self.in_trouble = True
         self._snapshots = snapshots
+        self._left_out: set[str] = set()
         self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -101,10 +104,10 @@ class LogFollower:
         while own is None or self.replica.position.order < own.order:
             sent_at_s = self._loop.time()
             reply = await self.log.catch_up(self.replica.position, self.settings.reply_bytes)
-            if reply.kind == "gone":
-                raise ModelGone("The model was deleted.")
-            if reply.kind == "other":
-                raise folded_elsewhere(reply.fold)
+            if reply.kind not in ("ok", "lost"):
+                await self.give_up(reply)
+            if reply.left_out:
+                await self.leave_out(reply.left_out)
             if reply.kind == "lost":
                 rebuilds += 1
                 await self.rebuild(rebuilds)
@@ -128,6 +131,8 @@ class LogFollower:
 
     async def fold_between(self, reply: Appended) -> bool:
         """Fold what others appended; `False` if the snapshot was loaded instead."""
+        if reply.left_out:
+            await self.leave_out(reply.left_out)
         try:
             await self._fold(reply.entries)
             self._check_awaited(reply.more)
@@ -227,6 +232,55 @@ class LogFollower:
         watchers = self.replica.watchers
         self.replica = await load_replica(self.connection, self.settings, self.entry)
         self.replica.watchers = watchers
+
+    async def give_up(self, reply: CaughtUp | Appended) -> NoReturn:
+        """Raise the error for a reply by which the model cannot go on here.
+
+        Raises
+        ------
+        ModelGone, SetAside
+            It was deleted; others fold it, or the log is damaged.
+
+        """
+        if reply.kind == "damaged":
+            await self.stop_at(reply.damaged)
+        if reply.kind == "other":
+            raise folded_elsewhere(reply.fold)
+        raise ModelGone("The model was deleted.")
+
+    async def leave_out(self, entries: Sequence[str]) -> None:
+        """Tell of entries that do not follow from the one before: no worker folds them."""
+        new = [one for one in entries if one not in self._left_out]
+        if not new:
+            return
+        self._left_out.update(new[:_LEFT_OUT])
+        logger.error(
+            "model %s: %d entries of the log do not follow from the one before and are left out: "
+            "%s; POST /v1/models/%s/repair removes them",
+            self.name,
+            len(new),
+            ", ".join(new[:_LEFT_OUT]),
+            self.name,
+            extra=self.context,
+        )
+        await self.log.note_damage("", new)
+
+    async def stop_at(self, entry_id: str) -> NoReturn:
+        """Note the entry that this worker cannot read past: none appends then, until a repair.
+
+        Raises
+        ------
+        SetAside
+            Always.
+
+        """
+        await self.log.note_damage(entry_id, ())
+        raise SetAside(
+            "The log is damaged: the entry at errors does not follow from the one before, and none "
+            f"after it does. POST /v1/models/{self.name}/repair goes on without it.",
+            [Detail("log", f"entry {entry_id} does not follow from the one before")],
+            retry_after_s=_DAMAGED_S,
+        )
 
     async def is_past(self, position: Position) -> bool:
         """Tell whether the log holds `position`; one before its start counts as held."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.refusals import refused_by_log
-from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere
+from hinged_service.engine.snapshots import SnapshotWriter
 from hinged_service.engine.status import Status
 from hinged_service.engine.write_queue import (
     AppendResult,
@@ -31,6 +31,7 @@ from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
+from hinged_service.wire.position import EntryId
 
 __all__ = ["GroupCommit"]
 
@@ -284,11 +285,18 @@ class GroupCommit:
                 await follower.rebuild(rebuilds)
                 deadline_s = max(deadline_s, self._loop.time() + self._timeout_s)
             else:
-                raise (
-                    folded_elsewhere(reply.fold)
-                    if reply.kind == "other"
-                    else ModelGone("The model was deleted.")
-                )
+                await self._mend(reply)
+
+    async def _mend(self, reply: Appended) -> None:
+        """Save a replica that is past a damaged entry, for others to go on from; or give up."""
+        follower = self._follower
+        if reply.kind == "damaged":
+            damaged = EntryId.of(reply.damaged)
+            if follower.replica.position.order >= damaged:
+                await self._snapshots.save(follower.replica)
+                if EntryId.of(follower.replica.stored) >= damaged:
+                    return
+        await follower.give_up(reply)
 
     @staticmethod
     def _answer(

@@ -12,10 +12,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 import hinged
+from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.repair import repair
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, Detail, ModelGone, NotFound, Unavailable, Unprocessable
 from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
@@ -26,6 +28,7 @@ from hinged_service.settings import Settings
 from hinged_service.store import aliases, checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.repairs import LogRepair
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import Position
 from hinged_service.wire.dedup import label_digest
@@ -71,7 +74,14 @@ class ModelLifecycle:
         """
         _check_names(name, spec, reach)
         for _ in range(_CREATE_ATTEMPTS):
-            entry = await index.find(self._connection, name)
+            try:
+                entry = await index.find(self._connection, name)
+            except index.DamagedEntry as damaged:
+                spec.check_known()
+                await damaged_entries.take_over(
+                    self._connection, self._settings, name, spec, damaged
+                )
+                continue
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
@@ -323,6 +333,30 @@ class ModelLifecycle:
             self._registry.open_soon(name)
         return done
 
+    async def repair(self, name: str) -> LogRepair:
+        """Repair the log of a model: see `engine.repair`.
+
+        Raises
+        ------
+        NotFound
+            There is no such model.
+        Conflict, Unavailable
+            As for `engine.repair`.
+
+        """
+        entry = await index.find(self._connection, name)
+        if isinstance(entry, Alias):
+            return await self.repair(await self._registry.aliases.look_up(name, entry))
+        if entry is None or entry.deleting or entry.base is None:
+            raise NotFound(f"There is no model {name!r}.")
+        try:
+            done, uids = await repair(self._connection, self._settings, entry)
+        except ModelGone:
+            raise NotFound(f"There is no model {name!r} any more.") from None
+        for uid in uids:
+            self._registry.try_again(uid)
+        return done
+
     async def delete(self, name: str) -> None:
         """Delete a model; no worker can write it back.
 
@@ -333,7 +367,13 @@ class ModelLifecycle:
 
         """
         while True:
-            entry = await index.find(self._connection, name)
+            try:
+                entry = await index.find(self._connection, name)
+            except index.DamagedEntry as damaged:
+                if await damaged_entries.remove(self._connection, name, damaged):
+                    self._registry.forget(name)
+                    return
+                continue
             if entry is None:
                 raise NotFound(f"There is no model {name!r}.")
             if isinstance(entry, Alias):

@@ -331,6 +331,10 @@ class LiveModel:
         """Return how many dead letters of a source are kept."""
         return await log.letters(self._connection, self.keys.on, source)
 
+    async def damage(self) -> dict[str, str]:
+        """Return what is damaged in the log: id of the entry, and what it is."""
+        return await log.damage(self._connection, self.keys)
+
     async def sources(self) -> int:
         """Return how many sources the stream keeps the offset of."""
         return await log.sources(self._connection, self.keys.on)

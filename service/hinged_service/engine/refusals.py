@@ -64,6 +64,12 @@ def refused_by_log(index: int, why: Refusal) -> ServiceError:
             "Nothing was taken: the prediction was given up before its label came.",
             [Detail(f"[{index}].id", "names a prediction that waited too long")],
         )
+    if why is Refusal.DAMAGED:
+        return Conflict(
+            "Nothing was taken: what waits under an event id is damaged. Send that event with its "
+            "features.",
+            [Detail(f"[{index}].id", "names a prediction that is damaged")],
+        )
     return Conflict(
         "Nothing was taken: an event id was used before for another event.",
         [Detail(f"[{index}].id", "names another event already")],

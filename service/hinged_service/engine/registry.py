@@ -56,7 +56,7 @@ class ModelRegistry:
             settings.max_replicas,
         )
         self._opening: dict[str, asyncio.Task[LiveModel]] = {}
-        self._aside: dict[str, tuple[str, float]] = {}
+        self._aside: dict[str, tuple[SetAside, float]] = {}
         self._switching = Switching(self.aliases, self.entries, self.open)
         self.stopping = Stopping()
 
@@ -142,13 +142,14 @@ class ModelRegistry:
         now_s = asyncio.get_running_loop().time()
         self._aside = {uid: why for uid, why in self._aside.items() if now_s < why[1]}
         if entry.uid in self._aside:
-            raise SetAside(self._aside[entry.uid][0], retry_after_s=60)
+            known = self._aside[entry.uid][0]
+            raise SetAside(known.detail, known.errors, retry_after_s=60)
         try:
             live_model = await LiveModel.open(
                 self.connection, self._settings, name, entry, self._producer, self._sequence
             )
         except SetAside as error:
-            self._aside[entry.uid] = (error.detail, now_s + _ASIDE_S)
+            self._aside[entry.uid] = (error, now_s + _ASIDE_S)
             self._changes.enter(
                 ("aside", entry.uid),
                 logger,

@@ -26,15 +26,16 @@
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
+--        | damaged, id: from that entry on none follows that was not read before
 --        | ring: predictions wait on this stream; send the batch again with the ring's keys
 --        | moved, offset: the source's batches have come so far; '' for not at all
 --        | replay, id, chain, skip, refused
 --        | ok, id, chain, skip, refused, appended (0/1), snapshot position, more (0/1), entries,
---          joined, early
+--          joined, early, left out
 --   skip: JSON list of indices in the payload that were not taken; refused: flat list of
 --   (caller, index in its events, a Refusal) of callers refused whole; joined: JSON of the
 --   predictions that the events of the own entry were joined to, by index, or ''; early: indices
---   of labels that wait for their prediction.
+--   of labels that wait for their prediction; left out: ids of entries off the chain.
 --#include common
 --#include producer_replies
 --#include append_entry
@@ -46,12 +47,14 @@ local uid, producer, sequence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local position, chain, payload = ARGV[4], ARGV[5], ARGV[6]
 local DEAD_LETTERS = 10000
 local KEPT_BYTES = 8192
-local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3}
+local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3,
+  DAMAGED = 4}
 local REASONS = { -- of dead letters
   [Refusal.ID_TAKEN] = 'id names another event already',
   [Refusal.NO_PREDICTION] = 'id names no prediction that waits for its label',
   [Refusal.WAITED_TOO_LONG] = 'id names a prediction that waited too long',
   [Refusal.TOO_MANY_WAIT] = 'too many predictions and early labels wait',
+  [Refusal.DAMAGED] = 'id names a prediction that is damaged',
 }
 
 local stored = redis.call('HGET', followers, uid)
@@ -74,10 +77,12 @@ if source then
 end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
-  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid)
+  'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid, 'damaged:' .. uid)
 local last, last_chain = m[1], m[2]
 if m[11] and m[11] ~= ARGV[11] then return {'other', m[11]} end
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
+-- Another worker could not read past that entry, and no snapshot is past it.
+if m[12] and compare((words(stored)), m[12]) < 0 then return {'damaged', m[12]} end
 
 local generation = tonumber(m[4])
 local current, previous = KEYS[5 + generation], KEYS[6 - generation]
@@ -138,14 +143,15 @@ local function judge(kind, digest, other, before, waiting)
     if kind == 1 and waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
     return kind == 1
   end
-  local prediction = waiting and cmsgpack.unpack(waiting[1])
+  local prediction = waiting and prediction_in(waiting[1])
   if kind == 1 then
-    if not prediction then
+    if not waiting then
       if ring and ring.early then return false, nil, nil, true end
       return false, Refusal.NO_PREDICTION
     end
     if waiting[2] == oldest(ring) then return false, Refusal.WAITED_TOO_LONG end
-  elseif prediction then
+    if not prediction then return false, Refusal.DAMAGED end
+  elseif prediction then -- damaged, it is as none: the event counts by its own features
     if prediction[1] ~= string.sub(digest, 1, 14) then return false, Refusal.ID_TAKEN end
     -- Expired: the event counts, but is not joined to its prediction.
     if waiting[2] == oldest(ring) then return false, nil, nil end
@@ -198,8 +204,8 @@ local function take(first, marks)
           mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
         end
         if waiting[k] then
-          mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest, prediction,
-            string.sub(waiting[k][1], 1, 1) == 'E'}
+          mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest,
+            prediction or waiting[k][2] ~= oldest(ring), string.sub(waiting[k][1], 1, 1) == 'E'}
         end
         mine[id] = digest
         mine_marked[#mine_marked + 1] = id
@@ -256,7 +262,9 @@ end
 
 -- Read before the own entry is written: the caller folds these first, then its own.
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
-local between, more = entries_after(log, last, position, tonumber(ARGV[9]))
+local between, more, left_out, damaged =
+  entries_after(meta, log, last, last_chain, position, chain, tonumber(ARGV[9]))
+if damaged then return {'damaged', damaged} end
 
 local id, appended, joined_json = last, 0, ''
 chain = last_chain
@@ -310,4 +318,4 @@ else -- the answer is kept: sent again, the batch gets this one, not the one of 
 end
 
 return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between, joined_json,
-  early_labels}
+  early_labels, left_out}

@@ -26,7 +26,7 @@ local d = redis.call('HMGET', meta, 'cursor', 'default', 'default_digest', 'reti
 local reply = redis.call('HSCAN', slots[late + 1], d[1], 'COUNT', ARGV[1])
 local events, joined, marked = {}, {}, {}
 local bytes, full = 0, false
-local done = {}
+local done, damaged = {}, 0
 for i = 1, #reply[2], 2 do
   local id, value = reply[2][i], reply[2][i + 1]
   local kind = string.sub(value, 1, 1)
@@ -36,14 +36,19 @@ for i = 1, #reply[2], 2 do
       break
     end
     done[id] = true
-    local prediction = cmsgpack.unpack(value)
-    local digest = prediction[1] .. d[3]
-    events[#events + 1] = '{"id":' .. cjson.encode(id) .. ',"y":' .. d[2] .. '}'
-    joined[#joined + 1] = joined_text(#events - 1, prediction, true, ',"default":true')
-    bytes = bytes + #joined[#joined]
-    marked[#marked + 1] = id
-    marked[#marked + 1] = digest
-    redis.call('HSET', slots[late + 1], id, 'L' .. digest)
+    local prediction = prediction_in(value)
+    if not prediction then -- damaged: it cannot be labelled
+      redis.call('HDEL', slots[late + 1], id)
+      damaged = damaged + 1
+    else
+      local digest = prediction[1] .. d[3]
+      events[#events + 1] = '{"id":' .. cjson.encode(id) .. ',"y":' .. d[2] .. '}'
+      joined[#joined + 1] = joined_text(#events - 1, prediction, true, ',"default":true')
+      bytes = bytes + #joined[#joined]
+      marked[#marked + 1] = id
+      marked[#marked + 1] = digest
+      redis.call('HSET', slots[late + 1], id, 'L' .. digest)
+    end
   end
 end
 if #events > 0 then
@@ -55,9 +60,11 @@ if #events > 0 then
     'generation_ids', 'seen_ms', 'seen_ids'), marked, now_ms)
   redis.call('HINCRBY', meta, 'labels_defaulted', #events)
 end
+if damaged > 0 then redis.call('HINCRBY', meta, 'labels_expired', damaged) end
 -- A server that was restarted has its hashes in another order: a pass may miss some. What is left
 -- is counted, and passes go on until nothing is (or, damaged, the count is wrong).
-local left, passes = redis.call('HINCRBY', meta, 'retiring_left', -#events), tonumber(d[5] or 0)
+local left = redis.call('HINCRBY', meta, 'retiring_left', -#events - damaged)
+local passes = tonumber(d[5] or 0)
 if full then return 1 end -- the same part of the slot again
 if reply[1] == '0' then passes = passes + 1 end
 if left <= 0 or passes >= MOST_PASSES then

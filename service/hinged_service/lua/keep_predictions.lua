@@ -83,10 +83,11 @@ for number, caller in ipairs(callers) do
         if string.sub(before[1], 30) ~= request then why = KeepRefusal.LABELLED end
       elseif before[2] == oldest(ring) then
         why = KeepRefusal.WAITED_TOO_LONG
-      elseif kind == 'E' then
+      elseif is_early(before[1]) then
         mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
       else
-        waiting = cmsgpack.unpack(before[1])
+        waiting = prediction_in(before[1]) -- a damaged one is replaced
+          or {digest, x, now_ms, {}}
         if waiting[1] ~= digest then
           why = KeepRefusal.OTHER_FEATURES
         else

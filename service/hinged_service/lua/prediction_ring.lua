@@ -71,6 +71,35 @@ local function enter(meta, ring, now_ms)
   end
 end
 
+-- The first value of JSON, `nil` if it is none.
+local function decoded(text)
+  local sound, found = pcall(cjson.decode, text)
+  if not sound then return nil end
+  return found
+end
+
+-- The waiting prediction that an id's value holds; `nil` if it is damaged.
+local function prediction_in(value)
+  local sound, p = pcall(cmsgpack.unpack, value)
+  if not (sound and type(p) == 'table' and type(p[1]) == 'string' and #p[1] == 14
+      and type(p[2]) == 'string' and type(decoded(p[2])) == 'table'
+      and type(p[3]) == 'number' and type(p[4]) == 'table' and #p[4] % 2 == 0) then
+    return nil
+  end
+  for i = 1, #p[4], 2 do
+    if type(p[4][i]) ~= 'string' or string.find(p[4][i], '["\\%c]') or type(p[4][i + 1]) ~= 'string'
+      or decoded(p[4][i + 1]) == nil then
+      return nil
+    end
+  end
+  return p
+end
+
+-- Whether an id's value is a sound label that came before its prediction.
+local function is_early(value)
+  return string.sub(value, 1, 1) == 'E' and type(decoded(string.sub(value, 16))) == 'table'
+end
+
 -- The number of predictions and early labels that may still be added.
 local function free_slots(meta, ring)
   local n = redis.call('HMGET', meta, 'waiting', 'early_waiting')

@@ -113,8 +113,13 @@ class Connection:
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
-        found = await self._ask(key, "HGET", key, field)
+        found = await self.hget_bytes(key, field)
         return None if found is None else replies.text(found)
+
+    async def hget_bytes(self, key: str, field: str) -> bytes | None:
+        """Return one field of a hash as it is stored."""
+        found: bytes | None = await self._ask(key, "HGET", key, field)
+        return found
 
     async def hlen(self, key: str) -> int:
         """Return the number of fields of a hash."""
@@ -126,10 +131,15 @@ class Connection:
 
     async def hscan(self, key: str, count: int) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield a big hash in pieces of about `count` fields; a field may come twice."""
+        async for found in self.hscan_bytes(key, count):
+            yield list(replies.pairs(found))
+
+    async def hscan_bytes(self, key: str, count: int) -> AsyncIterator[list[bytes]]:
+        """Yield a big hash as `hscan` does, each piece a field, value list as it is stored."""
         cursor: Word = 0
         while True:
             cursor, found = await self._ask(key, "HSCAN", key, cursor, "COUNT", count)
-            yield list(replies.pairs(found))
+            yield found
             if cursor == b"0":
                 return
 

@@ -7,15 +7,24 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from hinged_service.errors import Conflict, SetAside
+from hinged_service.errors import Conflict, Detail, SetAside
 from hinged_service.model.spec import Alias, IndexEntry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import INDEX
 from hinged_service.store.scripts import load
 
-__all__ = ["Index", "compare_and_set", "enter", "find", "index"]
+__all__ = [
+    "DamagedEntry",
+    "Index",
+    "compare_and_set",
+    "enter",
+    "find",
+    "index",
+    "replace_damaged",
+]
 
 _COMPARE_AND_SET = load("index_compare_and_set")
+_REPLACE_DAMAGED = load("index_replace_damaged")
 
 _PIECE = 200
 """Index entries read in one go; other calls of Redis and this worker come in between."""
@@ -54,24 +63,49 @@ async def compare_and_set(
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
-    """Return the index entry of a model or alias; `SetAside` if it cannot be read here."""
-    text = await connection.hget(INDEX, name)
+    """Return the index entry of a model or alias; `DamagedEntry` if it cannot be read here."""
+    stored = await connection.hget_bytes(INDEX, name)
     try:
-        return None if text is None else _entry(text)
+        return None if stored is None else _entry(stored)
     except ValueError as error:
-        raise SetAside(
-            f"The index entry of {name!r} is damaged, or of a newer version of the service.",
+        raise DamagedEntry(name, stored or b"") from error
+
+
+class DamagedEntry(SetAside):
+    """An index entry that cannot be read here.
+
+    Attributes
+    ----------
+    stored
+        The entry as it is stored.
+
+    """
+
+    def __init__(self, name: str, stored: bytes) -> None:
+        super().__init__(
+            f"The index entry of {name!r} is damaged, or of a newer version of the service. "
+            "DELETE removes the model; PUT with the spec that it had takes it over.",
+            [Detail("index", f"holds an entry that cannot be read: {stored[:40]!r}")],
             retry_after_s=60,
-        ) from error
+        )
+        self.stored = stored
 
 
-def _entry(text: str) -> IndexEntry | Alias:
+async def replace_damaged(
+    connection: Connection, name: str, damaged: DamagedEntry, new: IndexEntry | None
+) -> bool:
+    """Set or remove an index entry if it is still the damaged one."""
+    text = "" if new is None else new.dumps()
+    return bool(await connection.run(_REPLACE_DAMAGED, [INDEX], name, damaged.stored, text))
+
+
+def _entry(stored: bytes) -> IndexEntry | Alias:
     try:
-        found = msgspec.json.decode(text)
+        found = msgspec.json.decode(stored)
     except RecursionError as error:
         raise ValueError("an index entry is nested too deep") from error
     kind = Alias if isinstance(found, dict) and "alias_on" in found else IndexEntry
-    return kind.model_validate_json(text)
+    return kind.model_validate_json(stored)
 
 
 class Index(NamedTuple):
@@ -82,7 +116,7 @@ class Index(NamedTuple):
     unreadable: list[str]
 
 
-_decoded: WeakKeyDictionary[Connection, dict[str, tuple[str, IndexEntry | Alias]]] = (
+_decoded: WeakKeyDictionary[Connection, dict[str, tuple[bytes, IndexEntry | Alias]]] = (
     WeakKeyDictionary()
 )
 """The index as last read, by connection: text and meaning of each entry. To decode one takes
@@ -93,13 +127,15 @@ async def index(connection: Connection) -> Index:
     """Return the index, read in pieces: an entry that changes meanwhile may be old or new."""
     found = Index({}, {}, [])
     known = _decoded.get(connection, {})
-    seen: dict[str, tuple[str, IndexEntry | Alias]] = {}
+    seen: dict[str, tuple[bytes, IndexEntry | Alias]] = {}
     unreadable = set()
-    async for piece in connection.hscan(INDEX, _PIECE):
-        for name, text in piece:
+    async for piece in connection.hscan_bytes(INDEX, _PIECE):
+        for field, stored in zip(piece[::2], piece[1::2], strict=True):
+            name = field.decode(errors="backslashreplace")
             before = known.get(name)
             try:
-                seen[name] = before if before and before[0] == text else (text, _entry(text))
+                field.decode()
+                seen[name] = before if before and before[0] == stored else (stored, _entry(stored))
             except ValueError:
                 unreadable.add(name)
     _decoded[connection] = seen

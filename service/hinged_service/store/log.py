@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from hinged_service.store import replies
 from hinged_service.store.connection import Connection
+from hinged_service.store.followers import parse_position
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.log_types import (
     INBOX,
@@ -22,17 +24,20 @@ from hinged_service.store.log_types import (
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
 from hinged_service.wire.codec import Position
+from hinged_service.wire.position import EntryId
 
-__all__ = ["EventLog", "backwards", "letters", "offset", "sources"]
+__all__ = ["EventLog", "backwards", "damage", "letters", "offset", "sources"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
 _COMMAND = load("command")
+_NOTE_DAMAGE = load("note_damage")
 _PACK = msgspec.msgpack.Encoder()
 _NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
+_NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
 
 
 class EventLog:
@@ -106,6 +111,8 @@ class EventLog:
             return Appended("moved", offset=reply[1].decode())
         if kind == "other":
             return Appended("other", fold=reply[1].decode())
+        if kind == "damaged":
+            return Appended("damaged", damaged=reply[1].decode())
         if kind not in ("ok", "replay"):
             return Appended(kind)
         own = Position(reply[1].decode(), reply[2].decode())
@@ -127,6 +134,7 @@ class EventLog:
             bool(reply[7]),
             joined=reply[9] or None,
             early=frozenset(reply[10]),
+            left_out=replies.ids(reply[11]) if reply[11] else (),
         )
 
     async def command(
@@ -181,9 +189,40 @@ class EventLog:
         kind = reply[0].decode()
         if kind == "other":
             return CaughtUp("other", fold=reply[1].decode())
+        if kind == "damaged":
+            return CaughtUp("damaged", damaged=reply[1].decode())
         if kind != "ok":
             return CaughtUp(kind)
-        return CaughtUp("ok", reply[1].decode(), replies.entries(reply[3]), bool(reply[2]))
+        return CaughtUp(
+            "ok",
+            reply[1].decode(),
+            replies.entries(reply[3]),
+            bool(reply[2]),
+            left_out=replies.ids(reply[4]),
+        )
+
+    async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
+        """Note, for all workers to know, past which entry none can read, and those left out."""
+        on = self._on
+        await self._connection.run(
+            _NOTE_DAMAGE, [on.meta, on.followers], self._uid, damaged, *left_out
+        )
+
+
+async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
+    """Return what was noted as damaged of a model's log: id of the entry, and what it is."""
+    found: dict[str, str] = {}
+    for field, value in (await connection.hgetall(keys.on.meta)).items():
+        kind, _, rest = field.partition(":")
+        if kind == "foreign":
+            found[rest] = "does not follow from the entry before; it is left out"
+        elif kind == "void":
+            found[rest] = "is damaged; a repair passed over it"
+        elif kind == "damaged" and rest == keys.uid:
+            stored = parse_position(await connection.hget(keys.on.followers, keys.uid) or "")
+            if stored.order < EntryId.of(value):
+                found[value] = "does not follow from the entry before, and none after it does"
+    return found
 
 
 async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[Entry]:
@@ -192,11 +231,15 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
     Large entries are read one by one, so that no reply of Redis is much larger than the
     largest entry.
     """
+    meta = await connection.hgetall(keys.meta)
     count, before = 1, None
     while True:
         found = await connection.newest(keys.log, count, before)
         for entry_id, fields in found:
-            yield replies.entry(entry_id, fields)
+            known = f"foreign:{entry_id.decode()}" in meta or f"void:{entry_id.decode()}" in meta
+            with contextlib.suppress(*_NO_ENTRY):
+                if not known:
+                    yield replies.entry(entry_id, fields)
         if len(found) < count:
             return
         before = found[-1][0].decode()

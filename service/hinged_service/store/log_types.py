@@ -65,6 +65,7 @@ class Refusal(IntEnum):
     NO_PREDICTION = 1
     WAITED_TOO_LONG = 2
     TOO_MANY_WAIT = 3
+    DAMAGED = 4
 
 
 @dataclass(slots=True)
@@ -198,10 +199,15 @@ class Appended(NamedTuple):
         Indices in the payload of labels that now wait for their prediction.
     fold
         If `other`: their tag.
+    damaged
+        If `damaged`: the id of the entry from which on none follows from the one before.
+    left_out
+        Ids of entries in between that do not follow from the one before, and are no part of the
+        log.
 
     """
 
-    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring", "other"]
+    kind: Literal["ok", "replay", "lost", "stale", "gone", "moved", "ring", "other", "damaged"]
     position: Position | None = None
     skip: frozenset[int] = frozenset()
     refused: Mapping[int, tuple[int, Refusal]] = MappingProxyType({})
@@ -213,17 +219,21 @@ class Appended(NamedTuple):
     joined: bytes | None = None
     early: frozenset[int] = frozenset()
     fold: str = ""
+    damaged: str = ""
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """The answer to a catch-up; fields as in `Appended`."""
 
-    kind: Literal["ok", "lost", "gone", "other"]
+    kind: Literal["ok", "lost", "gone", "other", "damaged"]
     stored: str | None = None
     entries: Sequence[Entry] = ()
     more: bool = False
     fold: str = ""
+    damaged: str = ""
+    left_out: Sequence[str] = ()
 
 
 class Commanded(NamedTuple):

@@ -10,7 +10,7 @@ import msgspec
 from hinged_service.store.log_types import Entry
 from hinged_service.wire.codec import DamagedState, Position
 
-__all__ = ["entries", "entry", "fields", "indices", "pairs", "position", "text"]
+__all__ = ["entries", "entry", "fields", "ids", "indices", "pairs", "position", "text"]
 
 
 def text(value: bytes) -> str:
@@ -54,6 +54,11 @@ def entry(entry_id: bytes, found: dict[bytes, bytes]) -> Entry:
         found.get(b"command"),
         found.get(b"joined"),
     )
+
+
+def ids(found: Iterable[bytes]) -> tuple[str, ...]:
+    """Return ids of entries."""
+    return tuple(entry_id.decode() for entry_id in found)
 
 
 def indices(found: bytes) -> frozenset[int]:

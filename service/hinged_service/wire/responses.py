@@ -19,6 +19,7 @@ __all__ = [
     "AliasInfo",
     "Checkpoint",
     "CommandResult",
+    "Damage",
     "Drift",
     "Duplicate",
     "Early",
@@ -36,6 +37,7 @@ __all__ = [
     "Prediction",
     "Problem",
     "Promoted",
+    "Repaired",
     "StreamInfo",
     "StreamListed",
     "Upgraded",
@@ -183,6 +185,13 @@ class Drift(msgspec.Struct, frozen=True):
     events: Annotated[int, about("Events of the model until then.")]
 
 
+class Damage(msgspec.Struct, frozen=True):
+    """A damaged part of what Redis holds of a model."""
+
+    what: Annotated[str, about("The part, and what is wrong with it.")]
+    where: Annotated[str, about("Its place: the id of an entry of the log.")]
+
+
 class ModelInfo(ModelListed, frozen=True, kw_only=True):
     """A model, its position and its account."""
 
@@ -232,6 +241,9 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     stale_s: Annotated[float | None, about("Its age in seconds while Redis does not answer.")] = (
         None
     )
+    damaged: Annotated[
+        tuple[Damage, ...], about("Entries of the log that are damaged; a repair removes them.")
+    ] = ()
 
 
 class LinearWeights(msgspec.Struct, frozen=True):
@@ -278,6 +290,17 @@ class Upgraded(msgspec.Struct, frozen=True):
     fold: Annotated[str, about("The versions that decide the arithmetic from there on.")]
     before: Annotated[
         str, about("Those that decided it before; the same if this version folded it already.")
+    ]
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """The entries of the log that a repair dealt with."""
+
+    removed: Annotated[
+        tuple[str, ...], about("Ids of entries that were no part of the log; they are deleted.")
+    ]
+    passed_over: Annotated[
+        tuple[str, ...], about("Ids of entries whose content is lost; their events do not count.")
     ]
 
 

@@ -151,7 +151,7 @@ async def test_models_that_are_of_no_use_do_not_stop_a_switch(
     (await one.read("late")).status.caught_up = False
     broken = await one.read("broken")
     one.registry.forget("broken", broken)
-    one.registry._aside[broken.entry.uid] = ("It is broken.", 1e12)
+    one.registry._aside[broken.entry.uid] = (SetAside("It is broken."), 1e12)
     with pytest.raises(SetAside):
         await one.open("broken")
     await _drift(one)

@@ -46,6 +46,10 @@ def _signed(document: dict[str, Any]) -> bytes:
     return json.dumps(document | {"digest": hashlib.sha256(text.encode()).hexdigest()}).encode()
 
 
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
 SPOILS: dict[str, Spoil] = {
     "vectors are no object": lambda d: d.update(vectors=[]),
     "a vector is a number": lambda d: d.update(vectors={"weights": 3}),
@@ -201,7 +205,7 @@ def test_damaged_commands_are_counted_and_change_nothing(
 ) -> None:
     name = model.rpartition("/")[2]
     _exported(client, model)
-    before, keys = client.get(f"{model}/weights").json(), StreamKeys(name)
+    weights, keys = client.get(f"{model}/weights").json(), StreamKeys(name)
     uid = model_uid(meddler, name)
     commands: list[Any] = [
         {"do": "os.system"},
@@ -211,16 +215,20 @@ def test_damaged_commands_are_counted_and_change_nothing(
         {"do": "restore", "checkpoint": ["no"]},
     ]
     for command in commands:
-        last, count, size = meddler.hmget(keys.meta, "last", "count", "bytes")
-        fields: Any = {"command": json.dumps({"model": uid, **command}), "from": "x:1"}
-        fields |= {"chain": "0" * 40, "bytes": size, "count": count}
+        end: Any = meddler.hmget(keys.meta, "last", "count", "bytes")
+        last, count, size = end
+        text = json.dumps({"model": uid, **command})
+        before: Any = meddler.hget(keys.meta, "chain")
+        chain = _sha1(f"{before}{last}x:1{_sha1(text)}[]")
+        fields: Any = {"command": text, "from": "x:1"}
+        fields |= {"chain": chain, "bytes": size, "count": count}
         entry: Any = meddler.xadd(keys.log, fields)
-        meddler.hset(keys.meta, mapping={"last": entry, "chain": "0" * 40})
+        meddler.hset(keys.meta, mapping={"last": entry, "chain": chain})
         assert last
-        assert client.get(model, params={"at_least": f"{entry}.{'0' * 40}"}).status_code == 200
+        assert client.get(model, params={"at_least": f"{entry}.{chain}"}).status_code == 200
     assert client.get(model).json()["rejected"] == len(commands)
     after = client.get(f"{model}/weights").json()
-    assert {**after, "position": ""} == {**before, "position": ""}
+    assert {**after, "position": ""} == {**weights, "position": ""}
 
 
 def test_a_document_of_an_earlier_version_without_judged_events_is_read(

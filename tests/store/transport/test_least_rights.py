@@ -26,8 +26,11 @@ BY_ITSELF = {
 }
 """What the service sends, in whatever shape Redis is, and the probes of a container."""
 
-IN_TROUBLE = {"hold_snapshot", "release_follower", "upgrade"}
-"""Scripts that need a snapshot that moves, a broken model, another version."""
+IN_TROUBLE = {
+    *("hold_snapshot", "release_follower", "upgrade"),
+    *("index_replace_damaged", "note_damage", "repair_log"),
+}
+"""Scripts that need a snapshot that moves, a broken model, another version, damage."""
 
 
 def users_file() -> str:

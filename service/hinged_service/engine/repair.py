@@ -1,0 +1,84 @@
+"""Repair of a model whose log is damaged, from its snapshot and what of the log is sound."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+
+from hinged_service.errors import Unavailable
+from hinged_service.model.spec import IndexEntry
+from hinged_service.settings import SnapshotSettings
+from hinged_service.store import index, repairs, snapshot_reader, upgrades
+from hinged_service.store.connection import Connection
+from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.repairs import LogRepair
+from hinged_service.store.upgrades import Upgrade
+from hinged_service.wire import codec
+
+__all__ = ["repair"]
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 20
+_PAUSE_S = 0.1
+
+
+async def repair(
+    connection: Connection, settings: SnapshotSettings, entry: IndexEntry
+) -> tuple[LogRepair, list[str]]:
+    """Repair the log of a model; a log that is sound stays as it is.
+
+    Where the content of an entry is lost, all models of the stream go on from their snapshots
+    without it, on every worker.
+
+    Returns
+    -------
+    The entries removed and passed over; the uids of the models that go on anew.
+
+    Raises
+    ------
+    Conflict, ModelGone, Unavailable
+        As for `repair_log`; Redis does not answer.
+
+    """
+    keys = StreamKeys(entry.stream)
+    done = await repairs.repair_log(connection, keys.model(entry.uid))
+    if not (done.removed or done.passed_over):
+        return done, [entry.uid]
+    logger.warning(
+        "stream %s: a repair removed the entries [%s] of the log and passes over [%s]",
+        entry.stream,
+        ", ".join(done.removed),
+        ", ".join(done.passed_over),
+    )
+    found = (await index.index(connection)).models.values()
+    uids = [e.uid for e in found if e.stream == entry.stream and e.base and not e.deleting]
+    if done.passed_over:
+        for one in found:
+            if one.uid in uids:
+                await _go_on_from_snapshot(connection, settings, keys.model(one.uid), one)
+    return done, uids
+
+
+async def _go_on_from_snapshot(
+    connection: Connection, settings: SnapshotSettings, keys: ModelKeys, entry: IndexEntry
+) -> None:
+    """Have every worker load a model's snapshot and fold the log from there again.
+
+    An entry of the log says so, as for an upgrade: a replica may have folded what was lost.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(_PAUSE_S)
+        seen, known = await upgrades.seen(connection, keys)
+        if seen is None or known not in ("", codec.fold_tag()):
+            return  # it is gone; its own version sees to it
+        loaded = await snapshot_reader.load_snapshot(
+            connection, keys, entry.base or "", settings.snapshot_chunk, settings.hold_ms
+        )
+        origin = f"repair-{secrets.token_hex(8)}:{attempt}"
+        wanted = Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
+        if await upgrades.upgrade(connection, keys, origin, wanted) in ("ok", "gone"):
+            return
+    raise Unavailable("The model's snapshot kept moving.", retry_after_s=1)

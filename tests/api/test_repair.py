@@ -1,0 +1,75 @@
+"""Damage of a log as it is told and repaired over HTTP."""
+
+import json
+from typing import Any
+
+import httpx
+import redis
+
+from hinged_service.store.keys import StreamKeys
+from tests.support.checks import check_problem
+from tests.support.service import Service
+
+PERCEPTRON = {"learner": {"type": "perceptron"}}
+EVENT = {"x": {"a": 1.0}, "y": True}
+
+
+def _learn(client: httpx.Client, times: int = 1) -> None:
+    for _ in range(times):
+        client.post("/v1/models/m/learn", json=EVENT).raise_for_status()
+
+
+def test_a_foreign_entry_is_told_and_removed(redis_url: str, db: redis.Redis) -> None:
+    keys = StreamKeys("m")
+    fresh: dict[str, Any] = {"max_staleness_ms": 0}
+    with (
+        Service(redis_url, **fresh) as first,
+        Service(redis_url, **fresh) as second,
+        first.client() as one,
+        second.client() as two,
+    ):
+        one.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        _learn(one)
+        assert two.get("/v1/models/m").json()["damaged"] == []
+        entry = db.xadd(keys.log, {"events": json.dumps([EVENT]), "skip": "[]"})
+        _learn(one)
+        told = two.get("/v1/models/m").json()
+        assert (told["events"], [part["where"] for part in told["damaged"]]) == (2, [entry])
+        assert one.get("/v1/models/m").json()["damaged"] == told["damaged"]
+        recent = one.get("/v1/models/m/recent")
+        assert (recent.status_code, len(recent.json())) == (200, 2)
+        for client, removed in ((one, [entry]), (two, [])):
+            done = client.post("/v1/models/m/repair")
+            assert done.json() == {"removed": removed, "passed_over": []}
+            assert client.get("/v1/models/m").json()["damaged"] == []
+        check_problem(one.post("/v1/models/none/repair"), 404)
+
+
+def test_lost_content_is_told_and_passed_over(redis_url: str, db: redis.Redis) -> None:
+    keys = StreamKeys("m")
+    with Service(redis_url) as first, first.client() as one:
+        one.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        with Service(redis_url) as second, second.client() as two:
+            _learn(two, 3)
+            log: Any = db.xrange(keys.log)
+            saved: Any = db.hgetall(keys.followers)
+            db.delete(keys.log)
+            for number, (entry_id, fields) in enumerate(log):
+                spoiled = {"events": json.dumps([EVENT | {"y": False}])} if number == 2 else {}
+                db.xadd(keys.log, fields | spoiled, id=entry_id)
+            lost = log[2][0]
+            problem = check_problem(one.post("/v1/models/m/learn", json=EVENT), 503)
+            assert lost in problem["errors"][0]["reason"]
+            assert problem["errors"] == check_problem(one.get("/v1/models/m"), 503)["errors"]
+            assert db.hgetall(keys.followers) == saved
+            done = one.post("/v1/models/m/repair").json()
+            assert done == {"removed": [], "passed_over": [lost]}
+            _learn(one)
+            for client in (one, two):
+                told = client.get("/v1/models/m", params={"at_least": _end(db)}).json()
+                assert told["events"] == 3  # of four, one is lost
+                assert [part["where"] for part in told["damaged"]] == [lost]
+
+
+def _end(db: redis.Redis) -> str:
+    return ".".join(str(part) for part in db.hmget(StreamKeys("m").meta, "last", "chain"))

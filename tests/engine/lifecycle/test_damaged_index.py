@@ -1,0 +1,123 @@
+"""Damaged index entries: they hold up no other model, and PUT or DELETE mends them."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+import redis
+
+from hinged_service.store.keys import StreamKeys
+from tests.support.checks import check_problem
+from tests.support.service import Service
+
+DAMAGE = [b"\xff\xfe", b"", b"{", b"7", b'{"uid":7}', b"[" * 5000, b"\x00" * 10]
+PERCEPTRON = {"learner": {"type": "perceptron"}}
+EVENTS = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": 2.0}, "y": False}]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def service(redis_url: str) -> Iterator[Service]:
+    with Service(redis_url, housekeeping_ms=20) as running:
+        yield running
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[httpx.Client]:
+    with service.client() as made:
+        yield made
+
+
+@pytest.fixture
+def db(redis_url: str) -> redis.Redis:
+    return redis.Redis.from_url(redis_url)
+
+
+@pytest.mark.parametrize("field", [b"junk", b"j\xff\xfe"])
+def test_a_damaged_entry_holds_up_no_other_model(
+    client: httpx.Client, db: redis.Redis, field: bytes
+) -> None:
+    db.hset("hinged:models", field, b"\xff\xfe")
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    inbox = StreamKeys("m").inbox
+    for number in range(3):
+        db.xadd(inbox, {"id": f"e{number}", "event": json.dumps(EVENTS[0])})
+    _until(lambda: client.get("/v1/models/m").json()["events"] == 3)
+    assert [one["name"] for one in client.get("/v1/models").json()] == ["m"]
+    assert client.get("/v1/streams").status_code == 200
+    assert client.get("/v1/aliases").status_code == 200
+    assert client.get("/metrics").status_code == 200
+    # A sweep finishes a deletion that another worker began, beside the damaged entry.
+    entry = json.loads(db.hget("hinged:models", "m") or b"")
+    db.hset("hinged:models", "m", json.dumps(entry | {"deleting": True}))
+    _until(lambda: not db.hexists("hinged:models", "m"))
+    assert db.hexists("hinged:models", field)
+
+
+@pytest.mark.parametrize("stored", DAMAGE)
+def test_a_damaged_entry_is_named_and_delete_removes_its_model(
+    client: httpx.Client, db: redis.Redis, stored: bytes
+) -> None:
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    client.put("/v1/models/other", json=PERCEPTRON).raise_for_status()
+    client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    db.hset("hinged:models", "n", stored)
+    problem = check_problem(client.get("/v1/models/n"), 503)
+    assert problem["errors"][0]["field"] == "index"
+    assert client.delete("/v1/models/n").status_code == 204
+    assert client.get("/v1/models/n").status_code == 404
+    db.hset("hinged:models", "m", stored)
+    assert client.delete("/v1/models/m").status_code == 204
+    assert client.get("/v1/models/m").status_code == 404
+    assert [key for key in db.scan_iter("hinged:{m}:*") if db.ttl(key) == -1] == []
+    assert client.get("/v1/models/other").status_code == 200
+
+
+@pytest.mark.parametrize("stored", [b"\xff\xfe", b"{"])
+@pytest.mark.parametrize("saved", [False, True])
+def test_put_with_its_spec_takes_a_model_over(
+    redis_url: str, db: redis.Redis, stored: bytes, saved: bool
+) -> None:
+    with Service(redis_url) as service, service.client() as client:
+        client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+        weights = client.get("/v1/models/m/weights").json()
+        if not saved:
+            with Service(redis_url) as second, second.client() as other:
+                _takes_over(db, stored, other, weights)
+            return
+    with Service(redis_url) as service, service.client() as client:  # the stop saved it
+        _takes_over(db, stored, client, weights)
+
+
+def _takes_over(db: redis.Redis, stored: bytes, client: httpx.Client, weights: object) -> None:
+    db.hset("hinged:models", "m", stored)
+    assert client.get("/v1/models/m").status_code == 503
+    assert client.put("/v1/models/m", json=PERCEPTRON).status_code == 200
+    assert client.get("/v1/models/m/weights").json() == weights
+    assert client.post("/v1/models/m/learn", json=EVENTS).status_code == 200
+    assert client.get("/v1/models/m").json()["events"] == 4
+
+
+def test_put_with_another_spec_changes_nothing(redis_url: str, db: redis.Redis) -> None:
+    with Service(redis_url) as service, service.client() as client:
+        client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+        client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    with Service(redis_url) as service, service.client() as client:
+        db.hset("hinged:models", "m", b"\xff")
+        arow = {"learner": {"type": "arow"}}
+        check_problem(client.put("/v1/models/m", json=arow), 409)
+        assert db.hget("hinged:models", "m") == b"\xff"
+        # An entry of a newer version of the service is not overwritten by PUT.
+        newer = json.dumps({"uid": "u", "stream": "m", "spec": {"new": 1}}).encode()
+        db.hset("hinged:models", "m", newer)
+        check_problem(client.put("/v1/models/m", json=PERCEPTRON), 503)
+        assert db.hget("hinged:models", "m") == newer
