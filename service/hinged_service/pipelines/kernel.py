@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import lru_cache
+import struct
+from array import array
 from statistics import NormalDist
 from typing import ClassVar, Literal
 
@@ -17,14 +18,48 @@ from hinged_service.pipelines.values import MAX_WIDTH, Features, floats
 __all__ = ["RBFSamplerSpec"]
 
 
+_REMEMBERED = 1_000
+
+
+class Frequencies(dict[str, "array[float]"]):
+    """The frequencies of each name, a pure function; those of a few names are remembered.
+
+    They take 80 kB and the names at most, and are no part of any state.
+    """
+
+    def __init__(self, spec: RBFSamplerSpec) -> None:
+        super().__init__()
+        self._spec = spec
+        self._room = min(_REMEMBERED, MAX_WIDTH // spec.n_components)
+
+    def __missing__(self, name: str) -> array[float]:
+        if len(self) >= self._room:
+            self.clear()
+        spec, normal = self._spec, NormalDist(0.0, 1.0).inv_cdf
+        scale = math.sqrt(2.0 * spec.gamma)
+        chances = _chances(f"weights {spec.seed} {name}", spec.n_components)
+        found = self[name] = array("d", (scale * normal(chance) for chance in chances))
+        return found
+
+    def __reduce__(self) -> tuple[type[Frequencies], tuple[RBFSamplerSpec]]:
+        return type(self), (self._spec,)
+
+
 class RBFSampler(Stage):
     """Has no state."""
 
     numbers_suffice = False
     _spec: RBFSamplerSpec
 
+    def __init__(self, spec: RBFSamplerSpec, max_features: int) -> None:
+        super().__init__(spec, max_features)
+        n = spec.n_components
+        self._phases = array("d", (2.0 * math.pi * c for c in _chances(f"offsets {spec.seed}", n)))
+        self._endings = [f"_{j}" for j in range(n)]
+        self._frequencies = Frequencies(spec)
+
     def transform(self, x: Features) -> dict[str, float]:
-        seed, gamma, n = self._spec.seed, self._spec.gamma, self._spec.n_components
+        n, phases, endings = self._spec.n_components, self._phases, self._endings
         numbers = floats(x, "RBFSampler")
         if len(numbers) * n > MAX_WIDTH:
             raise hinged.InvalidEvent(
@@ -34,9 +69,11 @@ class RBFSampler(Stage):
             )
         cos = math.cos
         return {
-            given: cos(value * weight + offset)
+            name + ending: cos(value * frequency + phase)
             for name, value in numbers.items()
-            for given, weight, offset in _cosines(seed, name, gamma, n)
+            for ending, frequency, phase in zip(
+                endings, self._frequencies[name], phases, strict=True
+            )
         }
 
     def origins(self, x: Features) -> Origins:
@@ -45,25 +82,10 @@ class RBFSampler(Stage):
         return {f"{name}_{j}": (name,) for name in x for j in range(self._spec.n_components)}
 
 
-@lru_cache(maxsize=1_024)  # a memory of what a pure function gives, no part of any model
-def _cosines(seed: int, name: str, gamma: float, n: int) -> tuple[tuple[str, float, float], ...]:
-    """Return name, frequency and phase of each cosine of a feature."""
-    normal = NormalDist(0.0, 1.0).inv_cdf
-    scale = math.sqrt(2.0 * gamma)
-    chances = zip(
-        _chances(f"weights {seed} {name}", n), _chances(f"offsets {seed}", n), strict=True
-    )
-    return tuple(
-        (f"{name}_{j}", scale * normal(weight), 2.0 * math.pi * offset)
-        for j, (weight, offset) in enumerate(chances)
-    )
-
-
 def _chances(text: str, n: int) -> list[float]:
     """Return n numbers between 0 and 1, both excluded, that are a hash of `text`."""
     digest = hashlib.shake_256(text.encode("utf-8", "surrogatepass")).digest(8 * n)
-    parts = (int.from_bytes(digest[i : i + 8], "big") for i in range(0, 8 * n, 8))
-    return [((part >> 12) + 0.5) / 2**52 for part in parts]
+    return [((part >> 12) + 0.5) / 2**52 for part in struct.unpack(f">{n}Q", digest)]
 
 
 class RBFSamplerSpec(StepSpec):

@@ -1,0 +1,54 @@
+"""A prediction leaves nothing behind, whatever the model and whichever names it is asked about."""
+
+import gc
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import ModelState
+from hinged_service.wire.events import Event
+from tests.river_support.learners import catalogue
+
+KEPT = 400_000
+"""Bytes; 80 kB are frequencies that an RBFSampler may remember."""
+MANY = {"RBFSampler": {"n_components": 500}, "FeatureHasher": {"n_features": 2**20}}
+WORDS = ("BagOfWords", "TFIDF")
+
+
+def asked(number: int) -> dict[str, Any]:
+    return {f"{'n' * 200}{number}.{i}": 1.0 for i in range(4)}
+
+
+def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
+    state = ModelState(ModelSpec.model_validate_json(json.dumps(spec)))
+    ys: tuple[Any, ...] = ("low", "middle", "high") if state.multiclass else (True, False)
+    new = asked if text is None else lambda n: {text: " ".join(asked(n))}
+    known = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
+    assert not any(hasattr(r, "reason") for r in state.learn_all(known, frozenset(), "1-0"))
+    for number in range(20):
+        state.predict(new(number))
+    gc.collect()
+    tracemalloc.start()
+    for number in range(100, 600):
+        state.predict(new(number))
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return kept
+
+
+@pytest.mark.parametrize("kind", catalogue.LEARNERS)
+def test_learners_keep_no_names_that_they_were_only_asked_about(kind: str) -> None:
+    assert left_behind({"learner": catalogue.learner(kind)}) < KEPT
+
+
+@pytest.mark.parametrize("kind", [k for k in catalogue.TRANSFORMERS if k != "Union"])
+def test_transformers_keep_no_names_that_they_were_only_asked_about(kind: str) -> None:
+    steps = catalogue.steps(kind)
+    if kind in MANY:
+        steps = [{"type": kind, **MANY[kind]}]
+    text = "text" if kind in WORDS else None
+    assert left_behind({"learner": {"type": "perceptron"}, "pipeline": steps}, text) < KEPT
