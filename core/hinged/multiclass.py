@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from numbers import Integral, Number
 from typing import Generic, TypeVar, cast
 
@@ -252,10 +252,13 @@ def admitted_class(y: Hashable, known: Collection[Label], cap: int | None) -> La
     return label
 
 
-def softmax(scores: Mapping[Label, float]) -> dict[Label, float]:
+def softmax(
+    scores: Mapping[Label, float], keys: Iterable[Label] | None = None
+) -> dict[Label, float]:
     """Return exp(score) by key, divided by their sum, without overflow.
 
-    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1.
+    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1. Some `keys` of the
+    scores give the values of those, in that order.
 
     Examples
     --------
@@ -268,4 +271,6 @@ def softmax(scores: Mapping[Label, float]) -> dict[Label, float]:
     total = math.fsum(odds.values())
     if len(odds) == 1:
         return dict.fromkeys(odds, 1.0)
-    return {y: inside(value / total) for y, value in odds.items()}
+    if keys is None:
+        return {y: inside(value / total) for y, value in odds.items()}
+    return {y: inside(odds[y] / total) for y in keys}

@@ -102,7 +102,13 @@ class LimitSettings(_Group):
     max_held_bytes: int = Field(
         64 * 2**20,
         ge=1024,
-        description="What the bodies of all these requests may hold together; then 429.",
+        description="What the bodies and large answers of all these requests may hold together, "
+        "the answers half of it; then 429.",
+    )
+    max_answer_bytes: int = Field(
+        16 * 2**20,
+        ge=1024,
+        description="Largest answer of a call, counted before it is made; then 413.",
     )
     max_models: int = Field(
         20_000, ge=1, description="Models and aliases that there may be; then PUT answers 409."

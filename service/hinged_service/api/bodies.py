@@ -19,12 +19,14 @@ from hinged_service.server.admission import HELD, RequestLease
 from hinged_service.wire.codec import Position
 from hinged_service.wire.encodings import other_encoding, without_marks
 from hinged_service.wire.position import POSITION_PATTERN
+from hinged_service.wire.proba import parse_proba
 
 __all__ = [
     "LINE_TYPES",
     "POSITION_PATTERN",
     "are_lines",
     "asked_position",
+    "asked_proba",
     "parse_position",
     "read_json_body",
 ]
@@ -183,6 +185,24 @@ def asked_position(scope: Scope) -> Position | None:
         return None
     values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("at_least")
     return parse_position(values[-1]) if values else None
+
+
+def asked_proba(scope: Scope) -> int:
+    """Return how many probabilities the query allows at most.
+
+    Raises
+    ------
+    Unprocessable
+        If it says that in no known form.
+
+    """
+    values = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    try:
+        return parse_proba(values.get("proba", [None])[-1])
+    except ValueError as error:
+        raise Unprocessable(
+            "Nothing was predicted: see errors.", [Detail("proba", str(error))]
+        ) from None
 
 
 def parse_position(text: str) -> Position:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, ValidationError
@@ -17,10 +17,13 @@ from hinged_service.engine.reach import Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.wire.proba import PROBA_PATTERN
 
 __all__ = [
+    "PROBA",
     "AtLeast",
     "Name",
+    "Proba",
     "body_of",
     "document",
     "found_checkpoint",
@@ -39,6 +42,15 @@ AtLeast = Annotated[
         description="Wait until the model is at this position or later.",
         json_schema_extra={"pattern": POSITION_PATTERN},
     ),
+]
+
+PROBA: Final = (
+    "The probabilities to tell: `all`, `none`, or `top:k`, those of the k likeliest classes, the "
+    "likeliest first; `top:10` if left out."
+)
+"""Description of the choice of probabilities."""
+Proba = Annotated[
+    str | None, Query(description=PROBA, json_schema_extra={"pattern": PROBA_PATTERN})
 ]
 
 Body = TypeVar("Body", bound=BaseModel)

@@ -8,6 +8,8 @@ them.
 from __future__ import annotations
 
 import abc
+import asyncio
+from collections.abc import Sequence
 from time import perf_counter
 
 import msgspec
@@ -15,7 +17,16 @@ from starlette.types import Receive, Scope, Send
 
 from hinged import Outcome
 from hinged_service.api.access import open_model
-from hinged_service.api.bodies import are_lines, asked_position, read_json_body
+from hinged_service.api.bodies import are_lines, asked_position, asked_proba, read_json_body
+from hinged_service.api.large_answers import (
+    PIECE_BYTES,
+    outcome_bytes,
+    pieces_of_array,
+    prediction_bytes,
+    predictions_at_once,
+    reserve,
+    send_pieces,
+)
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, internal_error, problem
 from hinged_service.engine.live_model import LiveModel
@@ -29,11 +40,15 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
+from hinged_service.model.predictor import Label
+from hinged_service.model.state import Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import Beginning, Begun
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
+from hinged_service.wire.events import Question
+from hinged_service.wire.proba import USUAL
 from hinged_service.wire.responses import Duplicate, Early, Learned
 from hinged_service.wire.responses import Prediction as Predicted
 
@@ -41,6 +56,11 @@ __all__ = ["Call", "Learning", "Predicting"]
 
 
 _encode = msgspec.json.Encoder().encode
+_FEWER_EVENTS = "Send fewer events at once."
+_FEWER = (
+    "Send fewer events at once or as lines, or ask for fewer probabilities: ?proba=top:3 or "
+    "?proba=none."
+)
 _JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
@@ -62,11 +82,14 @@ class Call(abc.ABC):
     def __init__(self, settings: Settings) -> None:
         self._max_body_bytes = settings.max_body_bytes
         self._max_events = settings.max_events_per_call
+        self._max_answer_bytes = settings.max_answer_bytes
         self._settings = settings
 
     @abc.abstractmethod
-    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        """Return the answer to a body of JSON."""
+    async def _answer(
+        self, live_model: LiveModel, body: bytes, scope: Scope
+    ) -> bytes | list[bytes]:
+        """Return the answer to a body of JSON, a large one in pieces."""
 
     @abc.abstractmethod
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,6 +109,7 @@ class Call(abc.ABC):
             body = await read_json_body(scope, receive, self._max_body_bytes)
             live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
             status, headers = 200, _JSON
+            answer: bytes | list[bytes]
             try:
                 answer = await self._answer(live_model, body, scope)
             except ModelGone:
@@ -98,10 +122,15 @@ class Call(abc.ABC):
             status, headers, answer = problem(internal_error(self.path))
         if status != 200 and not scope[HELD].whole:
             send = Lingering(scope, receive, send).send
-        length = (b"content-length", b"%d" % len(answer))
+        size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
+        length = (b"content-length", b"%d" % size)
         at_s = perf_counter()
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
-        await send({"type": "http.response.body", "body": answer})
+        if isinstance(answer, bytes):
+            await send({"type": "http.response.body", "body": answer})
+        else:
+            body = b""
+            await send_pieces(scope, send, answer)
         return status, at_s
 
 
@@ -113,13 +142,27 @@ class Predicting(Call):
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await predict_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
+    async def _answer(
+        self, live_model: LiveModel, body: bytes, scope: Scope
+    ) -> bytes | list[bytes]:
         questions, body, many = parse_questions(
             body, self._max_events, live_model.accepts_non_numeric
         )
-        at_least = asked_position(scope) if scope["query_string"] else None
+        at_least, most = None, USUAL
+        if scope["query_string"]:
+            at_least, most = asked_position(scope), asked_proba(scope)
+        if many or most > USUAL:
+            each_bytes = prediction_bytes(live_model, most)
+            reserve(scope, len(questions) * each_bytes, self._max_answer_bytes, _FEWER)
+            at_once = predictions_at_once(live_model, each_bytes)
+            if len(questions) > at_once:
+                kept_in = sent_features(body, many) if _any_id(questions) else None
+                if at_least is not None:
+                    await live_model.freshness.wait_for_position(at_least)
+                turn = scope[HELD].control.turn
+                return await self._in_pieces(live_model, questions, kept_in, most, at_once, turn)
         try:
-            found, at, stale_s, faults = await live_model.predict(questions, at_least)
+            found, at, stale_s, faults = await live_model.predict(questions, at_least, most)
             if faults:
                 raise refused_by_model(faults, logged=False)
             answers = []
@@ -135,6 +178,39 @@ class Predicting(Call):
             raise
         return _encode(answers if many else answers[0])
 
+    async def _in_pieces(
+        self,
+        live_model: LiveModel,
+        questions: Sequence[Question],
+        sent: Sequence[str] | None,
+        most: int,
+        at_once: int,
+        turn: asyncio.Lock,
+    ) -> list[bytes]:
+        """Return the answer to many questions; each piece has a position of its own.
+
+        `sent` is the JSON of their features if predictions wait for labels.
+        """
+        pieces: list[bytes] = []
+        faults: list[tuple[int, Rejection]] = []
+        labels: list[Label | None] = []
+        for start in range(0, len(questions), at_once):
+            some = questions[start : start + at_once]
+            async with turn:
+                found, at, stale_s, wrong = await live_model.predict(some, most=most)
+                faults += [(start + i, fault) for i, fault in wrong]
+                if not faults:
+                    labels += [p.y for p in found]
+                    answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
+                    pieces.append((b"," if start else b"[") + _encode(answers)[1:-1])
+                await asyncio.sleep(0)
+        if faults:
+            raise refused_by_model(faults, logged=False)
+        if sent is not None:
+            await live_model.delayed.keep(questions, sent, labels)
+        pieces.append(b"]")
+        return pieces
+
 
 class Learning(Call):
     """`POST /v1/models/{model}/learn`."""
@@ -144,14 +220,19 @@ class Learning(Call):
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await learn_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes:
-        state, many = live_model.state, True
+    async def _answer(
+        self, live_model: LiveModel, body: bytes, scope: Scope
+    ) -> bytes | list[bytes]:
+        state, many, each_bytes = live_model.state, True, 0
         try:
             events, payload, many = parse_events(
                 body, self._max_events, state.accepts_non_numeric, state.small_vocabulary
             )
             if not events:
                 return b"[]"
+            if many:
+                each_bytes = outcome_bytes(live_model, events)
+                reserve(scope, len(events) * each_bytes, self._max_answer_bytes, _FEWER_EVENTS)
             learned = await live_model.learn(events, payload)
         except ServiceError as error:
             live_model.count_refused(error.status)
@@ -168,7 +249,14 @@ class Learning(Call):
                 answers.append(Duplicate(at))
         for i in learned.early:
             answers[i] = Early(at)
+        if len(answers) * each_bytes > PIECE_BYTES:
+            return pieces_of_array(answers, each_bytes)
         return _encode(answers if many else answers[0])
+
+
+def _any_id(questions: Sequence[Question]) -> bool:
+    """Tell whether any of the predictions waits for its label."""
+    return any(question.id is not None for question in questions)
 
 
 def _unindexed(error: ServiceError, many: bool) -> None:

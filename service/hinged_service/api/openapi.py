@@ -11,10 +11,12 @@ from fastapi.openapi.utils import get_openapi
 from hinged_service.api import checkpoints, commands, streams
 from hinged_service.api.api_keys import needed
 from hinged_service.api.bodies import POSITION_PATTERN
+from hinged_service.api.dependencies import PROBA
 from hinged_service.api.ndjson.openapi import line_bodies, line_parameters, line_results
 from hinged_service.api.open_inference import routes
 from hinged_service.api.schemas import ref, wire_schemas
 from hinged_service.model.spec import ModelSpec
+from hinged_service.wire.proba import PROBA_PATTERN
 
 __all__ = ["install"]
 
@@ -28,7 +30,7 @@ _TOO_MANY = "The worker has no room, or the API key's rate is used up. Nothing w
 _OF_BODIES = {
     "400": "The body is not JSON.",
     "408": "The body did not come in time. Nothing was taken.",
-    "413": "The body is too large.",
+    "413": "The body is too large, or the answer would be; detail says what to ask for.",
     "415": "The body is not application/json.",
     "422": "The body is wrong; errors names the field.",
 }
@@ -164,6 +166,8 @@ def _hot_path(
     if verb == "Predict":
         position = {"type": "string", "pattern": POSITION_PATTERN}
         parameters.append({"name": "at_least", "in": "query", "schema": position})
+        choice = {"type": "string", "pattern": PROBA_PATTERN}
+        parameters.append({"name": "proba", "in": "query", "description": PROBA, "schema": choice})
     call = {
         "tags": ["events"],
         "summary": f"{verb} one event or an array of them",

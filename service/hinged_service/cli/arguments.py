@@ -19,6 +19,7 @@ __all__ = [
     "LearnerType",
     "Name",
     "NameOrAll",
+    "Proba",
     "Settings",
     "StreamName",
 ]
@@ -107,6 +108,14 @@ Settings = Annotated[
 ]
 ClassName = Annotated[
     str | None, typer.Option("--class", metavar="LABEL", help="Multiclass: of this class only.")
+]
+Proba = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Probabilities to tell: all, none, or top:5 for those of the five likeliest classes; "
+        "top:10 if left out.",
+    ),
 ]
 AtLeast = Annotated[
     str | None,

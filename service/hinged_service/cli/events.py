@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hinged_service.cli.arguments import AtLeast, ClassName, Name
+from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
 from hinged_service.cli.output import print_facts, print_line, print_table
@@ -50,6 +50,7 @@ def predict(
     features: Features = None,
     event: EventJson = None,
     at_least: AtLeast = None,
+    proba: Proba = None,
 ) -> None:
     """Predict the label of an event, or of many; that changes nothing.
 
@@ -61,10 +62,10 @@ def predict(
     xs = [event["x"] for event in events]
     client = session.client
     if many:
-        found = list(client.predict_many(name, xs, at_least=at_least))
+        found = list(client.predict_many(name, xs, at_least=at_least, proba=proba))
         session.show(found, lambda: _draw_predictions(found))
     else:
-        one = client.predict(name, xs[0], at_least=at_least)
+        one = client.predict(name, xs[0], at_least=at_least, proba=proba)
         session.show(one, lambda: _draw_prediction(one))
 
 

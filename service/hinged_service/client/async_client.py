@@ -246,6 +246,7 @@ class AsyncClient:
         id: str | None = None,  # noqa: A002 - the service's name for it
         *,
         at_least: str | None = None,
+        proba: str | None = None,
     ) -> Prediction:
         """Predict one event; that changes no model.
 
@@ -257,9 +258,13 @@ class AsyncClient:
             The event's name, for services that wait for its label.
         at_least
             As in `model`.
+        proba
+            The probabilities to tell: `"all"`, `"none"`, or `"top:5"` for those of the five
+            likeliest classes, likeliest first; of more than ten classes the ten likeliest if
+            `None`.
 
         """
-        return await self.send(calls.predict(name, encode_question(x, id), at_least))
+        return await self.send(calls.predict(name, encode_question(x, id), at_least, proba))
 
     def predict_many(
         self,
@@ -267,15 +272,25 @@ class AsyncClient:
         xs: AnyIterable[Mapping[Any, Any]],
         *,
         at_least: str | None = None,
+        proba: str | None = None,
         batch_events: int = BATCH_EVENTS,
         batch_bytes: int = BATCH_BYTES,
     ) -> AsyncIterator[Prediction]:
         """Yield the prediction of each event, in order; sends as it is iterated.
 
         Same parameters as `predict` and `learn_many`.
+
+        Raises
+        ------
+        TooLarge
+            If the answer to a batch would be too large, as with all probabilities of a thousand
+            classes: give a smaller `batch_events`.
+
         """
         batcher = Batcher(encode_question, batch_events, batch_bytes)
-        return self._each(xs, batcher, lambda batch: calls.predict_many(name, batch, at_least))
+        return self._each(
+            xs, batcher, lambda batch: calls.predict_many(name, batch, at_least, proba)
+        )
 
     async def explain(
         self,

@@ -117,15 +117,20 @@ def checks_certificates(base_url: str) -> bool:
     return not base_url.lower().startswith("http://") or bool(getproxies())
 
 
-def predict(name: str, question: Encoded, at_least: str | None) -> Call[Prediction]:
+def predict(
+    name: str, question: Encoded, at_least: str | None, proba: str | None = None
+) -> Call[Prediction]:
     """Return the call that predicts one event."""
-    path, wanted = model_path(name, "/predict"), query(at_least=at_least)
+    path, wanted = model_path(name, "/predict"), query(at_least=at_least, proba=proba)
     return Call("POST", path, _read_prediction, wanted, question.json)
 
 
-def predict_many(name: str, batch: Batch, at_least: str | None) -> Call[list[Prediction]]:
+def predict_many(
+    name: str, batch: Batch, at_least: str | None, proba: str | None
+) -> Call[list[Prediction]]:
     """Return the call that predicts an array of events."""
-    return _many(model_path(name, "/predict"), _read_predictions, batch, query(at_least=at_least))
+    wanted = query(at_least=at_least, proba=proba)
+    return _many(model_path(name, "/predict"), _read_predictions, batch, wanted)
 
 
 def learn(name: str, event: Encoded) -> Call[Outcome]:

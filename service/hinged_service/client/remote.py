@@ -155,7 +155,7 @@ class RemoteClassifier(base.Classifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return a number per label, in sum 1; uncalibrated. `{}` while no class is known."""
         label = self._label
-        return {label(text): p for text, p in self._predict(x).proba.items()}
+        return {label(text): p for text, p in self._predict(x, "all").proba.items()}
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the score that decides the label of `x`."""
@@ -207,12 +207,12 @@ class RemoteClassifier(base.Classifier):
             return {_text(label): label for label in labels}.__getitem__
         return int if labels == "integers" else str
 
-    def _predict(self, x: Mapping[Any, Any]) -> Prediction:
+    def _predict(self, x: Mapping[Any, Any], proba: str = "none") -> Prediction:
         self.flush()
         plain = self._plain_numbers
         question = encode_question(_present(x, plain), flags_are_numbers=plain)
         try:
-            return self._client.send(calls.predict(self.model, question, self._position))
+            return self._client.send(calls.predict(self.model, question, self._position, proba))
         except Conflict:
             self._position = None
             raise

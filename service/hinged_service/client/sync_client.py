@@ -203,9 +203,10 @@ class Client:
         id: str | None = None,  # noqa: A002 - the service's name for it
         *,
         at_least: str | None = None,
+        proba: str | None = None,
     ) -> Prediction:
         """Predict one event; that changes no model."""
-        return self.send(calls.predict(name, encode_question(x, id), at_least))
+        return self.send(calls.predict(name, encode_question(x, id), at_least, proba))
 
     def predict_many(
         self,
@@ -213,12 +214,15 @@ class Client:
         xs: Iterable[Mapping[Any, Any]],
         *,
         at_least: str | None = None,
+        proba: str | None = None,
         batch_events: int = BATCH_EVENTS,
         batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[Prediction]:
         """Yield the prediction of each event, in order; sends as it is iterated."""
         batcher = Batcher(encode_question, batch_events, batch_bytes)
-        return self._each(xs, batcher, lambda batch: calls.predict_many(name, batch, at_least))
+        return self._each(
+            xs, batcher, lambda batch: calls.predict_many(name, batch, at_least, proba)
+        )
 
     def explain(
         self,

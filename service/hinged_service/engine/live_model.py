@@ -31,6 +31,7 @@ from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
 from hinged_service.wire.codec import DamagedState, Position
 from hinged_service.wire.events import Event, Json, Question
+from hinged_service.wire.proba import USUAL
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult"]
 
@@ -210,9 +211,11 @@ class LiveModel:
         self._snapshots.save_if_due(self.replica)
 
     async def predict(
-        self, questions: Sequence[Question], at_least: Position | None = None
+        self, questions: Sequence[Question], at_least: Position | None = None, most: int = USUAL
     ) -> Predictions:
         """Predict validated events, at the position `at_least` or later if one is given.
+
+        Each answer has the `most` largest probabilities.
 
         The replica is no older than allowed unless Redis is slow or away.
 
@@ -236,7 +239,7 @@ class LiveModel:
         items, faults = [], []
         for i, question in enumerate(questions):
             try:
-                items.append(predict(question.x))
+                items.append(predict(question.x, most))
             except hinged.InvalidEvent as error:
                 faults.append((i, Rejection(error.field, error.reason)))
         return Predictions(items, replica.shown or replica.show(), stale_s, faults)

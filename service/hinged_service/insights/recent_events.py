@@ -99,7 +99,7 @@ def _answer(fold: ModelState, event: Event) -> tuple[Any, float] | None:
     if not fold.accepts_non_numeric and not all(type(v) in (int, float) for v in event.x.values()):
         return None
     try:
-        answer = fold.predict(event.x)
+        answer = fold.predict(event.x, 0)
     except hinged.InvalidEvent:
         return None
     return answer.y, answer.score

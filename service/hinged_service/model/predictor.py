@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ from hinged_service.river_support.learners import (
     RiverMulticlass,
 )
 from hinged_service.wire.faults import MAX_NAME, shown
+from hinged_service.wire.proba import USUAL
 
 __all__ = [
     "BinaryPredictor",
@@ -35,6 +37,8 @@ __all__ = [
 ]
 
 _INT64 = 2**63
+_SHARE_BYTES = 26
+"""Bytes of a probability in JSON at most, with the signs around it."""
 Scores = TypeVar("Scores")
 
 
@@ -48,7 +52,7 @@ class Prediction(msgspec.Struct, gc=False):
     score
         The score that decided it.
     proba
-        Per label, by its text.
+        Per label, by its text; if some are left out, the likeliest first.
 
     """
 
@@ -93,8 +97,11 @@ class Predictor(Protocol[Scores]):
     def margin(self, y: Label, score: float, scores: Scores) -> float:
         """Return the margin of an event of the learner's label `y`."""
 
-    def predict(self, x: Features) -> Prediction:
-        """Return the answer for one event."""
+    def predict(self, x: Features, most: int = USUAL) -> Prediction:
+        """Return the answer for one event, with the `most` largest probabilities."""
+
+    def answer_bytes(self, most: int) -> int:
+        """Return how many bytes of JSON label and probabilities of an answer may have."""
 
 
 class BinaryPredictor:
@@ -152,13 +159,22 @@ class BinaryPredictor:
         """Return how far what `decide` gave is on the side of the learner's label `y`."""
         return score if y else -score
 
-    def predict(self, x: Features) -> Prediction:
-        """Return the answer for one event."""
+    def predict(self, x: Features, most: int = USUAL) -> Prediction:
+        """Return the answer for one event, with the `most` largest probabilities."""
         positive, score, scores = self.decide(x)
+        if most == 0:
+            return Prediction(self._labels[positive], score, {})
         proba = self.probabilities(scores)
         negative_text, positive_text = self._texts
+        if most == 1:
+            likeliest = {self._texts[positive]: proba[positive]}
+            return Prediction(self._labels[positive], score, likeliest)
         texts = {negative_text: proba[False], positive_text: proba[True]}
         return Prediction(self._labels[positive], score, texts)
+
+    def answer_bytes(self, most: int) -> int:
+        """Return how many bytes of JSON label and probabilities of an answer may have."""
+        return _answer_bytes(self._texts, most)
 
 
 class RiverPredictor(BinaryPredictor):
@@ -249,11 +265,24 @@ class MulticlassPredictor:
         others = [value for label, value in scores.items() if label != y]
         return saturated(scores.get(y, 0.0) - max(others)) if others else 0.0
 
-    def predict(self, x: Features) -> Prediction:
-        """Return the answer for one event."""
+    def predict(self, x: Features, most: int = USUAL) -> Prediction:
+        """Return the answer for one event, with the `most` largest probabilities."""
         y, score, scores = self.decide(x)
-        proba = {label_text(c): p for c, p in self.probabilities(scores).items()}
-        return Prediction(y, score, proba)
+        if most == 0:
+            return Prediction(y, score, {})
+        if len(scores) <= most:
+            shares = self.probabilities(scores)
+        else:
+            likeliest = heapq.nlargest(most, scores, key=scores.__getitem__)
+            if self.probabilities is softmax:
+                shares = softmax(scores, likeliest)
+            else:
+                shares = {c: scores[c] for c in likeliest}
+        return Prediction(y, score, {label_text(c): p for c, p in shares.items()})
+
+    def answer_bytes(self, most: int) -> int:
+        """Return how many bytes of JSON label and probabilities of an answer may have."""
+        return _answer_bytes([label_text(y) for y in self._learner.classes], most)
 
 
 def predictor_for(spec: ModelSpec, learner: Learner) -> Predictor[Any]:
@@ -263,6 +292,13 @@ def predictor_for(spec: ModelSpec, learner: Learner) -> Predictor[Any]:
     if isinstance(learner, RiverBinary):
         return RiverPredictor(spec.pair, learner)
     return BinaryPredictor(spec.pair, learner)
+
+
+def _answer_bytes(texts: Sequence[str], most: int) -> int:
+    """Return the most bytes of the JSON of one of the labels, and of `most` of them as keys."""
+    sizes = [len(msgspec.json.encode(text)) for text in texts]
+    keys = sizes if most >= len(sizes) else heapq.nlargest(most, sizes)
+    return max(sizes, default=0) + sum(keys) + _SHARE_BYTES * len(keys)
 
 
 def label_text(label: Label) -> str:

@@ -21,6 +21,7 @@ from hinged_service.river_support.learners import Features, Label, Learner
 from hinged_service.wire.decoding import FEW_NAMES
 from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
 from hinged_service.wire.position import EntryId
+from hinged_service.wire.proba import USUAL
 
 __all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
 
@@ -369,8 +370,8 @@ class ModelState:
                     found.append((i, Rejection(error.field, error.reason)))
         return found
 
-    def predict(self, x: Mapping[str, Value]) -> Prediction:
-        """Return the answer for one event.
+    def predict(self, x: Mapping[str, Value], most: int = USUAL) -> Prediction:
+        """Return the answer for one event, with the `most` largest probabilities.
 
         Raises
         ------
@@ -378,7 +379,8 @@ class ModelState:
             Naming the feature that the pipeline does not take.
 
         """
-        return self.answers.predict(x if self.pipeline is None else self.pipeline.transform_one(x))
+        z: Features = x if self.pipeline is None else self.pipeline.transform_one(x)
+        return self.answers.predict(z, most)
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""

@@ -6,6 +6,7 @@ worker together, whatever they ask for and however slowly they come.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from starlette.types import Scope
@@ -29,9 +30,14 @@ class AdmissionControl:
     requests, most_requests
         Requests under way, and their bound.
     bytes, most_bytes
-        Bytes of bodies in memory, and their bound.
+        Bytes of bodies and of large answers in memory, and their bound.
+    answer_bytes, most_answer_bytes
+        Those of large answers alone, and their bound: half of the other one, so that clients
+        that do not read what they asked for leave room for the bodies of others.
     body_timeout_s
         Longest time for a small body to arrive.
+    turn
+        Held while a part of a large answer is made: one of them in each round of the loop.
 
     """
 
@@ -39,8 +45,10 @@ class AdmissionControl:
         self.most_requests = settings.max_requests
         self.most_bytes = settings.max_held_bytes
         self.body_timeout_s = settings.body_timeout_ms / 1000
+        self.most_answer_bytes = self.most_bytes // 2
+        self.turn = asyncio.Lock()
         self.requests = 0
-        self.bytes = 0
+        self.bytes = self.answer_bytes = 0
 
     def enter(self, scope: Scope) -> RequestLease:
         """Begin a request, which has to leave in the end; `Busy` if there are too many."""
@@ -57,11 +65,11 @@ class AdmissionControl:
 class RequestLease:
     """Share of one request in the bounds; `whole` once its whole body was read."""
 
-    __slots__ = ("bytes", "control", "left", "whole")
+    __slots__ = ("answer_bytes", "bytes", "control", "counted", "left", "whole")
 
     def __init__(self, control: AdmissionControl) -> None:
         self.control = control
-        self.bytes = 0
+        self.bytes = self.answer_bytes = self.counted = 0
         self.whole = self.left = False
         control.requests += 1
 
@@ -80,9 +88,34 @@ class RequestLease:
         control.bytes += size
         self.bytes += size
 
+    def add_answer(self, size: int) -> None:
+        """Hold an answer of `size` bytes until it was sent; `Busy` if all answers hold too much.
+
+        An answer that is alone is made whatever the bound.
+        """
+        control = self.control
+        others = control.answer_bytes > self.answer_bytes
+        if others and control.answer_bytes + size > control.most_answer_bytes:
+            raise Busy(
+                "Large answers that wait for their clients hold half of what max_held_bytes "
+                "allows; nothing of this request was taken.",
+                retry_after_s=1,
+            )
+        control.answer_bytes += size
+        self.answer_bytes += size
+        counted = min(size, control.most_answer_bytes)  # a larger one leaves room for bodies, too
+        control.bytes += counted
+        self.counted += counted
+
+    def drop_body(self) -> None:
+        """Hold the body no more: the answer was made."""
+        self.control.bytes -= self.bytes
+        self.bytes = 0
+
     def leave(self) -> None:
         """End the request, whatever happened; once more does nothing."""
         if not self.left:
             self.left = True
             self.control.requests -= 1
-            self.control.bytes -= self.bytes
+            self.control.bytes -= self.bytes + self.counted
+            self.control.answer_bytes -= self.answer_bytes

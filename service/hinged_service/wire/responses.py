@@ -81,7 +81,8 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         dict[str, float],
         about(
             "Per label, by its text (`'true'`, `'3'`, `'spam'`): the logistic function of the "
-            "score, the softmax of all scores, or the trust in the label; uncalibrated."
+            "score, the softmax of all scores, or the trust in the label; uncalibrated. Of more "
+            "than ten classes, unless `proba` asks for others, the ten likeliest, likeliest first."
         ),
     ]
     position: LearnedUpTo

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
 from hinged_service.api.access import open_model
-from hinged_service.api.bodies import asked_position
+from hinged_service.api.bodies import asked_position, asked_proba
+from hinged_service.api.large_answers import prediction_bytes, predictions_at_once
 from hinged_service.api.ndjson.answers import (
     Answer,
     LearnedLines,
@@ -31,12 +33,14 @@ from hinged_service.api.ndjson.session import Course, in_order, rejected
 from hinged_service.api.problems import internal_error
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Conflict, Detail, Expired, ServiceError, Unprocessable
+from hinged_service.errors import Conflict, Detail, Expired, ServiceError, TooLarge, Unprocessable
+from hinged_service.server.admission import HELD
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.decoding import sent_features
 from hinged_service.wire.events import Event, Question
 from hinged_service.wire.faults import MAX_NAME
+from hinged_service.wire.proba import USUAL
 
 __all__ = ["check_query", "learn_lines", "predict_lines"]
 
@@ -73,9 +77,29 @@ def check_query(scope: Scope) -> None:
 
 
 class _Predicting(Course[Question]):
+    most = USUAL
+    turn: asyncio.Lock
+
+    def parts(self, batch: Batch[Question]) -> Iterator[Batch[Question]]:
+        """Yield parts whose answers make one piece each."""
+        while batch.end > batch.start:
+            each_bytes = prediction_bytes(self._first, self.most)
+            most_bytes = self._settings.max_answer_bytes
+            if each_bytes > most_bytes:
+                raise TooLarge(
+                    f"The answer to a line may have {each_bytes} bytes, and max_answer_bytes "
+                    f"allows {most_bytes}. Ask for fewer probabilities: ?proba=top:3 or "
+                    "?proba=none."
+                )
+            at_once = predictions_at_once(self._first, each_bytes)
+            part, batch = batch.split(batch.start + at_once)
+            yield part
+
     async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
         async def predicted(live_model: LiveModel) -> list[LineAnswer]:
-            found = await live_model.predict(batch.items)
+            async with self.turn:
+                found = await live_model.predict(batch.items, most=self.most)
+                await asyncio.sleep(0)
             at, stale_s, items = found.position, found.stale_s, iter(found.items)
             faults = dict(found.faults)
             answers: list[LineAnswer] = []
@@ -132,11 +156,14 @@ async def predict_lines(
 ) -> None:
     """Answer `POST /v1/models/{model}/predict` with a body of lines."""
 
-    async def begin(_: _Asked, live_model: LiveModel) -> tuple[_Predicting, Parser[Question]]:
+    async def begin(asked: _Asked, live_model: LiveModel) -> tuple[_Predicting, Parser[Question]]:
+        most = asked_proba(scope)
         position = asked_position(scope)
         if position is not None:
             await live_model.freshness.wait_for_position(position)
         course = _Predicting(registry, settings, live_model)
+        course.turn = scope[HELD].control.turn
+        course.most = 0 if asked.results == "summary" else most
         return course, question_parser(live_model.accepts_non_numeric)
 
     await _stream(registry, settings, (scope, receive, send), begin, PredictedLines())
@@ -161,10 +188,11 @@ async def _stream(
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
         with registry.stopping.ending(reader.stop):
             while (batch := await reader.next()) is not None:
-                answers = await course.run(batch)
-                course.note(answers)
-                await answer.add(answers)
-                line = batch.end + 1
+                for part in course.parts(batch):
+                    answers = await course.run(part)
+                    course.note(answers)
+                    await answer.add(answers)
+                    line = part.end + 1
         await reader.end()
         if reader.hung_up:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
@@ -39,6 +39,10 @@ class Course(abc.ABC, Generic[T]):
     @abc.abstractmethod
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
         """Do what the lines ask for and return their answers, in order."""
+
+    def parts(self, batch: Batch[T]) -> Iterator[Batch[T]]:
+        """Yield the parts of a batch whose answers are made and written one after the other."""
+        yield batch
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count what the answers for some lines tell."""

@@ -6,7 +6,8 @@ named columns. The answers are those of `/v1/models/{model}/predict`, as tensors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -15,24 +16,44 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
 import hinged
-from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_json_body
-from hinged_service.api.dependencies import Name, document, fresh, with_model
+from hinged_service.api.bodies import (
+    POSITION_PATTERN,
+    asked_proba,
+    parse_position,
+    read_json_body,
+)
+from hinged_service.api.dependencies import Name, Proba, document, fresh, with_model
+from hinged_service.api.large_answers import (
+    LargeAnswer,
+    prediction_bytes,
+    predictions_at_once,
+    reserve,
+)
 from hinged_service.api.open_inference.tensors import Datatype, Tensor, rows
 from hinged_service.api.problems import internal_error
 from hinged_service.api.readiness import Readiness
 from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
-from hinged_service.model.predictor import Label, Prediction, label_text
+from hinged_service.model.predictor import label_text
 from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import Rejection
+from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.events import MixedQuestion, Question
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS
+from hinged_service.wire.proba import ALL, USUAL
 
 __all__ = ["InferenceError", "bodies", "router"]
 
 Output = Literal["label", "score", "probabilities", "classes"]
 _OUTPUTS: tuple[Output, ...] = get_args(Output)
+_PLAIN: tuple[Output, ...] = ("label", "score")
+_SHARES: frozenset[Output] = frozenset({"probabilities", "classes"})
+_FEWER = (
+    "Send fewer events at once, or ask for fewer probabilities (?proba=top:3, ?proba=none) or for "
+    "other outputs."
+)
 
 Version = Annotated[
     str,
@@ -128,7 +149,8 @@ class InferenceAnswer(BaseModel):
     id: str | None = Field(None, description="Of the request, if it had one.")
     outputs: list[OutputTensor] = Field(
         description="label [n] and score [n]; probabilities [n, k], with a column for each of the "
-        "k texts in classes [k]."
+        "k texts in classes [k]. If the model has more classes than proba allows: probabilities "
+        "[n, k] and classes [n, k] of the k likeliest classes of each event, the likeliest first."
     )
 
 
@@ -281,9 +303,9 @@ def router(settings: LimitSettings) -> APIRouter:
         responses=missing | refusals,
         openapi_extra=document(InferenceRequest),
     )
-    async def infer(request: Request, model: Name) -> Response:
+    async def infer(request: Request, model: Name, proba: Proba = None) -> Response:
         """Predict; that changes no model."""
-        return await _infer(request, model, None, settings)
+        return await _infer(request, model, None, proba, settings)
 
     @routes.post(
         "/models/{model}/versions/{version}/infer",
@@ -292,9 +314,11 @@ def router(settings: LimitSettings) -> APIRouter:
         responses=missing | refusals,
         openapi_extra=document(InferenceRequest),
     )
-    async def infer_version(request: Request, model: Name, version: Version) -> Response:
+    async def infer_version(
+        request: Request, model: Name, version: Version, proba: Proba = None
+    ) -> Response:
         """Predict once the model has learned that much; it may have learned more."""
-        return await _infer(request, model, version, settings)
+        return await _infer(request, model, version, proba, settings)
 
     return routes
 
@@ -318,6 +342,7 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     if spec.accepts_non_numeric:
         inputs.append(TensorAbout(name="text", datatype="BYTES", shape=[-1, -1]))
     classes = -1 if spec.multiclass else 2
+    likeliest_only = len(live_model.state.answers.classes()) > USUAL
     return ModelAbout(
         name=model,
         versions=[str(live_model.position)],
@@ -327,38 +352,57 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
             TensorAbout(name="label", datatype=_label_type(spec), shape=[-1]),
             TensorAbout(name="score", datatype="FP64", shape=[-1]),
             TensorAbout(name="probabilities", datatype="FP64", shape=[-1, classes]),
-            TensorAbout(name="classes", datatype="BYTES", shape=[classes]),
+            TensorAbout(
+                name="classes", datatype="BYTES", shape=[-1, -1] if likeliest_only else [classes]
+            ),
         ],
     )
 
 
 async def _infer(
-    request: Request, model: str, version: str | None, settings: LimitSettings
+    request: Request, model: str, version: str | None, proba: str | None, settings: LimitSettings
 ) -> Response:
     body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
     wanted = _parsed(body)
-    names = dict.fromkeys(choice.name for choice in wanted.outputs or ()) or _OUTPUTS
+    most = asked_proba(request.scope)
+    names: Iterable[Output] = dict.fromkeys(choice.name for choice in wanted.outputs or ())
+    if not names:
+        names = _OUTPUTS if most else _PLAIN
+    if _SHARES.isdisjoint(names):
+        most = 0
     at_least = None if version is None else parse_position(version)
+    turn = request.scope[HELD].control.turn
 
-    async def predict(live_model: LiveModel) -> tuple[LiveModel, Predictions]:
+    async def predict(live_model: LiveModel) -> _Tensors:
         mixed = live_model.accepts_non_numeric
         kind = MixedQuestion if mixed else Question
         events = rows(wanted.inputs, settings.max_events_per_call, mixed)
-        return live_model, await live_model.predict([kind(x) for x in events], at_least)
+        each_bytes = prediction_bytes(live_model, most)
+        reserve(request.scope, len(events) * each_bytes, settings.max_answer_bytes, _FEWER)
+        tensors = _Tensors(len(events), names)
+        at_once = predictions_at_once(live_model, each_bytes)
+        faults: list[tuple[int, Rejection]] = []
+        if at_least is not None:
+            await live_model.freshness.wait_for_position(at_least)
+        for start in range(0, len(events) or 1, at_once):
+            questions = [kind(x) for x in events[start : start + at_once]]
+            share = ALL if tensors.columns else most
+            async with turn:
+                found = await live_model.predict(questions, most=share)
+                faults += [(start + i, fault) for i, fault in found.faults]
+                if not faults:
+                    tensors.add(found, live_model, most)
+                await asyncio.sleep(0)
+        if faults:
+            details = [Detail(f"[{i}].{fault.field}", fault.reason) for i, fault in faults]
+            raise Unprocessable("Nothing was predicted.", details[:MAX_DETAILS])
+        return tensors
 
-    live_model, found = await with_model(request, model, predict)
-    if found.faults:
-        details = [Detail(f"[{i}].{fault.field}", fault.reason) for i, fault in found.faults]
-        raise Unprocessable("Nothing was predicted.", details[:MAX_DETAILS])
-    if any(prediction.y is None for prediction in found.items):
-        raise Conflict("The model knows no class yet. Learn a labelled event first.")
-    classes, label = live_model.state.answers.classes(), _label_type(live_model.entry.spec)
-    tensors, position = _tensors(found.items, classes, label), found.position
-    answer: dict[str, Any] = {"model_name": model, "model_version": position}
+    tensors = await with_model(request, model, predict)
+    about: dict[str, Any] = {"model_name": model, "model_version": tensors.position}
     if wanted.id is not None:
-        answer["id"] = wanted.id
-    answer["outputs"] = [{"name": name, **tensors[name]} for name in names]
-    return Response(msgspec.json.encode(answer), media_type="application/json")
+        about["id"] = wanted.id
+    return LargeAnswer(tensors.answer(about))
 
 
 def _parsed(body: bytes) -> _Request:
@@ -372,18 +416,74 @@ def _parsed(body: bytes) -> _Request:
         raise Malformed(f"The body is not valid JSON: {error}.") from None
 
 
-def _tensors(
-    found: list[Prediction], classes: list[Label], label: str
-) -> dict[str, dict[str, Any]]:
-    columns = [label_text(y) for y in classes]
-    n, k = len(found), len(columns)
-    shares = [prediction.proba.get(text, 0.0) for prediction in found for text in columns]
-    return {
-        "label": {"shape": [n], "datatype": label, "data": [p.y for p in found]},
-        "score": {"shape": [n], "datatype": "FP64", "data": [p.score for p in found]},
-        "probabilities": {"shape": [n, k], "datatype": "FP64", "data": shares},
-        "classes": {"shape": [k], "datatype": "BYTES", "data": columns},
-    }
+class _Tensors:
+    """The tensors of an answer, each as the JSON of its elements, made part by part.
+
+    Parameters
+    ----------
+    count
+        The number of events.
+    names
+        The outputs that are wanted.
+
+    Attributes
+    ----------
+    position
+        The place in the log up to which the model had learned at the first of them.
+    columns
+        The texts of the classes, one for each column of the probabilities; `None` if each event
+        has classes of its own, the likeliest ones.
+
+    """
+
+    def __init__(self, count: int, names: Iterable[Output]) -> None:
+        self.position = ""
+        self.columns: list[str] | None = None
+        self._count, self._width, self._label = count, 0, ""
+        self._data: dict[Output, list[bytes]] = {name: [] for name in names}
+
+    def add(self, found: Predictions, live_model: LiveModel, most: int) -> None:
+        """Add the predictions of the next events, with the `most` largest probabilities."""
+        if any(prediction.y is None for prediction in found.items):
+            raise Conflict("The model knows no class yet. Learn a labelled event first.")
+        if not self.position:
+            texts = [label_text(y) for y in live_model.state.answers.classes()]
+            self.position, self._label = found.position, _label_type(live_model.entry.spec)
+            self._width = min(most, len(texts))
+            if len(texts) <= most:
+                self.columns = texts
+                self._put("classes", texts)
+        self._put("label", [p.y for p in found.items])
+        self._put("score", [p.score for p in found.items])
+        if self.columns is not None:
+            columns = self.columns
+            self._put("probabilities", [p.proba.get(c, 0.0) for p in found.items for c in columns])
+        else:
+            self._put("probabilities", [share for p in found.items for share in p.proba.values()])
+            self._put("classes", [text for p in found.items for text in p.proba])
+
+    def _put(self, name: Output, elements: list[Any]) -> None:
+        if elements and name in self._data:
+            piece = msgspec.json.encode(elements)[1:-1]
+            self._data[name].append(b"," + piece if self._data[name] else piece)
+
+    def answer(self, about: dict[str, Any]) -> list[bytes]:
+        """Return the answer in pieces; `about` is what it says beside the tensors."""
+        n, k = self._count, self._width
+        table, label = [n, k], self._label
+        shapes: dict[Output, tuple[list[int], str]] = {
+            "label": ([n], label),
+            "score": ([n], "FP64"),
+            "probabilities": (table, "FP64"),
+            "classes": (table if self.columns is None else [k], "BYTES"),
+        }
+        pieces = [msgspec.json.encode(about)[:-1] + b',"outputs":[']
+        for number, (name, data) in enumerate(self._data.items()):
+            shape, datatype = shapes[name]
+            head = {"name": name, "shape": shape, "datatype": datatype}
+            comma = b"," if number else b""
+            pieces += [comma + msgspec.json.encode(head)[:-1] + b',"data":[', *data, b"]}"]
+        return [*pieces, b"]}"]
 
 
 def _label_type(spec: ModelSpec) -> str:

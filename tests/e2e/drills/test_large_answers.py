@@ -1,0 +1,146 @@
+"""Clients that ask for very large answers and do not read them, beside one that asks for little."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.drills.serving import Serving
+from tests.support.bystander import Bystander
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.slow
+
+_MIB = 2**20
+_CLASSES = 1_000
+_LABEL_CHARS = 256
+_CLIENTS = 8
+_CALM_S = 0.5
+_LOOK_S = 2.0
+_MOST_MEMORY = 96 * _MIB
+"""What the answers may hold (half of max_held_bytes), and as much again while they are made."""
+_EMPTY = b'{"x":{}}'
+
+
+@pytest.fixture(scope="module")
+def labels() -> list[str]:
+    """As many long labels as a model has classes."""
+    return [f"{number:0{_LABEL_CHARS}d}" for number in range(_CLASSES)]
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A worker on a Redis without a proxy, which would take time of the clients' process."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        serving = Serving(server.url)
+        serving.start()
+        yield serving
+        serving.kill()
+
+
+def _model_of(worker: Serving, labels: list[str]) -> str:
+    name = f"drill-{secrets.token_hex(4)}"
+    url = f"{worker.url}/v1/models/{name}"
+    with httpx.Client(timeout=60, verify=False) as client:
+        spec = {"learner": {"type": "multiclass_perceptron"}}
+        assert client.put(url, json=spec).status_code == 201
+        for start in range(0, len(labels), 50):
+            events = [{"x": {"a": 1.0}, "y": label} for label in labels[start : start + 50]]
+            assert client.post(f"{url}/learn", json=events).status_code == 200
+        until_s = time.monotonic() + 30
+        while not _is_saved(client.get(url).json()):  # that takes time, too
+            assert time.monotonic() < until_s
+            time.sleep(0.1)
+    return name
+
+
+def _is_saved(model: dict[str, Any]) -> bool:
+    snapshot: str = model["snapshot"]
+    return bool(snapshot) and model["position"].startswith(f"{snapshot}.")
+
+
+def _array(count: int) -> tuple[str, bytes]:
+    return "application/json", b"[" + b",".join([_EMPTY] * count) + b"]"
+
+
+def _lines(count: int) -> tuple[str, bytes]:
+    return "application/x-ndjson", b"\n".join([_EMPTY] * count)
+
+
+_FLOODS: dict[str, tuple[str, tuple[str, bytes]]] = {
+    "arrays as usual": ("", _array(1_000)),
+    "arrays of all classes": ("?proba=all", _array(50)),
+    "lines of all classes": ("?proba=all", _lines(1_000)),
+}
+
+
+@pytest.mark.parametrize("kind", _FLOODS)
+def test_clients_that_do_not_read_hold_little_and_nobody_waits(
+    worker: Serving, labels: list[str], kind: str
+) -> None:
+    name, small = _model_of(worker, labels), _model_of(worker, ["a", "b"])
+    query, (media_type, body) = _FLOODS[kind]
+    before = highest = worker.resident_bytes()
+    with Bystander(worker.url, small) as calm:
+        time.sleep(_CALM_S)
+    with Bystander(worker.url, small) as bystander:
+        path = f"/v1/models/{name}/predict{query}"
+        with _silent_clients(worker, path, media_type, body):
+            until_s = time.monotonic() + _LOOK_S
+            while time.monotonic() < until_s:
+                highest = max(highest, worker.resident_bytes())
+                time.sleep(0.02)
+    print(
+        f"{kind}: {_CLIENTS} clients, {(highest - before) / _MIB:.0f} MiB more, "
+        f"{len(bystander.times_ms)} other predictions, p99 {bystander.p99_ms:.1f} ms"
+    )
+    assert not bystander.failed
+    assert highest - before < _MOST_MEMORY
+    assert bystander.p99_ms < max(100, 3 * calm.p99_ms)  # on a busy machine all of it is slow
+
+
+def test_an_answer_of_hundreds_of_megabytes_is_refused_before_it_is_made(
+    worker: Serving, labels: list[str]
+) -> None:
+    name = _model_of(worker, labels)
+    before = worker.resident_bytes()
+    for query in ("", "?proba=all"):
+        media_type, body = _array(10_000)
+        answer = httpx.post(
+            f"{worker.url}/v1/models/{name}/predict{query}",
+            content=body,
+            headers={"content-type": media_type},
+            timeout=30,
+        )
+        assert answer.status_code == 413
+        assert "proba=top:3" in answer.json()["detail"]
+    assert worker.resident_bytes() - before < 16 * _MIB
+
+
+@contextlib.contextmanager
+def _silent_clients(
+    worker: Serving, path: str, media_type: str, body: bytes
+) -> Iterator[list[socket.socket]]:
+    """Have clients send a request each and read nothing."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: drill\r\ncontent-type: {media_type}\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for _ in range(_CLIENTS):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**14)
+            connection.settimeout(30)
+            connection.connect(("127.0.0.1", worker.port))
+            opened.append(stack.enter_context(connection))
+        for connection in opened:
+            connection.sendall(head.encode() + body)
+        yield opened
