@@ -53,6 +53,11 @@ class Readiness:
         if faults:
             raise Unavailable("The worker is not ready: see errors.", faults, retry_after_s=1)
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return what will need an operator soon."""
+        disk = self._registry.connection.disk
+        return (disk.warning,) if disk is not None and disk.warning else ()
+
     async def _ask_redis(self) -> list[Detail]:
         """Return the faults of Redis; calls meanwhile get the same answer."""
         if self._asking is None:

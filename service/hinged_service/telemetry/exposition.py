@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from hinged_service.telemetry.multiprocess import Gathered
 from hinged_service.telemetry.observer import BUCKETS
-from hinged_service.telemetry.worker_report import Labels, ModelSample, counted
+from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, counted
 
 __all__ = ["exposed"]
 
@@ -34,6 +34,20 @@ _LABELS: tuple[tuple[str, str, Callable[[Labels], float]], ...] = (
     ("hinged_labels_joined", "Predictions whose label came.", lambda told: told.joined),
     ("hinged_labels_expired", "Predictions given up.", lambda told: told.expired),
     ("hinged_labels_late", "Labels that came too late.", lambda told: told.late),
+)
+_DISK: tuple[tuple[str, str, Callable[[DiskSample], float]], ...] = (
+    ("hinged_disk_free_bytes", "Free bytes on the embedded Valkey's disk.", lambda d: d.free),
+    ("hinged_disk_reserved_bytes", "Bytes set aside there for its file.", lambda d: d.reserved),
+    (
+        "hinged_disk_unwritten_bytes",
+        "Bytes that it acknowledged and could not write yet.",
+        lambda d: d.unwritten,
+    ),
+    (
+        "hinged_disk_writable",
+        "Whether it takes writes: 1, or 0 on a full disk.",
+        lambda d: d.writable,
+    ),
 )
 _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
@@ -54,6 +68,7 @@ class _Workers(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield from self._process()
+        yield from self._disk()
         yield from self._numbers()
         yield from self._models()
         yield from self._streams()
@@ -70,6 +85,12 @@ class _Workers(Collector):
             ("hinged_models_left_out", "Models that these metrics leave out.", left_out),
         ):
             yield GaugeMetricFamily(name, text, value)
+
+    def _disk(self) -> Iterator[Metric]:
+        disks = [page.disk for page in self._gathered.pages if page.disk is not None]
+        for name, text, value in _DISK:
+            if disks:
+                yield GaugeMetricFamily(name, text, min(value(disk) for disk in disks))
 
     def _numbers(self) -> Iterator[Metric]:
         found: dict[str, list[tuple[Sequence[str], list[float]]]] = defaultdict(list)

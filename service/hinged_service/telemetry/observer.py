@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hinged_service.telemetry.multiprocess import Gathered, WorkerDirectory
 from hinged_service.telemetry.state_log import StateChangeLog
-from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
+from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, WorkerReport
 
 if TYPE_CHECKING:
     from hinged_service.telemetry.tracing import Tracing
@@ -140,13 +140,20 @@ class Observer:
         self._counts = {name: counts for name, counts in self._counts.items() if name in names}
 
     def page(
-        self, replicas: int, feeds: int, rows: list[ModelSample], labels: dict[str, Labels]
+        self,
+        replicas: int,
+        feeds: int,
+        rows: list[ModelSample],
+        labels: dict[str, Labels],
+        disk: DiskSample | None = None,
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
         self._known = self._known.union(row.uid for row in rows)
         counts = {name: dict(counts) for name, counts in self._counts.items()}
-        return WorkerReport(self._version, replicas, feeds, rows, counts, labels, list(self._gone))
+        return WorkerReport(
+            self._version, replicas, feeds, rows, counts, labels, list(self._gone), disk
+        )
 
     def publish(self, page: WorkerReport) -> None:
         """Show the other workers a report."""

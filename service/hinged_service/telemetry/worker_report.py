@@ -14,7 +14,7 @@ import msgspec
 
 from hinged_service.telemetry.mmap_counters import Key
 
-__all__ = ["Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "merge"]
+__all__ = ["DiskSample", "Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "merge"]
 
 
 class ModelSample(msgspec.Struct, array_like=True, frozen=True):
@@ -70,6 +70,15 @@ class Labels(msgspec.Struct, array_like=True, frozen=True):
     late: int
 
 
+class DiskSample(msgspec.Struct, array_like=True, frozen=True):
+    """The disk of the embedded Valkey: bytes free, reserved and unwritten, whether it is usable."""
+
+    free: int
+    reserved: int
+    unwritten: int
+    writable: bool
+
+
 class WorkerReport(msgspec.Struct):
     """The state of a worker and its work by model; the rest is in its counters.
 
@@ -87,6 +96,8 @@ class WorkerReport(msgspec.Struct):
         By stream.
     gone
         Uids of models that do not exist any more.
+    disk
+        The disk of the embedded Valkey, if there is one.
 
     """
 
@@ -97,6 +108,7 @@ class WorkerReport(msgspec.Struct):
     counts: dict[str, dict[str, int]] = {}
     labels: dict[str, Labels] = {}
     gone: list[str] = []
+    disk: DiskSample | None = None
 
 
 class Totals(msgspec.Struct):
