@@ -45,6 +45,15 @@ class RedisSettings(_Group):
         Path.home() / ".local" / "share" / "hinged",
         description="Where the embedded Valkey keeps its append-only file.",
     )
+    disk_reserve_bytes: int = Field(
+        16 * 2**20,
+        ge=2**20,
+        description="Bytes of the disk set aside for the file of the embedded Valkey; without "
+        "them learning is refused.",
+    )
+    disk_warning_bytes: int = Field(
+        512 * 2**20, ge=0, description="Free bytes of that disk below which to warn."
+    )
     redis_connections: int = Field(
         16, ge=1, description="Connections per worker to Redis, to each primary of a cluster."
     )

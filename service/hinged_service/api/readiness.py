@@ -60,7 +60,8 @@ class Readiness:
         faults += of_redis
         if faults:
             raise Unavailable("The worker is not ready: see errors.", faults, retry_after_s=1)
-        return risks
+        disk = self._registry.connection.disk
+        return [*risks, disk.warning] if disk is not None and disk.warning else risks
 
     async def _ask_redis(self) -> tuple[list[Detail], Sequence[str]]:
         """Return faults and risks of Redis; calls meanwhile get the same answer."""

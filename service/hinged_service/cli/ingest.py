@@ -25,7 +25,7 @@ __all__ = ["ingest"]
 _ABOUT_CODES = (
     "Exit codes: 0 every record was taken, or as many were bad as `--max-bad` allows, or a reader "
     "without `--drain` was stopped; 1 failed, or more were bad; 2 wrong usage; 130 and 143 stopped "
-    "by a signal before the end."
+    "by a signal before the end; 8 acknowledged events are not on disk, as it is full."
 )
 
 ingest = typer.Typer(

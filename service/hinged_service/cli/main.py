@@ -22,6 +22,7 @@ from hinged_service.cli.ingest import ingest
 from hinged_service.cli.ingest_options import sendable
 from hinged_service.cli.keys import key
 from hinged_service.errors import StartupError
+from hinged_service.ingest.target import UNSAVED
 from hinged_service.server import supervisor
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
@@ -237,6 +238,15 @@ def serve(
             ),
             listener,
         )
+        from hinged_service.store.open import left_unsaved
+
+        if left_unsaved(settings):
+            typer.echo(
+                "Acknowledged events are not on disk: the embedded Valkey goes on running. The log "
+                "says what to do.",
+                err=True,
+            )
+            raise typer.Exit(UNSAVED)
         raise typer.Exit(0 if started else _CANNOT_START)
 
 

@@ -16,13 +16,13 @@ from hinged_service.errors import ServiceError, StartupError
 from hinged_service.ingest.patience import shown_address
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stop, Stopped
-from hinged_service.ingest.target import BAD_USAGE, FAILED, Failed, Target
+from hinged_service.ingest.target import BAD_USAGE, FAILED, UNSAVED, Failed, Target
 from hinged_service.ingest.writer import Feeder, Tally
 from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support import custom
 from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
-from hinged_service.store.open import opened
+from hinged_service.store.open import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
 
 __all__ = ["Bring", "run"]
@@ -49,7 +49,7 @@ def run(
     Returns
     -------
     The exit code: 0 done, 1 failed or more records bad than allowed, 2 wrong options, 128 and
-    the signal's number if stopped before the end.
+    the signal's number if stopped before the end; 8 if acknowledged events are not on disk.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     return asyncio.run(_run(target, bring, go_on, endless, patience_s))
@@ -64,6 +64,7 @@ async def _run(
     tally = Tally()
     with Reporter(tally) as reporter:
         state, code, more = "failed", FAILED, dict[str, Any]()
+        settings: Settings | None = None
         try:
             spec, settings = _spec(target), _settings(target)
             custom.install(settings.models)
@@ -91,6 +92,8 @@ async def _run(
             reporter.say(str(error))
     if state == "done" and not target.max_bad.covers(tally.bad, tally.total):
         state, code = "incomplete", FAILED
+    if settings is not None and left_unsaved(settings):
+        code = UNSAVED
     reporter.losses(target.max_bad)
     reporter.summary(target.model, state, target.as_json, max_bad=target.max_bad.text, **more)
     return code

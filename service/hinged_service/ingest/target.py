@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["BAD_USAGE", "FAILED", "Allowance", "Failed", "Target"]
+__all__ = ["BAD_USAGE", "FAILED", "UNSAVED", "Allowance", "Failed", "Target"]
 
 FAILED = 1
 BAD_USAGE = 2
+UNSAVED = 8
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 _PER_CENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,18})?%")

@@ -20,9 +20,10 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.status import Status
 from hinged_service.errors import ServiceError
 from hinged_service.store import pending_predictions
+from hinged_service.store.disk_guard import Disk
 from hinged_service.tasks import cancel
 from hinged_service.telemetry.exposition import exposed
-from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
+from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, WorkerReport
 from hinged_service.wire.codec import fold_tag
 
 __all__ = ["Scraping"]
@@ -84,7 +85,8 @@ class Scraping:
             for live_model in self._told()
             if not live_model.mid_entry
         ]
-        return self._observer.page(registry.open_count, self._feeds(), rows, dict(self._labels))
+        labels, disk = dict(self._labels), _disk(registry.connection.disk)
+        return self._observer.page(registry.open_count, self._feeds(), rows, labels, disk)
 
     async def _ask_for_labels(self) -> None:
         """Read the counts of labels of the streams in use, once a second at most."""
@@ -116,6 +118,12 @@ class Scraping:
 
     def _told(self) -> Iterator[LiveModel]:
         return itertools.islice(self._registry.recent(), self._observer.most_models)
+
+
+def _disk(disk: Disk | None) -> DiskSample | None:
+    if disk is None:
+        return None
+    return DiskSample(disk.free_bytes, disk.reserved_bytes, disk.unwritten_bytes, disk.writable)
 
 
 def _row(live_model: LiveModel, lost: bool) -> ModelSample:

@@ -12,6 +12,7 @@ from redis import exceptions
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import RedisSettings
 from hinged_service.store import replies
+from hinged_service.store.disk_guard import Disk
 from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
@@ -49,12 +50,21 @@ class Connection:
         Number of connections and timeouts.
     observer
         Counters of the worker; new ones if left out.
+    disk
+        Tells how the disk of an embedded server is.
 
     """
 
-    def __init__(self, url: str, settings: RedisSettings, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: RedisSettings,
+        observer: Observer | None = None,
+        disk: Callable[[], Disk | None] = lambda: None,
+    ) -> None:
         self.observer = observer or Observer()
-        self._answering = Answering(self.observer)
+        self._disk = disk
+        self._answering = Answering(self.observer, self._why_no_writes)
         self._watch = ServerWatch(self.observer)
         self._timeout_s = settings.redis_timeout_ms / 1000
         address = parse(url, settings.redis_password_file)
@@ -72,6 +82,11 @@ class Connection:
     def lost(self) -> bool:
         """True while Redis does not answer."""
         return self._answering.lost
+
+    @property
+    def disk(self) -> Disk | None:
+        """The disk of an embedded server; `None` of another one, whose disk cannot be seen."""
+        return self._disk()
 
     async def run(
         self, script: Script, keys: list[str], *args: Word, timeout_s: float | None = None
@@ -207,6 +222,10 @@ class Connection:
             found = await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
         self._watch.note(found)
         self._checked = True
+
+    def _why_no_writes(self) -> str | None:
+        disk = self._disk()
+        return None if disk is None or disk.writable else disk.warning
 
     async def _ask(self, key: str, *command: Word) -> Any:
         async with self._bounded():

@@ -18,7 +18,6 @@ import hashlib
 import logging
 import os
 import signal
-import socket
 import stat
 import subprocess
 import tempfile
@@ -30,6 +29,8 @@ from urllib.parse import quote
 
 from hinged_service.errors import StartupError
 from hinged_service.file_lock import FileLock
+from hinged_service.store.disk_guard import Disk, DiskGuard, DiskLimits
+from hinged_service.store.unix_call import call
 
 __all__ = ["EmbeddedServer"]
 
@@ -37,11 +38,14 @@ logger = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.01
 _STOP_TIMEOUT_S: Final = 60.0
+_SAVE_TIMEOUT_S: Final = 5.0
+_SAVE_POLL_S: Final = 0.1
 _WATCH_S: Final = 0.25
+_WATCH_TIGHT_S: Final = 0.05
 _WATCH_AGAIN_S: Final = 5.0
-_ANSWER_TIMEOUT_S: Final = 5.0
 _SOCKET_PATH_BYTES: Final = 100
 _LOG_TAIL_BYTES: Final = 2_000
+_DISK_LIMITS: Final = DiskLimits(reserve_bytes=16 * 2**20, warning_bytes=512 * 2**20)
 
 
 class EmbeddedServer:
@@ -50,7 +54,8 @@ class EmbeddedServer:
     The first user starts the server, the last one stops it. A server whose users were all
     killed is taken over by the next one; one that was killed is started again, from its file,
     by the first user that notices. It listens on a unix socket only and fsyncs its append-only
-    file every second.
+    file every second. It takes writes only while there is a reserve for them on the disk; if it
+    holds something that it could not write, the last user leaves it running.
 
     Parameters
     ----------
@@ -59,6 +64,8 @@ class EmbeddedServer:
     start_timeout_s
         Longest that `acquire` waits, in seconds, for the end of a server that is being
         stopped, and for the server to load its data.
+    disk
+        Bytes of the disk to reserve, and to warn at.
 
     Examples
     --------
@@ -72,7 +79,9 @@ class EmbeddedServer:
 
     """
 
-    def __init__(self, data_dir: Path, start_timeout_s: float = 120) -> None:
+    def __init__(
+        self, data_dir: Path, start_timeout_s: float = 120, disk: DiskLimits = _DISK_LIMITS
+    ) -> None:
         if not start_timeout_s > 0:
             raise ValueError(f"start_timeout_s must be > 0, not {start_timeout_s}")
         self._data_dir = data_dir.expanduser().resolve()
@@ -80,10 +89,16 @@ class EmbeddedServer:
         self._pid_file = self._data_dir / "valkey.pid"
         self._socket_record = self._data_dir / "valkey.socket"
         self._start_timeout_s = start_timeout_s
+        self._guard = DiskGuard(self._data_dir, disk)
         self._users: FileLock | None = None
         self._watch: threading.Thread | None = None
         self._released = threading.Event()
         self._log_start = 0
+
+    @property
+    def disk(self) -> Disk | None:
+        """The disk as last looked at, at most a second ago; `None` before `acquire`."""
+        return self._guard.disk
 
     def acquire(self) -> str:
         """Become a user of the server; return the `unix:///…` address at which it answers.
@@ -124,7 +139,8 @@ class EmbeddedServer:
     def release(self) -> None:
         """Stop being a user; the last one stops the server, which saves its log first.
 
-        A server that does not stop is logged, and the next user takes it over.
+        A server that does not stop, or that must not because its disk is full, is logged, and
+        the next user takes it over.
         """
         users, self._users = self._users, None
         if users is None:
@@ -157,9 +173,10 @@ class EmbeddedServer:
                     started = True
             path = self._recorded_socket()
             with contextlib.suppress(OSError):
-                answer = _call(path, b"PING")
+                answer = call(path, b"PING")
                 # Any other reply, such as -MISCONF on a full disk, is a server to talk to.
                 if answer and not answer.startswith(b"-LOADING"):
+                    self._guard.look(path)
                     return path
             if time.monotonic() > deadline:
                 state = "is still loading its data" if answer else f"does not answer on {path}"
@@ -172,7 +189,7 @@ class EmbeddedServer:
     def _keep_alive(self, binary: Path) -> None:
         pause_s = _WATCH_S
         while not self._released.wait(pause_s):
-            pause_s = _WATCH_S
+            pause_s = _WATCH_TIGHT_S if self._guard.tight else _WATCH_S
             try:
                 with FileLock(self._data_dir / "server.lock") as server:
                     if server.try_lock():
@@ -180,6 +197,8 @@ class EmbeddedServer:
                             "The embedded Valkey of %s has ended; starting it again", self._data_dir
                         )
                         self._start(binary, server)
+                with contextlib.suppress(OSError):  # it does not answer, which others notice
+                    self._guard.look(self._recorded_socket())
             except (OSError, StartupError) as error:
                 logger.warning("The embedded Valkey of %s: %s", self._data_dir, error)
                 pause_s = _WATCH_AGAIN_S
@@ -188,7 +207,7 @@ class EmbeddedServer:
         path = self._private_socket()
         path.unlink(missing_ok=True)
         self._pid_file.unlink(missing_ok=True)
-        self._socket_record.write_bytes(os.fsencode(path))
+        self._record_socket(path)
         self._log_start = self._log_file.stat().st_size if self._log_file.exists() else 0
         options: dict[str, str] = {
             "daemonize": "yes",  # a session of its own: no Ctrl-C, and no zombie of ours
@@ -202,6 +221,7 @@ class EmbeddedServer:
             "appendonly": "yes",
             "appendfsync": "everysec",
             "maxmemory-policy": "noeviction",
+            "min-replicas-to-write": "1",  # which nobody is: no writes before the guard has looked
         }
         arguments = [word for key, value in options.items() for word in (f"--{key}", value)]
         try:
@@ -238,7 +258,11 @@ class EmbeddedServer:
             return
         with server:
             while not server.try_lock():
-                asked = asked or self._ask_to_end()
+                if not asked:
+                    disk = self.unsaved(_SAVE_TIMEOUT_S)
+                    if disk is not None:
+                        raise StartupError(self._unsaved_text(disk))
+                    asked = self._ask_to_end()
                 if time.monotonic() > deadline:
                     logger.warning(
                         "The embedded Valkey of %s (process %s) has not ended after %g s; see %s",
@@ -255,9 +279,35 @@ class EmbeddedServer:
                 path.parent.rmdir()
             self._socket_record.unlink(missing_ok=True)
 
+    def unsaved(self, patience_s: float = 0.5) -> Disk | None:
+        """Return the disk if the server holds what it cannot write within some seconds.
+
+        `None` if there is none, if it does not answer, or if all that it acknowledged is written.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                disk = self._guard.look(self._recorded_socket())
+            except (OSError, StartupError):
+                return None
+            if disk.safe and disk.unwritten_bytes == 0:
+                return None
+            if time.monotonic() > deadline:
+                return disk
+            time.sleep(_SAVE_POLL_S)
+
+    def _unsaved_text(self, disk: Disk) -> str:
+        return (
+            f"process {self._pid()} goes on running, as a write to its disk failed, and "
+            f"{disk.unwritten_bytes:,} bytes of acknowledged events are in its memory only. Make "
+            "room on that disk, then start hinged on this directory again and stop it: it writes "
+            "them within seconds. If the process is killed or the machine stops before, they are "
+            "lost: send them again then, under their ids."
+        )
+
     def _ask_to_end(self) -> bool:
         try:
-            answer = _call(self._recorded_socket(), b"SHUTDOWN")
+            answer = call(self._recorded_socket(), b"SHUTDOWN")
         except TimeoutError:
             return True
         except OSError:
@@ -290,11 +340,22 @@ class EmbeddedServer:
     def _recorded_socket(self) -> Path:
         # Written by the starter, whose TMPDIR may be another than ours.
         try:
-            path = Path(os.fsdecode(self._socket_record.read_bytes()))
+            recorded = self._socket_record.read_bytes()
         except FileNotFoundError:
+            recorded = b""
+        if not recorded:  # a full disk did not take it
             return self._private_socket()
+        path = Path(os.fsdecode(recorded))
         _require_private(path.parent)
         return path
+
+    def _record_socket(self, path: Path) -> None:
+        # An unchanged record is left as it is: a full disk would not take it back.
+        record = os.fsencode(path)
+        with contextlib.suppress(FileNotFoundError):
+            if self._socket_record.read_bytes() == record:
+                return
+        self._socket_record.write_bytes(record)
 
     def _private_socket(self) -> Path:
         digest = hashlib.sha256(os.fsencode(self._data_dir)).hexdigest()[:16]
@@ -338,11 +399,3 @@ def _require_private(folder: Path) -> None:
         )
     if status.st_mode & 0o077:
         folder.chmod(0o700)
-
-
-def _call(path: Path, command: bytes) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_ANSWER_TIMEOUT_S)
-        connection.connect(str(path))
-        connection.sendall(command + b"\r\n")
-        return connection.recv(512)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from hinged_service.errors import Unavailable
 from hinged_service.settings import RedisSettings
 from hinged_service.store.connection import Connection
+from hinged_service.store.disk_guard import Disk, DiskLimits
 from hinged_service.store.embedded import EmbeddedServer
 from hinged_service.telemetry.observer import Observer
 
-__all__ = ["opened"]
+__all__ = ["left_unsaved", "opened"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,21 +40,34 @@ async def opened(
         async with _connected(settings.redis_url, settings, observer) as connection:
             yield connection
         return
-    embedded = EmbeddedServer(settings.data_dir)
+    embedded = _embedded(settings)
     url = await asyncio.to_thread(embedded.acquire)
     try:
         own = settings.model_copy(update={"redis_password_file": None})
-        async with _connected(url, own, observer) as connection:
+        async with _connected(url, own, observer, lambda: embedded.disk) as connection:
             yield connection
     finally:
         await asyncio.to_thread(embedded.release)
 
 
+def left_unsaved(settings: RedisSettings) -> bool:
+    """Tell whether the embedded server runs, and holds acknowledged events that are not on disk."""
+    return settings.redis_url is None and _embedded(settings).unsaved() is not None
+
+
+def _embedded(settings: RedisSettings) -> EmbeddedServer:
+    limits = DiskLimits(settings.disk_reserve_bytes, settings.disk_warning_bytes)
+    return EmbeddedServer(settings.data_dir, disk=limits)
+
+
 @contextlib.asynccontextmanager
 async def _connected(
-    url: str, settings: RedisSettings, observer: Observer | None
+    url: str,
+    settings: RedisSettings,
+    observer: Observer | None,
+    disk: Callable[[], Disk | None] = lambda: None,
 ) -> AsyncIterator[Connection]:
-    connection = Connection(url, settings, observer)
+    connection = Connection(url, settings, observer, disk)
     try:
         try:
             await connection.check_server()

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from hinged_service.telemetry.multiprocess import Gathered
 from hinged_service.telemetry.observer import BUCKETS
-from hinged_service.telemetry.worker_report import Labels, ModelSample, counted
+from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, counted
 
 __all__ = ["exposed"]
 
@@ -40,6 +40,20 @@ _REDIS: tuple[tuple[str, str, Callable[[Iterable[int]], int]], ...] = (
     ("append_only", "1 if Redis has an append-only file, else 0.", min),
     ("replicas", "Replicas of Redis; of a cluster, of the primary with the fewest.", min),
 )
+_DISK: tuple[tuple[str, str, Callable[[DiskSample], float]], ...] = (
+    ("hinged_disk_free_bytes", "Free bytes on the embedded Valkey's disk.", lambda d: d.free),
+    ("hinged_disk_reserved_bytes", "Bytes set aside there for its file.", lambda d: d.reserved),
+    (
+        "hinged_disk_unwritten_bytes",
+        "Bytes that it acknowledged and could not write yet.",
+        lambda d: d.unwritten,
+    ),
+    (
+        "hinged_disk_writable",
+        "Whether it takes writes: 1, or 0 on a full disk.",
+        lambda d: d.writable,
+    ),
+)
 _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
     "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
@@ -59,6 +73,7 @@ class _Workers(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield from self._process()
+        yield from self._disk()
         yield from self._numbers()
         yield from self._models()
         yield from self._streams()
@@ -78,6 +93,12 @@ class _Workers(Collector):
         for name, text, worst in _REDIS:
             if seen := [page.redis[name] for page in pages if name in page.redis]:
                 yield GaugeMetricFamily(f"hinged_redis_{name}", text, worst(seen))
+
+    def _disk(self) -> Iterator[Metric]:
+        disks = [page.disk for page in self._gathered.pages if page.disk is not None]
+        for name, text, value in _DISK:
+            if disks:
+                yield GaugeMetricFamily(name, text, min(value(disk) for disk in disks))
 
     def _numbers(self) -> Iterator[Metric]:
         found: dict[str, list[tuple[Sequence[str], list[float]]]] = defaultdict(list)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hinged_service.telemetry.multiprocess import Gathered, WorkerDirectory
 from hinged_service.telemetry.state_log import StateChangeLog
-from hinged_service.telemetry.worker_report import Labels, ModelSample, WorkerReport
+from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, WorkerReport
 
 if TYPE_CHECKING:
     from hinged_service.telemetry.tracing import Tracing
@@ -143,7 +143,12 @@ class Observer:
         self._counts = {name: counts for name, counts in self._counts.items() if name in names}
 
     def page(
-        self, replicas: int, feeds: int, rows: list[ModelSample], labels: dict[str, Labels]
+        self,
+        replicas: int,
+        feeds: int,
+        rows: list[ModelSample],
+        labels: dict[str, Labels],
+        disk: DiskSample | None = None,
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
@@ -158,6 +163,7 @@ class Observer:
             labels,
             list(self._gone),
             self.redis_condition,
+            disk,
         )
 
     def publish(self, page: WorkerReport) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from hinged_service.telemetry.mmap_counters import Key
 
-__all__ = ["Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "merge"]
+__all__ = ["DiskSample", "Labels", "ModelSample", "Totals", "WorkerReport", "add_numbers", "merge"]
 
 
 class ModelSample(msgspec.Struct, array_like=True, frozen=True):
@@ -70,6 +70,15 @@ class Labels(msgspec.Struct, array_like=True, frozen=True):
     late: int
 
 
+class DiskSample(msgspec.Struct, array_like=True, frozen=True):
+    """The disk of the embedded Valkey: bytes free, reserved and unwritten, whether it is usable."""
+
+    free: int
+    reserved: int
+    unwritten: int
+    writable: bool
+
+
 class WorkerReport(msgspec.Struct):
     """The state of a worker and its work by model; the rest is in its counters.
 
@@ -89,6 +98,8 @@ class WorkerReport(msgspec.Struct):
         Uids of models that do not exist any more.
     redis
         Condition of Redis as the worker saw it last, by name of the gauge.
+    disk
+        The disk of the embedded Valkey, if there is one.
 
     """
 
@@ -100,6 +111,7 @@ class WorkerReport(msgspec.Struct):
     labels: dict[str, Labels] = {}
     gone: list[str] = []
     redis: dict[str, int] = {}
+    disk: DiskSample | None = None
 
 
 class Totals(msgspec.Struct):

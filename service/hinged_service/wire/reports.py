@@ -103,5 +103,6 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
         Literal["alive", "ready"], about("alive: the worker runs. ready: it can serve.")
     ]
     warnings: Annotated[
-        tuple[str, ...], about("Risks to what Redis keeps, none of which stops the service.")
+        tuple[str, ...],
+        about("Risks to what Redis keeps, and a disk that fills up; none stops the service."),
     ] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from hinged_service.errors import Unavailable
 from hinged_service.telemetry.observer import Observer
@@ -16,10 +17,22 @@ _STEADY_S = 1.0
 
 
 class Answering:
-    """Availability of Redis to a worker; `lost` from a failure until a steady second."""
+    """Availability of Redis to a worker; `lost` from a failure until a steady second.
 
-    def __init__(self, observer: Observer) -> None:
+    Parameters
+    ----------
+    observer
+        Counters of the worker.
+    why_no_writes
+        Tells why an embedded server takes no writes, which it cannot say itself.
+
+    """
+
+    def __init__(
+        self, observer: Observer, why_no_writes: Callable[[], str | None] = lambda: None
+    ) -> None:
         self._observer = observer
+        self._why_no_writes = why_no_writes
         self.lost = False
         self._failed_at_s = 0.0
 
@@ -27,6 +40,8 @@ class Answering:
         """Count a command that was not carried out by the kind of failure; return what to raise."""
         self._observer.redis_failed(kind)
         self._failed_at_s = time.monotonic()
+        if kind == "no_writes":
+            text = self._why_no_writes() or text
         if not self.lost:
             self.lost = True
             logger.warning("%s Predictions go on from memory, learning waits.", text)
