@@ -153,3 +153,30 @@ def test_arguments_that_are_not_utf_8(run: Run, name: str) -> None:
             assert (ran.code, ran.out) == (code, ""), (arguments, ran)
             assert "Traceback" not in ran.err
     assert run("show", name, "--json").json()["events"] == 0
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "", "é", "a\n", "a" * 129, "_a"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["file", "-", "--learner", "perceptron"],
+        ["redis-stream", "--url", "redis://h", "--stream", "s"],
+        ["kafka", "--bootstrap", "h:1", "--topic", "t"],
+    ],
+)
+def test_an_ingest_into_what_is_no_name_is_refused_with_a_sentence(
+    words: list[str], name: str
+) -> None:
+    done = run_hinged("ingest", *words, "--model", name)
+    assert (done.code, done.out) == (2, "")
+    assert "a name has 1 to 128 letters" in " ".join(done.err.replace("│", " ").split())
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "a\n", "a" * 129, "_a"])
+def test_verbs_refuse_what_is_no_name_with_a_sentence(run: Run, name: str) -> None:
+    for words in (["show", name], ["create", name, "--learner", "arow"], ["freeze", name]):
+        done = run(*words)
+        assert (done.code in (3, 5), done.out) == (True, ""), (words, done)
+        assert done.err.strip()
+        assert "Traceback" not in done.err

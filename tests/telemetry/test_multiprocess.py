@@ -134,6 +134,20 @@ def test_a_place_is_kept_until_the_model_is_gone(tmp_path: Path) -> None:
     assert set(events(gather(two, row("a", "a", 1, 1)))) == {"a", "c"}
 
 
+def test_what_is_left_out_are_the_models_without_numbers_in_memory_or_not(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
+    there = set("abcdefg")
+    for each in (one, two):
+        each.note_index(each.known(), there, there)
+    assert gather(one, row("a", "a", 1, 1)).left_out == 6  # the others are in no worker's memory
+    one.publish(one.page(4, 0, [row("a", "a", 1, 1), row("b", "b", 1, 1)], {}))
+    assert two.gather(two.page(4, 0, [row(u, u, 1, 1) for u in "cd"], {})).left_out == 5
+    for each in (one, two):
+        each.note_index(each.known(), {"a", "b"}, {"a", "b"})
+    one.publish(one.page(2, 0, [row("a", "a", 1, 1)], {}))
+    assert gather(two).left_out == 0
+
+
 def test_a_model_made_anew_takes_the_place_of_its_name(tmp_path: Path) -> None:
     one, two = Observer(tmp_path), Observer(tmp_path)
     gather(one, row("old", "m", at=10, events=100))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hinged_service.ingest.target import Allowance, Target
+from hinged_service.wire.names import NAME_PATTERN
 
 if TYPE_CHECKING:
     from hinged_service.ingest.runner import Bring
 
 __all__ = ["WaitS", "run_source", "sendable", "target_options"]
+
+_NAME = re.compile(NAME_PATTERN)
 
 WaitS = Annotated[
     float,
@@ -37,9 +41,19 @@ def sendable(given: str | list[str] | None) -> str | list[str] | None:
     return given
 
 
+def _a_name(given: str) -> str:
+    """Return a name; refuse one that no model can have."""
+    if _NAME.fullmatch(given) is None:
+        raise typer.BadParameter(
+            f"{given[:140]!a} is no name: a name has 1 to 128 letters (a to z), digits, '.', '_' "
+            "and '-', and begins with a letter or a digit."
+        )
+    return given
+
+
 @contextmanager
 def target_options(
-    model: Annotated[str, typer.Option(callback=sendable, help="Name or alias of the model.")],
+    model: Annotated[str, typer.Option(callback=_a_name, help="Name or alias of the model.")],
     create: Annotated[
         Path | None,
         typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),

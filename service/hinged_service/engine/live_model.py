@@ -317,10 +317,10 @@ class LiveModel:
         answer = self._commit.append(events, payload, each, span)
         return await self._follower.traced("append", answer, len(events))
 
-    def count_refused(self, status: int) -> None:
-        """Count a call or line that was refused, by the status that tells why."""
-        if (reason := COUNTED.get(status)) is not None:
-            self.observer.of_model(self.name, reason)
+    def count_refused(self, status: int, count: int = 1) -> None:
+        """Count calls, lines or records that were refused, by the status that tells why."""
+        if count and (reason := COUNTED.get(status)) is not None:
+            self.observer.of_model(self.name, reason, count)
 
     def can_restore(self, spec: ModelSpec) -> bool:
         """Tell whether the state of a model of that spec may be this model's."""

@@ -174,6 +174,10 @@ class Inboxes:
         except ModelGone:
             self._registry.forget(writer.name, writer)
             raise
+        if fed.learned is not None:  # else another worker took it, or its answer got lost
+            writer.count_refused(422, len(batch.letters))
+            for error in fed.errors.values():
+                writer.count_refused(error.status)
         return fed.offset in (inbox.offset, inbox.end)  # else another worker is at it
 
     async def _writer(self, stream: str) -> LiveModel:

@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field, StrictStr
 
+from hinged_service.wire.names import NAME_PATTERN
 from hinged_service.wire.position import EntryId, Position
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
 
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}$"
-"""Names of models, aliases, streams and checkpoints: letters, digits, `_`, `.` and `-`."""
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 

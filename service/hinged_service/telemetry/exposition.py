@@ -137,8 +137,8 @@ class _Workers(Collector):
         )
         rejected = CounterMetricFamily(
             "hinged_rejected",
-            "Learn calls and lines that were refused; reason fold: events in the log that the "
-            "model could not take.",
+            "Learn calls, lines and records of an inbox that were refused; reason fold: events in "
+            "the log that the model could not take.",
             labels=["model", "reason"],
         )
         for row in rows:

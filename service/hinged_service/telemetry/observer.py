@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,7 @@ class Observer:
         self._known: frozenset[str] = frozenset()
         self._gone: dict[str, None] = {}
         self._version = 0
+        self._models = 0
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer: to a method and a route (the template of a path), and its seconds."""
@@ -125,7 +126,7 @@ class Observer:
         """Return the uids of the models last reported."""
         return self._known
 
-    def note_index(self, before: Collection[str], uids: Iterable[str], names: set[str]) -> None:
+    def note_index(self, before: Collection[str], uids: Collection[str], names: set[str]) -> None:
         """Forget models that are gone.
 
         Parameters
@@ -136,6 +137,7 @@ class Observer:
             All models of the index.
 
         """
+        self._models = len(uids)
         for uid in set(before).difference(uids):
             self._gone[uid] = None
         while len(self._gone) > _MOST_GONE:
@@ -164,6 +166,7 @@ class Observer:
             list(self._gone),
             self.redis_condition,
             disk,
+            self._models,
         )
 
     def publish(self, page: WorkerReport) -> None:

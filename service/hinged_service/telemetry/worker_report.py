@@ -100,6 +100,8 @@ class WorkerReport(msgspec.Struct):
         Condition of Redis as the worker saw it last, by name of the gauge.
     disk
         The disk of the embedded Valkey, if there is one.
+    models
+        How many models there are, in memory or not; 0 before that is known.
 
     """
 
@@ -112,6 +114,7 @@ class WorkerReport(msgspec.Struct):
     gone: list[str] = []
     redis: dict[str, int] = {}
     disk: DiskSample | None = None
+    models: int = 0
 
 
 class Totals(msgspec.Struct):
@@ -158,6 +161,8 @@ def add_counts(totals: Totals, page: WorkerReport) -> None:
 def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
     """Bring the totals up to date, in place; return the number of models left out.
 
+    Until a worker has read how many models there are, those in the memory of workers count.
+
     Parameters
     ----------
     totals
@@ -191,6 +196,8 @@ def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
             if stream in streams and (known_labels is None or known_labels.at_s <= told.at_s):
                 totals.labels[stream] = told
     totals.counts = {name: counts for name, counts in totals.counts.items() if name in latest}
+    if there := max((page.models for page in pages), default=0):
+        return max(0, there - len(latest))
     hidden = max((max(0, page.replicas - most) for page in pages), default=0)
     return len(left_out) + hidden
 

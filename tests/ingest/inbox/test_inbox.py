@@ -185,3 +185,23 @@ def test_a_producer_can_write_into_inboxes_and_nothing_else(inbox: Inbox) -> Non
                 with pytest.raises(NoPermissionError):
                     producer.execute_command(*command)  # type: ignore[no-untyped-call]
     assert inbox.weights() == learned(rows)
+
+
+def test_what_is_refused_is_counted_by_reason_in_the_metrics(inbox: Inbox) -> None:
+    rows = events(2)
+    with Service(inbox.server.url, metrics_models=10) as service:
+        make(service)
+        inbox.add([*rows, *rows[1:]])  # the last one has an id of its own
+        inbox.add(rows[:1])
+        for fields, _ in BAD:
+            inbox.write(fields)
+        inbox.wait_until_empty()
+        with service.client() as client:
+            text = client.get("/metrics").text
+    told = {
+        line.partition('reason="')[2].partition('"')[0]: float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line.startswith("hinged_rejected_total{")
+    }
+    assert told == {"fold": 0, "invalid": 7, "unknown": 1, "conflict": 1}
+    assert 'hinged_duplicates_total{model="m"} 1.0' in text
