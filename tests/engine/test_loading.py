@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.errors import SetAside
+from hinged_service.errors import Conflict, NotFound, SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
@@ -264,6 +264,39 @@ async def test_a_damaged_snapshot_whose_log_is_gone_sets_that_model_aside(
         await after.create("m")
         assert (await after.learn("m", event(1))).outcomes[0] is not None
         assert (await after.state("m"))["events"] == 1
+
+
+@pytest.mark.parametrize("damage", ["state lost", "weight NaN", "position no position"])
+async def test_a_model_whose_snapshot_and_log_are_gone_goes_on_from_a_checkpoint(
+    redis_url: str, db: redis.Redis, damage: str
+) -> None:
+    async with worker(redis_url, retention_bytes=0) as one:
+        await one.create("m")
+        for n in range(5):
+            await one.learn("m", event(n))
+        await (await one.open("m")).checkpoints.make("kept")
+        kept = await one.state("m")
+        with pytest.raises(Conflict):  # there is nothing to repair
+            await one.lifecycle.repair("m", "kept")
+        await one.learn("m", event(5))
+        await one.save("m")
+        await one.learn("m", event(6))
+    keys = StreamKeys("m").model(model_uid(db, "m"))
+    DAMAGES[damage](db, keys.state, keys.vector("weights"), keys.on.followers)
+    async with worker(redis_url) as after, worker(redis_url) as another:
+        for each in (after, another):
+            with pytest.raises(SetAside):
+                await each.open("m")
+        with pytest.raises(NotFound):
+            await after.lifecycle.repair("m", "none")
+        await after.lifecycle.repair("m", "kept")
+        assert await after.state("m") == kept
+        await after.learn("m", event(7))
+        another.registry.try_again(keys.uid)
+        assert await another.state("m") == await after.state("m")
+        await another.save("m")
+        async with worker(redis_url) as last:
+            assert await last.state("m") == await after.state("m")
 
 
 async def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(

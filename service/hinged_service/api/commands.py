@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field, ValidationError
 
 from hinged_service.api.dependencies import (
@@ -122,13 +122,24 @@ def router(settings: LimitSettings) -> APIRouter:
         summary="Repair the log of the model",
         responses=problems_for({409: "The log does not reach back to the model's snapshot."}),
     )
-    async def repair(request: Request, model: Name) -> Repaired:
+    async def repair(
+        request: Request,
+        model: Name,
+        checkpoint: Annotated[
+            str | None,
+            Query(
+                max_length=128,
+                description="Name or uid of a checkpoint to go on from, if the snapshot is lost.",
+            ),
+        ] = None,
+    ) -> Repaired:
         """Remove entries that do not follow from the one before; pass over damaged ones.
 
         Every worker goes on from the models' snapshots without their events. A log that is sound
-        stays as it is.
+        stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
+        end of the log; the events in between are not learned again.
         """
-        done = await lifecycle_of(request).repair(model)
+        done = await lifecycle_of(request).repair(model, checkpoint)
         return Repaired(tuple(done.removed), tuple(done.passed_over))
 
     return routes

@@ -18,9 +18,17 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import recovered, unlisted
 from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.engine.repair import repair
+from hinged_service.engine.repair import repair, start_from_checkpoint
 from hinged_service.engine.upgrade import Handover, take_over
-from hinged_service.errors import Conflict, Detail, ModelGone, NotFound, Unavailable, Unprocessable
+from hinged_service.errors import (
+    Conflict,
+    Detail,
+    ModelGone,
+    NotFound,
+    SetAside,
+    Unavailable,
+    Unprocessable,
+)
 from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
@@ -351,22 +359,27 @@ class ModelLifecycle:
             self._registry.open_soon(name)
         return done
 
-    async def repair(self, name: str) -> LogRepair:
+    async def repair(self, name: str, checkpoint: str | None = None) -> LogRepair:
         """Repair the log of a model: see `engine.repair`.
+
+        With a checkpoint, a model whose snapshot is lost goes on from that.
 
         Raises
         ------
         NotFound
-            There is no such model.
+            There is no such model or checkpoint.
         Conflict, Unavailable
-            As for `engine.repair`.
+            As for `engine.repair`; the model needs no checkpoint.
 
         """
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
-            return await self.repair(await self._registry.aliases.look_up(name, entry))
+            return await self.repair(await self._registry.aliases.look_up(name, entry), checkpoint)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
+        if checkpoint is not None:
+            await self._start_from(name, entry, checkpoint)
+            return LogRepair([], [])
         try:
             done, uids = await repair(self._connection, self._settings, entry)
         except ModelGone:
@@ -374,6 +387,18 @@ class ModelLifecycle:
         for uid in uids:
             self._registry.try_again(uid)
         return done
+
+    async def _start_from(self, name: str, entry: IndexEntry, checkpoint: str) -> None:
+        try:
+            await self._registry.open(name)
+        except SetAside:
+            await start_from_checkpoint(self._connection, self._settings, entry, checkpoint)
+            self._registry.try_again(entry.uid)
+        else:
+            raise Conflict(
+                f"The model {name!r} can be served: POST /v1/models/{name}/restore takes the state "
+                "of a checkpoint."
+            )
 
     async def delete(self, name: str) -> None:
         """Delete a model; no worker can write it back.

@@ -5,18 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from dataclasses import replace
 
-from hinged_service.errors import Unavailable
+import hinged
+from hinged_service.engine.replica import Replica
+from hinged_service.errors import Conflict, Unavailable
 from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import SnapshotSettings
-from hinged_service.store import index, repairs, snapshot_reader, upgrades
+from hinged_service.store import (
+    checkpoints,
+    index,
+    log,
+    repairs,
+    snapshot_reader,
+    snapshot_writer,
+    upgrades,
+)
 from hinged_service.store.connection import Connection
+from hinged_service.store.followers import Retention
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.repairs import LogRepair
+from hinged_service.store.snapshot import Loaded
 from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
+from hinged_service.wire.codec import DamagedState, OtherVersion
 
-__all__ = ["repair"]
+__all__ = ["repair", "start_from_checkpoint"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +73,43 @@ async def repair(
             if one.uid in uids:
                 await _go_on_from_snapshot(connection, settings, keys.model(one.uid), one)
     return done, uids
+
+
+async def start_from_checkpoint(
+    connection: Connection, settings: SnapshotSettings, entry: IndexEntry, checkpoint: str
+) -> None:
+    """Have a model whose snapshot is lost go on from a checkpoint, at the end of the log.
+
+    The events between the two are not learned again.
+
+    Raises
+    ------
+    NotFound
+        There is no such checkpoint.
+    Conflict
+        It cannot be read, or is of another kind of model.
+    Unavailable
+        Redis does not answer, or the log moved on at every attempt.
+
+    """
+    keys = StreamKeys(entry.stream).model(entry.uid)
+    chunk = settings.snapshot_chunk
+    found = await checkpoints.find(connection, keys.on, checkpoint)
+    try:
+        kept = await checkpoints.read(connection, keys.on, found.uid, chunk)
+        for _ in range(_ATTEMPTS):
+            end = await log.end(connection, keys.on)
+            state = None if kept.state is None else replace(kept.state, marks=[])
+            loaded = Loaded(end.position, state, kept.vectors, end.mark)
+            replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
+            whole = replica.take_snapshot(Retention(None, settings.retention_bytes), full=True)
+            if (await snapshot_writer.save_full(connection, keys, whole, chunk)).became == "ok":
+                await _go_on_from_snapshot(connection, settings, keys, entry)
+                return
+            await asyncio.sleep(_PAUSE_S)
+    except (DamagedState, OtherVersion, hinged.InvalidState) as error:
+        raise Conflict(f"The checkpoint cannot be used: {error}.") from error
+    raise Unavailable("The log moved on, or another version folds it.", retry_after_s=1)
 
 
 async def _go_on_from_snapshot(

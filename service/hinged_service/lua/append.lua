@@ -62,8 +62,8 @@ if not stored then return {'gone'} end
 
 local source = ARGV[12]
 local record = not source and redis.call('HGET', producers, producer)
-if record then
-  local r = cmsgpack.unpack(record)
+local r = batch_in(record)
+if r then
   if r[1] == sequence then return {'replay', r[2], r[3], r[4], r[5]} end
   if r[1] > sequence then return {'stale'} end
 end

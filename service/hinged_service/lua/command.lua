@@ -18,8 +18,8 @@ local uid, producer, sequence, checkpoint = ARGV[1], ARGV[2], tonumber(ARGV[3]),
 
 if redis.call('HEXISTS', KEYS[3], uid) == 0 then return {'gone'} end
 local record = redis.call('HGET', producers, producer)
-if record then
-  local r = cmsgpack.unpack(record)
+local r = batch_in(record)
+if r then
   if r[1] == sequence then return {'replay', r[2], r[3]} end
   if r[1] > sequence then return {'stale'} end
 end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,10 +24,10 @@ from hinged_service.store.log_types import (
 )
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Position
+from hinged_service.wire.codec import DamagedState, Mark, Position
 from hinged_service.wire.position import EntryId
 
-__all__ = ["EventLog", "backwards", "damage", "letters", "offset", "sources"]
+__all__ = ["EventLog", "backwards", "damage", "end", "letters", "offset", "sources"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
@@ -207,6 +208,23 @@ class EventLog:
         await self._connection.run(
             _NOTE_DAMAGE, [on.meta, on.followers], self._uid, damaged, *left_out
         )
+
+
+class LogEnd(NamedTuple):
+    """The end of a log, and what it had taken until there."""
+
+    position: Position
+    mark: Mark
+
+
+async def end(connection: Connection, keys: StreamKeys) -> LogEnd:
+    """Return the end of a log; `DamagedState` if the stream does not tell it."""
+    meta = await connection.hgetall(keys.meta)
+    try:
+        position = Position.parse(f"{meta['last']}.{meta['chain']}")
+        return LogEnd(position, Mark(position.id, int(meta["bytes"]), int(meta["count"])))
+    except (LookupError, ValueError) as error:
+        raise DamagedState("the stream does not tell the end of its log") from error
 
 
 async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
