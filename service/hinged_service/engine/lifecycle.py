@@ -83,7 +83,7 @@ class ModelLifecycle:
         _check_names(name, spec, reach)
         for _ in range(_CREATE_ATTEMPTS):
             try:
-                entry = await index.find(self._connection, name)
+                entry = await self._find(name)
             except index.DamagedEntry as damaged:
                 spec.check_known()
                 await damaged_entries.take_over(
@@ -92,8 +92,6 @@ class ModelLifecycle:
                 continue
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
-            if entry is None:
-                entry = await recovered(self._connection, name)
             if entry is None:
                 spec.check_known()
                 finished = await self._begin(name, spec, reach)
@@ -114,6 +112,11 @@ class ModelLifecycle:
             if finished is not None:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
+
+    async def _find(self, name: str) -> IndexEntry | Alias | None:
+        """Return the entry of a name, also of a model that the index lost; `None` without one."""
+        entry = await index.find(self._connection, name)
+        return entry if entry is not None else await recovered(self._connection, name)
 
     async def _check_unused(self, stream: str) -> None:
         """Refuse to make a model on a stream that has one which the index lost."""
@@ -411,21 +414,14 @@ class ModelLifecycle:
         """
         while True:
             try:
-                entry = await index.find(self._connection, name)
+                entry = await self._find(name)
             except index.DamagedEntry as damaged:
                 if await damaged_entries.remove(self._connection, name, damaged):
                     self._registry.forget(name)
                     return
                 continue
             if entry is None:
-                if await recovered(self._connection, name) is not None:
-                    continue
-                left = await unlisted(self._connection, name)
-                if not left:
-                    raise NotFound(f"There is no model {name!r}.")
-                logger.warning("removing what is left of model %s, which the index lost", name)
-                for uid in left:
-                    await followers.delete(self._connection, StreamKeys(name).model(uid))
+                await self._delete_unlisted(name)
                 return
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias: DELETE /v1/aliases/{name} removes it.")
@@ -442,6 +438,15 @@ class ModelLifecycle:
                 break
         await self.finish_deletion(name, entry.as_deleting())
         self._registry.forget(name)
+
+    async def _delete_unlisted(self, name: str) -> None:
+        """Delete what a stream has of models that the index lost for good."""
+        left = await unlisted(self._connection, name)
+        if not left:
+            raise NotFound(f"There is no model {name!r}.")
+        logger.warning("removing what is left of model %s, which the index lost", name)
+        for uid in left:
+            await followers.delete(self._connection, StreamKeys(name).model(uid))
 
     async def finish_deletion(self, name: str, entry: IndexEntry) -> None:
         """Delete what a model that is marked as deleting still has, its name last."""
