@@ -286,3 +286,43 @@ def _until(holds: Any, seconds: float = 60.0) -> None:
     while not holds():
         assert time.monotonic() < until_s
         time.sleep(0.1)
+
+
+def test_weights_come_page_by_page(small: Service) -> None:
+    names = [f"feature {number:05d}" for number in range(30_000)]
+    with small.client() as client:
+        client.put("/v1/models/wide", json={"learner": {"type": "perceptron"}})
+        for start in range(0, len(names), 5_000):
+            x = {name: float(1 + start + i) for i, name in enumerate(names[start : start + 5_000])}
+            client.post("/v1/models/wide/learn", json={"x": x, "y": start % 10_000 == 0})
+        refused = client.get("/v1/models/wide/weights")
+        assert refused.status_code == 413
+        assert "?top=1000&skip=1000" in refused.json()["detail"]
+    with Client(small.url) as caller:
+        pages = [
+            caller.weights("wide", top=12_000, skip=skip).weights for skip in (0, 12_000, 24_000)
+        ]
+    found = {name: value for page in pages for name, value in (page or {}).items()}
+    sizes = [abs(value) for value in found.values()]
+    assert set(found) == set(names)
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_an_export_in_pieces_is_the_model(small: Service) -> None:
+    with small.client() as client:
+        client.put("/v1/models/wide2", json={"learner": {"type": "arow"}})
+        for start in range(0, 20_000, 5_000):
+            x = {f"feature \u00e9 {start + i}": 0.1 + i for i in range(5_000)}
+            client.post("/v1/models/wide2/learn", json={"x": x, "y": start > 5_000})
+        client.post("/v1/models/wide2/checkpoints", json={"name": "c"})
+        exported = client.get("/v1/models/wide2/checkpoints/c/export")
+        assert exported.status_code == 200
+        assert exported.json()["vectors"]
+        made = client.post("/v1/models/copy/import", content=exported.content)
+        assert made.status_code == 201, made.text
+        question = {"x": {"feature \u00e9 1": 1.0, "feature \u00e9 19999": 2.0}}
+        one, other = (
+            client.post(f"/v1/models/{name}/predict", json=question).json()["score"]
+            for name in ("wide2", "copy")
+        )
+        assert one == other

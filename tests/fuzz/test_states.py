@@ -150,7 +150,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
         spec = ModelSpec.model_validate_json(json.dumps(SPECS[name]))
         checkpoint = Checkpoint(uid="u", model="m", spec=spec, created_ms=1, events=12, mistakes=3)
         loaded = Loaded(position=POSITION, state=state, vectors=vectors)
-        documents.append(json.loads(export.exported(checkpoint, loaded)))
+        documents.append(json.loads(b"".join(export.exported(checkpoint, loaded))))
 
     @given(document=damaged_json(documents), sealed=st.booleans())
     @tries(80)

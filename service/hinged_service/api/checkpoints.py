@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -20,6 +21,7 @@ from hinged_service.api.dependencies import (
     reach_of,
     registry_of,
 )
+from hinged_service.api.large_answers import LargeAnswer
 from hinged_service.api.models import listed
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
@@ -27,6 +29,7 @@ from hinged_service.errors import Conflict
 from hinged_service.model.spec import Learner
 from hinged_service.model.start import NAME_PATTERN, Exclude
 from hinged_service.model.start import Name as PlainName
+from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.store import checkpoints as stored
 from hinged_service.wire.responses import Checkpoint, ModelListed
@@ -61,7 +64,7 @@ CheckpointName = Annotated[str, Path(max_length=128, description="Its name or ui
 
 def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
-    importing = asyncio.Lock()
+    importing, exporting = asyncio.Lock(), asyncio.Lock()
     routes = APIRouter(
         prefix="/v1/models/{model}",
         tags=["checkpoints"],
@@ -127,9 +130,11 @@ def router(settings: LimitSettings) -> APIRouter:
         """Return spec and state as one JSON document, for another server to import."""
         live_model = await fresh(request, model)
         found = await found_checkpoint(request, live_model, checkpoint)
-        loaded = await live_model.checkpoints.read(found)
-        body = await asyncio.to_thread(portable.exported, found, loaded)
-        return Response(body, media_type="application/json")
+        async with exporting:  # their states are counted once they are read
+            loaded = await live_model.checkpoints.read(found)
+            pieces = portable.exported(found, loaded)
+            request.scope[HELD].add_answer(portable.exported_bytes(loaded))
+        return LargeAnswer(_in_thread(pieces))
 
     @routes.post(
         "/import",
@@ -176,6 +181,12 @@ def router(settings: LimitSettings) -> APIRouter:
         return listed(wanted.name, entry)
 
     return routes
+
+
+async def _in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces, each made in a thread."""
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece
 
 
 def _shown(checkpoint: stored.Checkpoint) -> Checkpoint:

@@ -6,9 +6,10 @@ A short answer is sent at once and is not counted: the connection holds as much 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -24,6 +25,7 @@ __all__ = [
     "PIECE_BYTES",
     "LargeAnswer",
     "outcome_bytes",
+    "pieces_of",
     "pieces_of_array",
     "prediction_bytes",
     "predictions_at_once",
@@ -41,6 +43,7 @@ _FIELD_BYTES = 256
 """Bytes of the fields of an answer at most, without label and probabilities."""
 _CHARACTER_BYTES = 6
 _SCORES_AT_ONCE = 8_000
+_PAIRS = 2_000
 _TELL_S = 60.0
 
 _encode = msgspec.json.Encoder().encode
@@ -92,6 +95,39 @@ def pieces_of_array(items: Sequence[object], each_bytes: int) -> list[bytes]:
         for start in range(0, len(items), count)
     ]
     return [*pieces, b"]"]
+
+
+def pieces_of(value: Any) -> Iterator[bytes]:
+    """Yield the JSON of objects of objects, arrays and scalars in pieces."""
+    parts, size = [], 0
+    for part in _parts(value):
+        parts.append(part)
+        size += len(part)
+        if size >= PIECE_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    yield b"".join(parts)
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    if isinstance(value, list):
+        for number, part in enumerate(value):
+            yield b"," if number else b"["
+            yield from _parts(part)
+        yield b"]" if value else b"[]"
+    elif not isinstance(value, dict) or not value:
+        yield _encode(value)
+    elif any(isinstance(part, (dict, list)) for part in value.values()):
+        for number, (name, part) in enumerate(value.items()):
+            yield (b"," if number else b"{") + _encode(name) + b":"
+            yield from _parts(part)
+        yield b"}"
+    else:
+        pairs, between = iter(value.items()), b"{"
+        while some := dict(itertools.islice(pairs, _PAIRS)):
+            yield between + _encode(some)[1:-1]
+            between = b","
+        yield b"}"
 
 
 async def send_pieces(

@@ -19,10 +19,11 @@ from hinged_service.api.dependencies import (
     reach_of,
     registry_of,
 )
+from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.top_weights import largest
+from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
@@ -39,6 +40,10 @@ from hinged_service.wire.responses import (
 __all__ = ["listed", "router"]
 
 _MANY = 10_000
+_FEWER = (
+    "Ask for fewer: ?top=1000, and for the next ones ?top=1000&skip=1000; or for one class, "
+    "?class=."
+)
 
 
 def router(settings: LimitSettings) -> APIRouter:
@@ -126,7 +131,15 @@ def router(settings: LimitSettings) -> APIRouter:
         """Delete a model; the last one on a stream takes the stream with it."""
         await lifecycle_of(request).delete(model)
 
-    @routes.get("/{model}/weights", summary="Look at the weights")
+    @routes.get(
+        "/{model}/weights",
+        summary="Look at the weights",
+        response_class=Response,
+        responses={
+            200: described(Weights),
+            **problems_for({413: "They are too many for one answer: ask with top and skip."}),
+        },
+    )
     async def get_weights(
         request: Request,
         model: Name,
@@ -136,8 +149,11 @@ def router(settings: LimitSettings) -> APIRouter:
         label: Annotated[
             str | None, Query(alias="class", description="Multiclass: of this class only.")
         ] = None,
+        skip: Annotated[
+            int, Query(ge=0, description="Leave out the so many largest of each vector.")
+        ] = 0,
         at_least: AtLeast = None,
-    ) -> Weights:
+    ) -> Response:
         """Return the weights that predictions use, largest magnitude first.
 
         The numbers have all their digits: score = intercept + sum of weight times value
@@ -151,12 +167,19 @@ def router(settings: LimitSettings) -> APIRouter:
         if label is not None and not shown.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
         if feature_count(fold) > _MANY:
-            shown = await asyncio.to_thread(largest, shown, top)
+            found, size = await asyncio.to_thread(_cut, shown, top, skip)
         else:
-            shown = largest(shown, top)
-        return Weights(position, **shown)
+            found, size = _cut(shown, top, skip)
+        reserve(request.scope, size, settings.max_answer_bytes, _FEWER)
+        return LargeAnswer(pieces_of({"position": position, **found}))
 
     return routes
+
+
+def _cut(shown: dict[str, Any], top: int | None, skip: int) -> tuple[dict[str, Any], int]:
+    """Return the weights to show, and how many bytes they may have."""
+    found = largest(shown, top, skip)
+    return found, weights_bytes(found)
 
 
 def listed(name: str, entry: IndexEntry) -> ModelListed:

@@ -214,6 +214,7 @@ class AsyncClient:
         *,
         top: int | None = None,
         label: Label | None = None,
+        skip: int | None = None,
         at_least: str | None = None,
     ) -> Weights:
         """Return the weights that predict, largest magnitude first.
@@ -224,11 +225,18 @@ class AsyncClient:
             Number of the largest weights of each vector; all if `None`.
         label
             Multiclass: only those of this class.
+        skip
+            Number of the largest weights of each vector that are left out, for page after page.
         at_least
             As in `model`.
 
+        Raises
+        ------
+        TooLarge
+            If they are too many for one answer: ask page by page.
+
         """
-        query = calls.query(label, top=top, at_least=at_least)
+        query = calls.query(label, top=top, skip=skip, at_least=at_least)
         path = calls.model_path(name, "/weights")
         return await self.send(Call("GET", path, reader(Weights), query))
 

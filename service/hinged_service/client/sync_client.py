@@ -182,10 +182,11 @@ class Client:
         *,
         top: int | None = None,
         label: Label | None = None,
+        skip: int | None = None,
         at_least: str | None = None,
     ) -> Weights:
         """Return the weights that predict, largest magnitude first."""
-        query = calls.query(label, top=top, at_least=at_least)
+        query = calls.query(label, top=top, skip=skip, at_least=at_least)
         path = calls.model_path(name, "/weights")
         return self.send(Call("GET", path, reader(Weights), query))
 

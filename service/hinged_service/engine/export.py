@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -20,10 +22,14 @@ from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
 
-__all__ = ["Document", "exported", "imported"]
+__all__ = ["Document", "exported", "exported_bytes", "imported"]
 
 _FORMAT = "hinged-model"
 _VERSION = 1
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_PIECE_BYTES = 2**18
+_PAIRS = 2_000
+_PAIR_BYTES = 64
 
 
 def _versions() -> dict[str, Any]:
@@ -39,8 +45,8 @@ class Document:
     state: ModelState
 
 
-def exported(checkpoint: Checkpoint, loaded: Loaded) -> bytes:
-    """Return a checkpoint as a document.
+def exported(checkpoint: Checkpoint, loaded: Loaded) -> Iterator[bytes]:
+    """Return the pieces of a checkpoint as a document, each made when it is asked for.
 
     Raises
     ------
@@ -56,12 +62,52 @@ def exported(checkpoint: Checkpoint, loaded: Loaded) -> bytes:
         "created_ms": checkpoint.created_ms,
         "spec": checkpoint.spec.model_dump(mode="json"),
         "scalars": loaded.state.scalars,
-        "vectors": {
-            name: [[encode_name(feature), value] for feature, value in values.items()]
-            for name, values in loaded.vectors.items()
-        },
     }
-    return json.dumps({**document, "digest": _digest(document)}, allow_nan=False).encode()
+    return _pieces(document, loaded.vectors)
+
+
+def exported_bytes(loaded: Loaded) -> int:
+    """Return about how many bytes the document of a checkpoint has."""
+    return _PAIR_BYTES * sum(map(len, loaded.vectors.values()))
+
+
+def _pieces(
+    document: dict[str, Any], vectors: Mapping[str, Mapping[Any, float]]
+) -> Iterator[bytes]:
+    """Yield the text that the digest is made of, and the digest in the end."""
+    digest, parts, size = hashlib.sha256(), [], 0
+    for text in _texts(document, vectors):
+        part = text.encode()
+        digest.update(part)
+        parts.append(part)
+        size += len(part)
+        if size >= _PIECE_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    digest.update(b"}")
+    yield b"".join(parts) + f',"digest":"{digest.hexdigest()}"}}'.encode()
+
+
+def _texts(document: dict[str, Any], vectors: Mapping[str, Mapping[Any, float]]) -> Iterator[str]:
+    """Yield the document as `_digest` reads it, but for the last bracket."""
+    opening = "{"
+    for key in sorted((*document, "vectors")):
+        yield f"{opening}{_JSON.encode(key)}:"
+        opening = ","
+        if key != "vectors":
+            yield from _JSON.iterencode(document[key])
+            continue
+        yield "{"
+        for number, name in enumerate(sorted(vectors)):
+            yield f"{',' if number else ''}{_JSON.encode(name)}:["
+            pairs = iter(vectors[name].items())
+            between = ""
+            while some := list(itertools.islice(pairs, _PAIRS)):
+                text = _JSON.encode([[encode_name(feature), value] for feature, value in some])
+                yield between + text[1:-1]
+                between = ","
+            yield "]"
+        yield "}"
 
 
 def imported(body: bytes) -> Document:

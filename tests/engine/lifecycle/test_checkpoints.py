@@ -186,7 +186,9 @@ async def test_an_import_that_breaks_off_leaves_nothing(
     await one.learn("m", event(1), event(2))
     live_model = await one.read("m")
     made = await live_model.checkpoints.make(None)
-    document = export.imported(export.exported(made, await live_model.checkpoints.read(made)))
+    document = export.imported(
+        b"".join(export.exported(made, await live_model.checkpoints.read(made)))
+    )
     for place in ("before", "after"):
         keep = checkpoints.keep
 

@@ -124,7 +124,7 @@ def test_an_imported_model_goes_on_as_the_exported_one(
             live_model = await one.read("m")
             made = await live_model.checkpoints.make("then")
             await _learn(one, *range(60, 70))
-            body = export.exported(made, await live_model.checkpoints.read(made))
+            body = b"".join(export.exported(made, await live_model.checkpoints.read(made)))
             await far.lifecycle.create_imported("m", export.imported(body))
             plain = Plain()
             for n in range(60):

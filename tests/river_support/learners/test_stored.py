@@ -355,7 +355,7 @@ def test_models_that_start_from_the_log_or_a_copy_and_imported_ones_go_on_alike(
                 await one.create(f"{name}-copy", **parts, start={"model": name})
                 source = await one.read(name)
                 made = await source.checkpoints.make(f"{name}-kept")
-                body = export.exported(made, await source.checkpoints.read(made))
+                body = b"".join(export.exported(made, await source.checkpoints.read(made)))
                 await far.lifecycle.create_imported(f"{name}-far", export.imported(body))
                 assert state_of(await fold_of(far, f"{name}-far")) == state_of(source.state)
             await send(one, LATER)
@@ -440,7 +440,9 @@ def test_no_state_gets_into_a_model_of_another_pipeline(
             with pytest.raises(ServiceError) as refused:
                 await one.create("copy", **other, start={"model": "text"})
             assert refused.value.status in (409, 422)
-            document = json.loads(export.exported(kept, await text.checkpoints.read(kept)))
+            document = json.loads(
+                b"".join(export.exported(kept, await text.checkpoints.read(kept)))
+            )
             for parts in (
                 MODELS["scaled"],
                 MODELS["categories"],
