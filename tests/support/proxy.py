@@ -18,6 +18,7 @@ class Proxy:
     hold: let nothing through either way, nor cut anything; what waits goes on afterwards.
     hold_replies: the same for answers only.
     hold_after: hold as soon as so many bytes of commands have passed; 0 for never.
+    error: answer every command with this error reply, and send none on; empty for not at all.
     target_port: where new connections go.
     """
 
@@ -30,6 +31,7 @@ class Proxy:
         self.hold = False
         self.hold_replies = False
         self.hold_after = 0
+        self.error = ""
         self.dropped = 0
         self._passed = 0
         self._writers: set[asyncio.StreamWriter] = set()
@@ -89,7 +91,7 @@ class Proxy:
             return
         both = {writer, up_writer}
         self._writers |= both
-        forward = asyncio.ensure_future(self._pump(reader, up_writer))
+        forward = asyncio.ensure_future(self._pump(reader, up_writer, writer))
         back = asyncio.ensure_future(self._pump_back(up_reader, writer))
         await asyncio.wait([forward, back], return_when=asyncio.FIRST_COMPLETED)
         for task in (forward, back):
@@ -99,11 +101,20 @@ class Proxy:
             one.transport.abort()
         self._writers -= both
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        back: asyncio.StreamWriter,
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
                 while self.hold:  # noqa: ASYNC110 - it is set from another thread
                     await asyncio.sleep(0.002)
+                if self.error:
+                    commands = (b"\r\n" + data).count(b"\r\n*")
+                    back.write(f"-{self.error}\r\n".encode() * commands)
+                    continue
                 self._passed += len(data)
                 if 0 < self.hold_after <= self._passed:
                     self.hold_after, self.hold = 0, True

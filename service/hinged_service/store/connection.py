@@ -12,7 +12,7 @@ from redis import exceptions
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import RedisSettings
 from hinged_service.store import replies
-from hinged_service.store.keys import INDEX
+from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
@@ -159,7 +159,7 @@ class Connection:
 
     async def check_writable(self) -> None:
         """Raise `Unavailable` unless a write would be accepted now, where the index is."""
-        await self.run(_CHECK_WRITABLE, [INDEX])
+        await self.run(_CHECK_WRITABLE, [INDEX, StreamKeys(INDEX).log])
 
     async def ensure_checked(self) -> None:
         """Check the server once; raise `Unavailable` if it would lose the log."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from redis import exceptions
 
@@ -11,28 +13,80 @@ from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.pool import NoPrimary, mendable
 from hinged_service.wire.codec import DamagedState
 
-__all__ = ["translated"]
+__all__ = ["OF_DATA", "OF_SERVER", "translated"]
 
 _SILENT = "Redis does not answer."
+_LOADING = "Redis is still loading its data."
 _NO_WRITES = "Redis takes no writes: {}."
-_REFUSALS = {"OOM", "MISCONF", "NOREPLICAS", "BUSY"}
-_PASSING: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
-    ((exceptions.BusyLoadingError,), "loading", "Redis is still loading its data."),
-    ((NoPrimary,), "connection", "{}"),
-    ((TimeoutError, exceptions.TimeoutError), "timeout", _SILENT),
-    ((exceptions.ConnectionError, OSError), "connection", _SILENT),
-    (
-        (exceptions.AskError,),  # and MOVED
-        "cluster",
-        "Redis sends on to another node: is HINGED_REDIS_URL a redis+cluster:// address?",
-    ),
-    (
-        (exceptions.TryAgainError, exceptions.ClusterDownError),
-        "cluster",
-        "Redis cannot serve that part of its keys now: {}.",
-    ),
-    ((exceptions.OutOfMemoryError, exceptions.ReadOnlyError), "no_writes", _NO_WRITES),
+_REFUSED = "Redis refuses the user or the password of the configured address: {}."
+_BUSY = "Redis is busy with a script or a module: {}."
+_ELSEWHERE = "Redis sends on to another node: is HINGED_REDIS_URL a redis+cluster:// address?"
+_CLUSTER = "Redis cannot serve that part of its keys now: {}."
+_OTHER = "Redis did not carry out a command: {}."
+
+OF_SERVER: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "LOADING": ("loading", _LOADING),
+        "NOAUTH": ("refused", _REFUSED),
+        "WRONGPASS": ("refused", _REFUSED),
+        "NOPERM": ("refused", _REFUSED),
+        "DENIED": ("refused", _REFUSED),  # protected mode: strangers are not let in
+        "OOM": ("no_writes", _NO_WRITES),
+        "MISCONF": ("no_writes", _NO_WRITES),
+        "READONLY": ("no_writes", _NO_WRITES),
+        "NOREPLICAS": ("no_writes", _NO_WRITES),
+        "BUSY": ("busy", _BUSY),
+        "UNKILLABLE": ("busy", _BUSY),  # this and the next answer those who stop a script
+        "NOTBUSY": ("busy", _BUSY),
+        "NOSCRIPT": ("server", _OTHER),  # the text is sent then; only that may be refused again
+        "EXECABORT": ("server", _OTHER),  # hinged sends no MULTI; a proxy before Redis may
+        "UNBLOCKED": ("server", _OTHER),
+        "NOPROTO": ("server", _OTHER),
+        "MASTERDOWN": ("cluster", _CLUSTER),
+        "NOMASTERLINK": ("cluster", _CLUSTER),
+        "REDIRECT": ("cluster", _CLUSTER),  # of Valkey 8, during a failover
+        "CLUSTERDOWN": ("cluster", _CLUSTER),
+        "TRYAGAIN": ("cluster", _CLUSTER),
+        "CROSSSLOT": ("cluster", _CLUSTER),  # a script's keys share a slot; a proxy may part them
+        "MOVED": ("cluster", _ELSEWHERE),
+        "ASK": ("cluster", _ELSEWHERE),
+        "IOERR": ("server", _OTHER),  # of MIGRATE, as the next
+        "BUSYKEY": ("server", _OTHER),
+        "INPROG": ("server", _OTHER),  # of Sentinel, as the three after it
+        "NOGOODSLAVE": ("server", _OTHER),
+        "NOGOODPRIMARY": ("server", _OTHER),
+        "NOQUORUM": ("server", _OTHER),
+        "BUSYGROUP": ("server", _OTHER),  # of consumer groups, as the next
+        "NOGROUP": ("server", _OTHER),
+    }
 )
+"""First words of error replies that tell of the server: kind of failure, text for people.
+
+They are those of Redis 7 and 8 and of Valkey 7.2 to 9. A word that is not known is of the server
+too: a model is never given up for it.
+"""
+
+OF_DATA: Final = frozenset({"WRONGTYPE", "INVALIDOBJ"})
+"""First words of error replies that tell of what is stored, and so of one stream or model."""
+
+_WORDS: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.MovedError, "MOVED"),
+    (exceptions.AskError, "ASK"),
+    (exceptions.TryAgainError, "TRYAGAIN"),
+    (exceptions.ClusterDownError, "CLUSTERDOWN"),
+    (exceptions.ClusterCrossSlotError, "CROSSSLOT"),
+    (exceptions.MasterDownError, "MASTERDOWN"),
+    (exceptions.OutOfMemoryError, "OOM"),
+    (exceptions.ReadOnlyError, "READONLY"),
+    (exceptions.NoScriptError, "NOSCRIPT"),
+    (exceptions.ExecAbortError, "EXECABORT"),
+    (exceptions.BusyLoadingError, "LOADING"),
+)
+"""Words that redis-py takes away from the text, by the error that stands for each."""
+
+_IN_A_SCRIPT = "user_script:"
+_KILLED = "Script killed by user"
+_OF_ARGUMENTS = ("Invalid stream ID", "value is not an integer", "no such key")
 
 
 @contextlib.contextmanager
@@ -44,20 +98,52 @@ def translated(answering: Answering) -> Iterator[None]:
         found = _kind(error)
         if found is not None:
             raise answering.failed(*found) from error
-        if isinstance(error, exceptions.ResponseError) and str(error).startswith("WRONGTYPE"):
+        if isinstance(error, exceptions.ResponseError) and _word(error) in OF_DATA:
             raise DamagedState("a stored key is of another type") from error
         raise
 
 
 def _kind(error: Exception) -> tuple[str, str] | None:
+    """Return the kind and the text of a failure of the server; `None` if it is none."""
     told = mendable(error)
     if told:
         return "refused", told
-    for kinds, kind, text in _PASSING:
-        if isinstance(error, kinds):
-            return kind, text.format(str(error).rstrip("."))
-    if isinstance(error, exceptions.ResponseError) and str(error).split(" ", 1)[0] in _REFUSALS:
-        return "no_writes", _NO_WRITES.format(str(error).rstrip("."))
+    if isinstance(error, NoPrimary):
+        return "connection", str(error)
+    if isinstance(error, TimeoutError | exceptions.TimeoutError):
+        return "timeout", _SILENT
+    if isinstance(error, exceptions.ResponseError | exceptions.BusyLoadingError):
+        return _kind_of_reply(_word(error), str(error).rstrip("."))
+    if isinstance(error, exceptions.ConnectionError | OSError):
+        return "connection", _SILENT
     if isinstance(error, RuntimeError) and "handler is closed" in str(error):
         return "connection", _SILENT  # uvloop's word for writing to a connection just cut
     return None
+
+
+def _kind_of_reply(word: str, text: str) -> tuple[str, str] | None:
+    """Return kind and text of an error reply; `None` if what is stored, or asked, is at fault.
+
+    An error without a word of its own is of the data if a script ran into it, or an argument,
+    since what is stored is what the arguments are made from.
+    """
+    if word in OF_DATA:
+        return None
+    if word in OF_SERVER:
+        kind, message = OF_SERVER[word]
+        return kind, message.format(text)
+    if _KILLED in text:
+        return "busy", _BUSY.format(text)
+    if _IN_A_SCRIPT in text or any(part in text for part in _OF_ARGUMENTS):
+        return None
+    if "operation not permitted" in text:
+        return "refused", _REFUSED.format(text)
+    return "server", _OTHER.format(text)
+
+
+def _word(error: Exception) -> str:
+    """Return the first word of an error reply as the server sent it."""
+    for kind, word in _WORDS:
+        if isinstance(error, kind):
+            return word
+    return str(error).split(" ", 1)[0]
