@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _REGISTER = load("register")
-_DELETE = load("delete_model")
+_DELETE = load("delete_model", when_full=True)
 _HOLD = load("hold_snapshot")
 _RELEASE = load("release_follower")
 

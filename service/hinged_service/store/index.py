@@ -16,6 +16,7 @@ from hinged_service.store.scripts import load
 __all__ = ["Index", "compare_and_set", "enter", "find", "index"]
 
 _COMPARE_AND_SET = load("index_compare_and_set")
+_WHEN_FULL = load("index_compare_and_set", when_full=True)
 
 _PIECE = 200
 """Index entries read in one go; other calls of Redis and this worker come in between."""
@@ -45,12 +46,17 @@ async def compare_and_set(
     expected: IndexEntry | Alias,
     new: IndexEntry | Alias | None,
 ) -> bool:
-    """Set the index entry of `name` if it is still the expected one; `None` removes it."""
+    """Set the index entry of `name` if it is still the expected one; `None` removes it.
+
+    To remove it, or to mark that it will be, works also when the memory of Redis is full.
+    """
     stage = ("alias", "", 0)
     if isinstance(expected, IndexEntry):
         stage = (expected.uid, expected.base or "", int(expected.deleting))
     text = "" if new is None else new.dumps()
-    return bool(await connection.run(_COMPARE_AND_SET, [INDEX], name, *stage, text, 0))
+    removes = new is None or (isinstance(new, IndexEntry) and new.deleting)
+    script = _WHEN_FULL if removes else _COMPARE_AND_SET
+    return bool(await connection.run(script, [INDEX], name, *stage, text, 0))
 
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:

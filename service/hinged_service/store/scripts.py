@@ -21,9 +21,11 @@ class Script:
     sha: str
 
 
-def load(name: str) -> Script:
-    """Return the script `lua/<name>.lua`."""
+def load(name: str, *, when_full: bool = False) -> Script:
+    """Return the script `lua/<name>.lua`, one that runs when memory is full if told so."""
     source = _INCLUDE.sub(lambda match: _text(match[1]), _text(name))
+    if when_full:
+        source = source.replace("#!lua", "#!lua flags=allow-oom", 1)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
