@@ -1,6 +1,7 @@
 """A Redis that would lose the log, or is no Redis, is refused at the start in plain words."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import socketserver
@@ -88,6 +89,17 @@ class _Old(socketserver.StreamRequestHandler):
             self.wfile.write(answer if words[0] == b"INFO" else b"+OK\r\n")
 
 
+@contextlib.contextmanager
+def pretending(info: str) -> Iterator[str]:
+    """Give the address of a server that says so of itself."""
+    handler = type("Handler", (_Old,), {"info": f"# Server\r\n{info}\r\n".encode()})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"redis://127.0.0.1:{server.server_address[1]}/0"
+        server.shutdown()
+
+
 @pytest.mark.parametrize(
     ("info", "refusal"),
     [
@@ -100,17 +112,12 @@ class _Old(socketserver.StreamRequestHandler):
     ],
 )
 def test_an_old_version_is_refused_by_its_name(info: str, refusal: str | None) -> None:
-    handler = type("Handler", (_Old,), {"info": f"# Server\r\n{info}\r\n".encode()})
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"redis://127.0.0.1:{server.server_address[1]}/0"
+    with pretending(info) as url:
         if refusal is None:
             check(url)
         else:
             with pytest.raises(StartupError, match=f"{refusal}: use Redis 7.0 or Valkey 7.2"):
                 check(url)
-        server.shutdown()
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:6379", "127.0.0.1:6379", "redis//x", ""])

@@ -29,8 +29,7 @@ async def readyz(request: Request) -> Health:
 
     Redis can be reached, is fit to keep models and takes writes; the models of HINGED_PRELOAD are
     loaded; the worker was not told to stop. A model that is catching up is no reason: only
-    calls for it answer 503.
+    calls for it answer 503. Redis is looked at in each call: `warnings` names what it may lose.
     """
     readiness: Readiness = request.app.state.readiness
-    await readiness.check()
-    return Health("ready")
+    return Health("ready", tuple(await readiness.check()))

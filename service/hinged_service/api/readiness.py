@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Detail, NotFound, ServiceError, SetAside, Unavailable
@@ -30,7 +30,7 @@ class Readiness:
         names = (name.strip() for name in (settings.preload or "").split(","))
         self._missing = {name for name in names if name}
         self._loading: asyncio.Task[None] | None = None
-        self._asking: asyncio.Task[list[Detail]] | None = None
+        self._asking: asyncio.Task[tuple[list[Detail], Sequence[str]]] | None = None
 
     def start(self) -> None:
         """Begin to load the models of HINGED_PRELOAD."""
@@ -41,39 +41,48 @@ class Readiness:
         """Stop loading and asking."""
         await cancel(self._loading, self._asking)
 
-    async def check(self) -> None:
-        """Raise `Unavailable`, with the faults of worker, Redis and models, if it cannot serve."""
+    async def check(self) -> Sequence[str]:
+        """Return the risks to what Redis keeps, if the worker can serve.
+
+        Raises
+        ------
+        Unavailable
+            It cannot; with the faults of worker, Redis and models.
+
+        """
         faults = []
         if self._is_stopping():
             faults.append(Detail("worker", "is stopping"))
         if self._missing:
             names = ", ".join(sorted(self._missing))
             faults.append(Detail("models", f"are still loaded: {names}"))
-        faults += await self._ask_redis()
+        of_redis, risks = await self._ask_redis()
+        faults += of_redis
         if faults:
             raise Unavailable("The worker is not ready: see errors.", faults, retry_after_s=1)
+        return risks
 
-    async def _ask_redis(self) -> list[Detail]:
-        """Return the faults of Redis; calls meanwhile get the same answer."""
+    async def _ask_redis(self) -> tuple[list[Detail], Sequence[str]]:
+        """Return faults and risks of Redis; calls meanwhile get the same answer."""
         if self._asking is None:
             self._asking = asyncio.create_task(self._redis_faults())
             self._asking.add_done_callback(self._asked)
         return await asyncio.shield(self._asking)
 
-    def _asked(self, _: asyncio.Task[list[Detail]]) -> None:
+    def _asked(self, _: asyncio.Task[tuple[list[Detail], Sequence[str]]]) -> None:
         self._asking = None
 
-    async def _redis_faults(self) -> list[Detail]:
+    async def _redis_faults(self) -> tuple[list[Detail], Sequence[str]]:
         connection = self._registry.connection
         try:
             async with asyncio.timeout(self._timeout_s):
-                await connection.ensure_checked()
+                risks = await connection.check_again()
                 await connection.check_writable()
         except TimeoutError:
-            return [Detail("redis", "does not answer")]
+            return [Detail("redis", "does not answer")], ()
         except ServiceError as error:
-            return [Detail("redis", error.detail)]
-        return []
+            return [Detail("redis", error.detail)], ()
+        return [], risks
 
     async def _load(self) -> None:
         """Load the models of HINGED_PRELOAD, except those that cannot be loaded."""

@@ -1,4 +1,7 @@
-"""The background task of a worker: saves what has gone quiet, finishes what others left."""
+"""The background task of a worker: saves what has gone quiet, finishes what others left.
+
+It also looks at Redis now and then: its configuration may change while it runs.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ _SWEEPING_SHARE = 0.1
 """The share of the time that sweeps may take, of many streams above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _NAMES_TOLD = 20
+_WATCH_S = 5.0
+"""Time between two looks at the server's policy, persistence and replication, in seconds."""
 
 
 class Housekeeping:
@@ -55,6 +60,7 @@ class Housekeeping:
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
         loop, due_s = asyncio.get_running_loop(), 0.0
+        watch_s = loop.time() + _WATCH_S
         for turn in itertools.count(1):
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             # A model saves as it learns; one that is not used any more has only this.
@@ -62,6 +68,10 @@ class Housekeeping:
                 live_model.save_if_due()
                 live_model.delayed.expire_soon()
             began_s = loop.time()
+            if began_s >= watch_s:
+                watch_s = began_s + _WATCH_S
+                with contextlib.suppress(ServiceError):  # told there
+                    await self._connection.check_again()
             if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
                     await self.sweep()

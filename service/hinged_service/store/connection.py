@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from redis import exceptions
@@ -20,7 +20,8 @@ from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import translated
 from hinged_service.store.transport.pool import Word
 from hinged_service.store.transport.sentinel import Sentinels
-from hinged_service.store.transport.server_check import check
+from hinged_service.store.transport.server_check import inspect
+from hinged_service.store.transport.server_watch import ServerWatch
 from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.telemetry.observer import Observer
 
@@ -54,6 +55,7 @@ class Connection:
     def __init__(self, url: str, settings: RedisSettings, observer: Observer | None = None) -> None:
         self.observer = observer or Observer()
         self._answering = Answering(self.observer)
+        self._watch = ServerWatch(self.observer)
         self._timeout_s = settings.redis_timeout_ms / 1000
         address = parse(url, settings.redis_password_file)
         self._of_cluster = address.shape == "cluster"
@@ -164,10 +166,22 @@ class Connection:
     async def ensure_checked(self) -> None:
         """Check the server once; raise `Unavailable` if it would lose the log."""
         if not self._checked:
-            try:
-                await self.check_server()
-            except StartupError as error:
-                raise Unavailable(str(error), retry_after_s=60) from error
+            await self.check_again()
+
+    async def check_again(self) -> Sequence[str]:
+        """Check the server as it is now, and return the risks to what it keeps.
+
+        Raises
+        ------
+        Unavailable
+            It would lose the log, or cannot be asked.
+
+        """
+        try:
+            await self.check_server()
+        except StartupError as error:
+            raise Unavailable(str(error), retry_after_s=60) from error
+        return self._watch.warnings
 
     async def check_server(self) -> None:
         """Refuse a Redis that would lose the log; of a cluster, each primary.
@@ -175,12 +189,13 @@ class Connection:
         Raises
         ------
         StartupError, Unavailable
-            As for `transport.server_check.check`; it cannot be asked now.
+            As for `server_check.inspect` and `ServerWatch.note`; it cannot be asked now.
 
         """
         async with self._bounded():
             primaries = await self._servers.primaries()
-            await asyncio.gather(*(check(server, self._of_cluster) for server in primaries))
+            found = await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
+        self._watch.note(found)
         self._checked = True
 
     async def _ask(self, key: str, *command: Word) -> Any:

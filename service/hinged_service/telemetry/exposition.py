@@ -35,6 +35,11 @@ _LABELS: tuple[tuple[str, str, Callable[[Labels], float]], ...] = (
     ("hinged_labels_expired", "Predictions given up.", lambda told: told.expired),
     ("hinged_labels_late", "Labels that came too late.", lambda told: told.late),
 )
+_REDIS: tuple[tuple[str, str, Callable[[Iterable[int]], int]], ...] = (
+    ("evicts", "1 if Redis may lose the event log by its configuration, else 0.", max),
+    ("append_only", "1 if Redis has an append-only file, else 0.", min),
+    ("replicas", "Replicas of Redis; of a cluster, of the primary with the fewest.", min),
+)
 _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
     "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
@@ -70,6 +75,9 @@ class _Workers(Collector):
             ("hinged_models_left_out", "Models that these metrics leave out.", left_out),
         ):
             yield GaugeMetricFamily(name, text, value)
+        for name, text, worst in _REDIS:
+            if seen := [page.redis[name] for page in pages if name in page.redis]:
+                yield GaugeMetricFamily(f"hinged_redis_{name}", text, worst(seen))
 
     def _numbers(self) -> Iterator[Metric]:
         found: dict[str, list[tuple[Sequence[str], list[float]]]] = defaultdict(list)

@@ -46,6 +46,8 @@ class Observer:
         Log of the worker's states.
     tracing
         Makes spans; `None` without tracing.
+    redis_condition
+        Condition of Redis as last seen, by name of the gauge; empty if it was not seen.
 
     """
 
@@ -53,6 +55,7 @@ class Observer:
         self.most_models = most_models
         self.changes = StateChangeLog()
         self.tracing: Tracing | None = None
+        self.redis_condition: dict[str, int] = {}
         self._shelf = WorkerDirectory(directory, most_models)
         sheet = self._sheet = self._shelf.sheet
         self._values = sheet.values
@@ -146,7 +149,16 @@ class Observer:
         self._version += 1
         self._known = self._known.union(row.uid for row in rows)
         counts = {name: dict(counts) for name, counts in self._counts.items()}
-        return WorkerReport(self._version, replicas, feeds, rows, counts, labels, list(self._gone))
+        return WorkerReport(
+            self._version,
+            replicas,
+            feeds,
+            rows,
+            counts,
+            labels,
+            list(self._gone),
+            self.redis_condition,
+        )
 
     def publish(self, page: WorkerReport) -> None:
         """Show the other workers a report."""

@@ -87,6 +87,8 @@ class WorkerReport(msgspec.Struct):
         By stream.
     gone
         Uids of models that do not exist any more.
+    redis
+        Condition of Redis as the worker saw it last, by name of the gauge.
 
     """
 
@@ -97,6 +99,7 @@ class WorkerReport(msgspec.Struct):
     counts: dict[str, dict[str, int]] = {}
     labels: dict[str, Labels] = {}
     gone: list[str] = []
+    redis: dict[str, int] = {}
 
 
 class Totals(msgspec.Struct):

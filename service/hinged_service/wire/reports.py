@@ -96,9 +96,12 @@ class ModelGlances(msgspec.Struct, frozen=True):
     models: Annotated[tuple[ModelGlance, ...], about("The first of them, in order of name.")]
 
 
-class Health(msgspec.Struct, frozen=True):
+class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of the worker that answered."""
 
     status: Annotated[
         Literal["alive", "ready"], about("alive: the worker runs. ready: it can serve.")
     ]
+    warnings: Annotated[
+        tuple[str, ...], about("Risks to what Redis keeps, none of which stops the service.")
+    ] = ()

@@ -1,34 +1,64 @@
-"""Check of a server before its use: it must not lose the log."""
+"""Checks of a server, before its use and while it is used: it must not lose the log."""
 
 from __future__ import annotations
 
-import logging
+from typing import Final, NamedTuple
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.pool import Pool
 
-__all__ = ["check"]
+__all__ = ["Condition", "inspect"]
 
-logger = logging.getLogger(__name__)
+_MENDED: Final = {(7, 2): 15, (8, 0): 11, (8, 1): 10, (9, 0): 6, (9, 1): 2}
+"""First release of each line of Valkey that cuts its append-only file before a torn transaction.
+
+Newer lines have it from their first release. Of Redis no such release is known; 7.0.15 was seen to
+bring a torn transaction back at the second start.
+"""
 
 
-async def check(server: Pool, of_cluster: bool) -> None:
-    """Refuse a server that would lose the log.
+class Condition(NamedTuple):
+    """The state of a server, as far as it matters to what it keeps.
+
+    Attributes
+    ----------
+    name
+        Its kind and version.
+    fault
+        Why it would lose the log, and what to do; empty if it would not.
+    persistent
+        Whether it has an append-only file.
+    tears
+        Whether it may bring back a transaction at whose writing it was killed.
+    replicas
+        Replicas that follow it.
+
+    """
+
+    name: str
+    fault: str
+    persistent: bool
+    tears: bool
+    replicas: int
+
+
+async def inspect(server: Pool, of_cluster: bool) -> Condition:
+    """Return the condition of a server.
 
     Raises
     ------
     StartupError
-        It is too old, may evict the log, or is of another topology than the address says;
-        the message says what to set.
+        It is too old, or of another topology than the address says; the message says what to set.
 
     """
     info = _parsed(await server.ask("INFO"))
     valkey = "valkey_version" in info
     name = "Valkey" if valkey else "Redis"
-    version = info.get("valkey_version") or info["redis_version"]
+    text = info.get("valkey_version") or info["redis_version"]
+    version = _numbers(text)
     least = (7, 2) if valkey else (7, 0)
-    if tuple(int(part) for part in version.split(".")[:2]) < least:
-        raise StartupError(f"{name} {version} is too old: use Redis 7.0 or Valkey 7.2, or newer.")
+    if version[:2] < least:
+        raise StartupError(f"{name} {text} is too old: use Redis 7.0 or Valkey 7.2, or newer.")
     if info.get("redis_mode", info.get("server_mode")) == "sentinel":
         raise StartupError(
             "That is a Sentinel: write the address as redis+sentinel://HOST:PORT,HOST:PORT/SERVICE."
@@ -39,18 +69,34 @@ async def check(server: Pool, of_cluster: bool) -> None:
             raise StartupError(
                 "That is a node of a cluster: write the address as redis+cluster://HOST:PORT."
             )
+    return Condition(
+        f"{name} {text}",
+        _fault(name, info),
+        info.get("aof_enabled", "0") != "0",
+        not valkey or version[2] < _MENDED.get(version[:2], 0),
+        int(info.get("connected_slaves", "0")),
+    )
+
+
+def _fault(name: str, info: dict[str, str]) -> str:
     policy = info.get("maxmemory_policy", "noeviction")
     if policy.startswith("allkeys"):
-        raise StartupError(
+        return (
             f"{name} has maxmemory-policy {policy}, which would evict the event log: "
             "set it to noeviction."
         )
-    if info.get("aof_enabled", "0") == "0":
-        logger.warning(
-            "%s has no append-only file: what it learned since its last dump is lost when it "
-            "stops. Set appendonly yes.",
-            name,
+    if info.get("role") == "slave" and info.get("slave_read_only") == "0":
+        return (
+            f"{name} is a replica that takes writes, which it would lose with the next "
+            "synchronization: write the address of its primary, or set replica-read-only yes."
         )
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    parts = [int(part) if part.isdecimal() else 0 for part in version.split(".")[:3]]
+    major, minor, patch, *_ = [*parts, 0, 0, 0]
+    return major, minor, patch
 
 
 def _parsed(text: bytes) -> dict[str, str]:

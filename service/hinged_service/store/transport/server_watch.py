@@ -1,0 +1,91 @@
+"""What the servers of a deployment are told of, in the log, in /readyz and in the metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from hinged_service.errors import StartupError
+from hinged_service.store.transport.server_check import Condition
+from hinged_service.telemetry.observer import Observer
+
+__all__ = ["ServerWatch"]
+
+logger = logging.getLogger(__name__)
+
+_TEARS = (
+    "%s, killed while it writes and started twice, may bring back an append that it had dropped "
+    "(a transaction torn in its append-only file): use Valkey 7.2.15, 8.0.11, 8.1.10, 9.0.6, "
+    "9.1.2 or newer. No release of Redis is known that does not."
+)
+
+
+class ServerWatch:
+    """The conditions of the servers as last seen.
+
+    Attributes
+    ----------
+    warnings
+        Risks to what they keep, none of which keeps the service from work.
+
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._most_replicas = 0
+        self.warnings: list[str] = []
+
+    def note(self, found: Sequence[Condition]) -> None:
+        """Take note of the conditions of all primaries.
+
+        Raises
+        ------
+        StartupError
+            One of them would lose the log; the message says what to set.
+
+        """
+        replicas = min((one.replicas for one in found), default=0)
+        self._most_replicas = max(self._most_replicas, replicas)
+        volatile = next((one for one in found if not one.persistent), None)
+        torn = next((one for one in found if one.tears and one.persistent), None)
+        fault = next((one.fault for one in found if one.fault), "")
+        self._observer.redis_condition = {
+            "evicts": int(bool(fault)),
+            "append_only": int(volatile is None),
+            "replicas": replicas,
+        }
+        if torn is not None:
+            self._observer.changes.enter("redis tears", logger, _TEARS, torn.name)
+        self.warnings = [
+            text
+            for text in (
+                self._told(
+                    "redis persistence",
+                    ""
+                    if volatile is None
+                    else f"{volatile.name} has no append-only file: what it learned since its last "
+                    "dump is lost when it stops. Set appendonly yes.",
+                    "Redis has an append-only file again.",
+                ),
+                self._told(
+                    "redis replicas",
+                    ""
+                    if replicas >= self._most_replicas
+                    else f"Redis has {replicas} replicas; it had {self._most_replicas}.",
+                    "Redis has its replicas again.",
+                ),
+            )
+            if text
+        ]
+        if self._told("redis fault", fault, "Redis loses nothing of the log any more.", bad=True):
+            raise StartupError(fault)
+
+    def _told(self, key: str, text: str, over: str, *, bad: bool = False) -> str:
+        """Log that a state begins or ends; return its text, empty if it is over."""
+        changes = self._observer.changes
+        if text:
+            level = logging.ERROR if bad else logging.WARNING
+            changes.enter(key, logger, "%s", text, level=level)
+        else:
+            changes.leave(key, logger, over)
+        return text
