@@ -8,7 +8,7 @@ import pytest
 import redis
 
 import hinged
-from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
 from hinged_service.store import followers, index, snapshot_reader, snapshot_writer
 from hinged_service.wire.codec import DamagedState
@@ -198,6 +198,8 @@ async def test_a_half_finished_creation_is_finished(
 async def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
     one: Worker, db: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
+    await one.create("a")
+    db.delete("hinged:{a}:followers")
     db.set("hinged:{a}:followers", "no hash")
     with pytest.raises(DamagedState):
         await one.create("a")
@@ -253,15 +255,19 @@ async def test_a_follower_that_no_name_leads_to_is_removed(one: Worker, db: redi
     assert (await one.learn("m", event(0))).outcomes[0] is not None
 
 
-async def test_a_model_that_redis_lost_is_made_anew_by_its_next_creation(
-    one: Worker, db: redis.Redis
+@pytest.mark.parametrize("lost", ["hinged:{m}:*", "hinged:{m}:followers"])
+async def test_a_model_that_redis_lost_is_told_and_made_anew_after_its_deletion(
+    one: Worker, db: redis.Redis, lost: str
 ) -> None:
     await one.create("m")
     await one.learn("m", event(0))
-    db.delete(*db.scan_iter("hinged:{m}:*"))
+    db.delete(*db.scan_iter(lost))
     with pytest.raises(ServiceError) as caught:
         await one.learn("m", event(1))
     assert caught.value.status == 404
+    with pytest.raises(Conflict, match="Redis lost the model 'm'"):
+        await one.create("m")
+    await one.lifecycle.delete("m")
     await one.create("m")
     await one.learn("m", event(1))
     assert await one.state("m") == fold_of(db)

@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 import redis
-from redis import ResponseError
 
+from hinged_service.errors import Unavailable
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script
@@ -48,7 +48,7 @@ async def test_an_error_of_a_script_leaves_the_connection_usable(own_server: Red
 
     connection = Connection(own_server.url, settings_for(own_server, 2))
     for _ in range(3):
-        with pytest.raises(ResponseError, match="on purpose"):
+        with pytest.raises(Unavailable, match="on purpose"):
             await connection.run(wrong, ["no key"])
         await connection.check_writable()
     await connection.aclose()

@@ -13,6 +13,7 @@ import random
 from collections import defaultdict
 
 from hinged_service.engine.lifecycle import ModelLifecycle
+from hinged_service.engine.lost_entries import put_back
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
@@ -149,11 +150,54 @@ class Housekeeping:
         # The index was read before: a follower without a name may be a model just made, so it
         # is removed only if the sweep before found no name for it either.
         unnamed = following.keys() - named.keys()
+        unnamed -= await self._note_and_find(keys, set(following), named, entries)
         for uid in self._orphans & unnamed:
             await followers.delete(self._connection, keys.model(uid))
         if len(following) > 1:
             await self._advance_laggards(keys, {u: named[u] for u in following if u in named})
         return unnamed
+
+    async def _note_and_find(
+        self,
+        keys: StreamKeys,
+        following: set[str],
+        named: dict[str, str],
+        entries: dict[str, IndexEntry],
+    ) -> set[str]:
+        """Note on the stream the entries it does not have; put back those that the index lost.
+
+        Returns
+        -------
+        The followers that the stream notes.
+
+        """
+        notes = await followers.noted_entries(self._connection, keys)
+        for uid in following & named.keys() - notes.keys():  # of a model that is older than notes
+            entry = entries[named[uid]]
+            if entry.base is not None:
+                text = entry.dumps()
+                await followers.note_entry(self._connection, keys.model(uid), named[uid], text)
+        lost = following & notes.keys() - named.keys()
+        for uid in lost:
+            name, text = notes[uid]
+            if await put_back(self._connection, name, text) is not None:
+                continue
+            try:
+                found = await index.find(self._connection, name)
+            except SetAside:  # the entry cannot be read here: it may be this model's
+                continue
+            if not isinstance(found, IndexEntry) or found.uid != uid:
+                self._changes.enter(
+                    ("unnamed", uid),
+                    logger,
+                    "stream %s has a model %s that the index lost, and the name is taken or the "
+                    "note damaged; the log does not wait for it",
+                    keys.stream,
+                    name,
+                    level=logging.ERROR,
+                )
+                await followers.release(self._connection, keys, uid)
+        return lost
 
     async def _advance_laggards(self, keys: StreamKeys, named: dict[str, str]) -> None:
         lag = await followers.lag_bytes(self._connection, keys)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import hinged
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.lost_entries import recovered, unlisted
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, Detail, ModelGone, NotFound, Unavailable, Unprocessable
@@ -24,7 +25,7 @@ from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.keys import StreamKeys
+from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.codec import Position
 from hinged_service.wire.dedup import label_digest
@@ -46,7 +47,6 @@ class ModelLifecycle:
         self._registry = registry
         self._connection = registry.connection
         self._settings = settings
-        self._changes = registry.connection.observer.changes
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
@@ -69,6 +69,8 @@ class ModelLifecycle:
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
+                entry = await recovered(self._connection, name)
+            if entry is None:
                 spec.check_known()
                 finished = await self._begin(name, spec)
                 if finished is not None:
@@ -89,10 +91,20 @@ class ModelLifecycle:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
+    async def _check_unused(self, stream: str) -> None:
+        """Refuse to make a model on a stream that has one which the index lost."""
+        if await unlisted(self._connection, stream):
+            raise Conflict(
+                f"The stream {stream!r} has the log of a model that the index does not know: Redis "
+                f"lost the index or a part of it. Restore the key {INDEX} from a backup, or "
+                f"DELETE /v1/models/{stream} with all that is left of it, and create it again."
+            )
+
     async def _begin(self, name: str, spec: ModelSpec) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
         if not isinstance(start, StartFrom):
+            await self._check_unused(name)
             return await self._enter(name, spec.on(name), None)
         source = await self._registry.open(start.model)
         stream, keys = source.entry.stream, source.keys.on
@@ -225,12 +237,11 @@ class ModelLifecycle:
         if entry.base is not None:
             if entry.uid in await followers.snapshot_positions(self._connection, keys):
                 return entry
-            self._changes.enter(
-                ("anew", entry.uid),
-                logger,
-                "model %s is not on its stream any more; it starts anew",
-                name,
-                extra={"model": name},
+            if await self._present(name, entry) is None:
+                return None
+            raise Conflict(
+                f"Redis lost the model {name!r}: the index has it, its stream {entry.stream!r} has "
+                "not. Restore Redis from a backup, or delete the model and create it again."
             )
         try:
             position = await self._register(keys, entry)
@@ -238,13 +249,20 @@ class ModelLifecycle:
             await index.compare_and_set(self._connection, name, entry, None)
             raise
         finished = entry.with_base(str(position))
-        if await index.compare_and_set(self._connection, name, entry, finished):
-            return finished
-        found = await index.find(self._connection, name)
-        if isinstance(found, IndexEntry) and found.uid == entry.uid and not found.deleting:
+        model = keys.model(entry.uid)
+        if not await index.compare_and_set(self._connection, name, entry, finished):
+            found = await self._present(name, entry)
+            if found is None:
+                await followers.delete(self._connection, model)
             return found
-        await followers.delete(self._connection, keys.model(entry.uid))
-        return None
+        await followers.note_entry(self._connection, model, name, finished.dumps())
+        return finished
+
+    async def _present(self, name: str, entry: IndexEntry) -> IndexEntry | None:
+        """Return the index entry of a model as it is now, `None` if it is deleted or being so."""
+        found = await index.find(self._connection, name)
+        same = isinstance(found, IndexEntry) and found.uid == entry.uid and not found.deleting
+        return found if same and isinstance(found, IndexEntry) else None
 
     async def _register(self, keys: StreamKeys, entry: IndexEntry) -> Position:
         spec = entry.spec
@@ -302,7 +320,15 @@ class ModelLifecycle:
         while True:
             entry = await index.find(self._connection, name)
             if entry is None:
-                raise NotFound(f"There is no model {name!r}.")
+                if await recovered(self._connection, name) is not None:
+                    continue
+                left = await unlisted(self._connection, name)
+                if not left:
+                    raise NotFound(f"There is no model {name!r}.")
+                logger.warning("removing what is left of model %s, which the index lost", name)
+                for uid in left:
+                    await followers.delete(self._connection, StreamKeys(name).model(uid))
+                return
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias: DELETE /v1/aliases/{name} removes it.")
             meaning = await aliases.of_stream(self._connection, StreamKeys(entry.stream))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.auto_promotion import Switching
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.lost_entries import recovered
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.spec import Alias, IndexEntry
 from hinged_service.server.shutdown import Stopping
@@ -131,6 +132,8 @@ class ModelRegistry:
             entry = await index.find(self.connection, name)
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
+            if entry is None:
+                entry = await recovered(self.connection, name)
         except (SetAside, Unavailable):  # an alias goes on meaning what it meant
             live_model = self.live(self.aliases.last(name) or name)
             if live_model is None:
@@ -162,7 +165,7 @@ class ModelRegistry:
         except ModelGone:
             raise NotFound(
                 f"The model {name!r} is not on its stream any more: it is being deleted, or Redis "
-                "lost it. PUT it again to make it anew."
+                "lost it. Then restore Redis from a backup, or delete it and create it again."
             ) from None
         self._live[name] = live_model
         self._switching.watch_drift(name, live_model)

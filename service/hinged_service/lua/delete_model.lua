@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Remove a model from its stream; the last follower takes the stream's keys with it.
 -- Repeating it changes nothing.
 --
@@ -12,7 +12,8 @@
 local own = tonumber(ARGV[2])
 local uid = ARGV[1]
 redis.call('HDEL', KEYS[2], uid)
-local gone = {'hold:' .. uid, 'aside:' .. uid, 'fold:' .. uid, 'barrier:' .. uid}
+local gone = {'hold:' .. uid, 'aside:' .. uid, 'fold:' .. uid, 'barrier:' .. uid,
+  'entry:' .. uid}
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.sub(field, 1, 4) == 'pin:' and string.sub(field, -#uid) == uid then
     gone[#gone + 1] = field

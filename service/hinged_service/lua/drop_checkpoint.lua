@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Remove a checkpoint, unless a model still needs it: one that starts with it, or one that was
 -- told to restore it and whose snapshot is not past that command.
 --

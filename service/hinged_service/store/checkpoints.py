@@ -22,7 +22,7 @@ from hinged_service.wire.strict import StrictModel
 __all__ = ["Checkpoint", "drop", "find", "keep", "listed", "read"]
 
 _CHECKPOINT = load("checkpoint")
-_DROP = load("drop_checkpoint", when_full=True)
+_DROP = load("drop_checkpoint")
 
 
 class Checkpoint(StrictModel):

@@ -20,6 +20,8 @@ __all__ = [
     "delete",
     "hold_snapshot",
     "lag_bytes",
+    "note_entry",
+    "noted_entries",
     "parse_position",
     "parse_retention",
     "register",
@@ -31,9 +33,11 @@ __all__ = [
 ]
 
 _REGISTER = load("register")
-_DELETE = load("delete_model", when_full=True)
+_DELETE = load("delete_model")
 _HOLD = load("hold_snapshot")
 _RELEASE = load("release_follower")
+_NOTE = load("note_entry")
+_NOTED = "entry:"
 
 
 class Retention(NamedTuple):
@@ -142,6 +146,21 @@ async def delete(connection: Connection, keys: ModelKeys) -> None:
         )
         if gone >= 0:
             return
+
+
+async def note_entry(connection: Connection, keys: ModelKeys, name: str, text: str) -> None:
+    """Note a model's name and index entry on its stream, if it follows that."""
+    await connection.run(_NOTE, [keys.on.meta, keys.on.followers], keys.uid, f"{name} {text}")
+
+
+async def noted_entries(connection: Connection, keys: StreamKeys) -> dict[str, tuple[str, str]]:
+    """Return what a stream notes of its models: uid to name and index entry."""
+    notes: dict[str, tuple[str, str]] = {}
+    for field, value in (await connection.hgetall(keys.meta)).items():
+        if field.startswith(_NOTED):
+            name, _, text = value.partition(" ")
+            notes[field.removeprefix(_NOTED)] = name, text
+    return notes
 
 
 async def snapshot_positions(connection: Connection, keys: StreamKeys) -> dict[str, Position]:

@@ -1,0 +1,9 @@
+#!lua
+-- Note on a stream the index entry of one of its models, so that a lost index can be mended.
+--
+-- KEYS 1 meta  2 followers
+-- ARGV 1 model uid  2 name of the model, space, its index entry
+
+if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[1], 'entry:' .. ARGV[1], ARGV[2])
+end
