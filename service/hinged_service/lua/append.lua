@@ -73,6 +73,7 @@ end
 local m = redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'generation', 'generation_start',
   'generation_ids', 'seen_ms', 'seen_ids', 'count', 'predicted', 'fold:' .. uid)
 local last, last_chain = m[1], m[2]
+if not last then error({err = 'STREAMLOST meta'}) end
 if m[11] and m[11] ~= ARGV[11] then return {'other', m[11]} end
 if not holds(log, last, last_chain, position, chain) then return {'lost'} end
 

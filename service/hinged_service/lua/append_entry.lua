@@ -8,12 +8,13 @@ local function append_entry(meta, log, m, from, payload, sha, skip, total, joine
   local bytes, count = m[3] + #payload + #joined, m[4] + total - #skip
   local id
   if joined == '' then
-    id = redis.call('XADD', log, '*', 'events', payload, 'skip', skip_text, 'from', from,
+    id = redis.call('XADD', log, 'NOMKSTREAM', '*', 'events', payload, 'skip', skip_text, 'from', from,
       'chain', chain, 'bytes', bytes, 'count', count)
   else
-    id = redis.call('XADD', log, '*', 'events', payload, 'skip', skip_text, 'from', from,
+    id = redis.call('XADD', log, 'NOMKSTREAM', '*', 'events', payload, 'skip', skip_text, 'from', from,
       'chain', chain, 'bytes', bytes, 'count', count, 'joined', joined)
   end
+  if not id then error({err = 'STREAMLOST log'}) end -- before the first write
   redis.call('HSET', meta, 'last', id, 'chain', chain, 'bytes', bytes, 'count', count)
   return id, chain
 end

@@ -12,6 +12,8 @@
 local stored = redis.call('HGET', KEYS[3], ARGV[1])
 if not stored then return {'gone'} end
 local m = redis.call('HMGET', KEYS[1], 'last', 'chain', 'fold:' .. ARGV[1])
+if not m[1] then error({err = 'STREAMLOST meta'}) end
+if redis.call('EXISTS', KEYS[2]) == 0 then error({err = 'STREAMLOST log'}) end
 if m[3] and m[3] ~= ARGV[5] then return {'other', m[3]} end
 if not holds(KEYS[2], m[1], m[2], ARGV[2], ARGV[3]) then return {'lost'} end
 local found, more = entries_after(KEYS[2], m[1], ARGV[2], tonumber(ARGV[4]))

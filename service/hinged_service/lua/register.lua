@@ -36,6 +36,11 @@ end
 
 local m = redis.call('HMGET', meta, 'last', 'chain', 'keep_events', 'keep_bytes')
 local last, chain = m[1], m[2]
+if not last and redis.call('EXISTS', log, followers) > 0 then
+  error({err = 'STREAMLOST meta'})
+elseif last and redis.call('EXISTS', log) == 0 then
+  error({err = 'STREAMLOST log'})
+end
 if not last then
   if where ~= 'now' and where ~= 'log' then return {'lost'} end
   local now = redis.call('TIME')

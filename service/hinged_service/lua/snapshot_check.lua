@@ -12,6 +12,7 @@ local function refusal(meta, log, followers, uid, new, new_chain, fold, again)
   stored = words(stored)
   local m = redis.call('HMGET', meta, 'last', 'chain', 'hold:' .. uid, 'fold:' .. uid,
     'barrier:' .. uid)
+  if not m[1] then error({err = 'STREAMLOST meta'}) end
   if m[4] and m[4] ~= fold then return {'other', m[4]} end
   if not holds(log, m[1], m[2], new, new_chain) then return {'lost'} end
   local order = compare(stored, new)

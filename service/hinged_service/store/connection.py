@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.cluster import Cluster
-from hinged_service.store.transport.errors import translated
+from hinged_service.store.transport.errors import lost_part, translated
 from hinged_service.store.transport.pool import Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import inspect
@@ -26,6 +27,8 @@ from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.telemetry.observer import Observer
 
 __all__ = ["Connection"]
+
+logger = logging.getLogger(__name__)
 
 _CHECK_WRITABLE = load("check_writable")
 _TOPOLOGIES: dict[str, Callable[[Address, int, float], Topology]] = {
@@ -101,7 +104,16 @@ class Connection:
                     reply = await self._servers.ask(keys[0], "EVALSHA", script.sha, *rest)
                 except exceptions.NoScriptError:
                     reply = await self._servers.ask(keys[0], "EVAL", script.source, *rest)
-        except Exception:
+        except Exception as error:
+            if part := lost_part(error):
+                self.observer.changes.enter(
+                    ("lost", keys[0]),
+                    logger,
+                    "Redis lost the %s of the stream that has %s: it takes no events any more",
+                    part,
+                    keys[0],
+                    level=logging.ERROR,
+                )
             with translated(self._answering):
                 raise
         if self._answering.lost:

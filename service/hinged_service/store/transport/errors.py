@@ -9,11 +9,12 @@ from typing import Final
 
 from redis import exceptions
 
+from hinged_service.errors import Unavailable
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.pool import NoPrimary, mendable
 from hinged_service.wire.codec import DamagedState
 
-__all__ = ["OF_DATA", "OF_SERVER", "translated"]
+__all__ = ["OF_DATA", "OF_SERVER", "lost_part", "translated"]
 
 _SILENT = "Redis does not answer."
 _LOADING = "Redis is still loading its data."
@@ -84,6 +85,9 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
 )
 """Words that redis-py takes away from the text, by the error that stands for each."""
 
+_LOST = "STREAMLOST"
+"""Word of the service's own scripts where a stream lacks its log or its meta."""
+
 _IN_A_SCRIPT = "user_script:"
 _KILLED = "Script killed by user"
 _OF_ARGUMENTS = ("Invalid stream ID", "value is not an integer", "no such key")
@@ -98,9 +102,21 @@ def translated(answering: Answering) -> Iterator[None]:
         found = _kind(error)
         if found is not None:
             raise answering.failed(*found) from error
+        if part := lost_part(error):
+            raise Unavailable(
+                f"Redis lost the {part} of the stream: restore Redis from a backup, or delete the "
+                "model and create it again.",
+                retry_after_s=60,
+            ) from error
         if isinstance(error, exceptions.ResponseError) and _word(error) in OF_DATA:
             raise DamagedState("a stored key is of another type") from error
         raise
+
+
+def lost_part(error: Exception) -> str:
+    """Return the part of a stream that a script missed, `log` or `meta`; empty if none."""
+    words = str(error).split(" ", 2)
+    return words[1] if words[0] == _LOST else ""
 
 
 def _kind(error: Exception) -> tuple[str, str] | None:
@@ -127,7 +143,7 @@ def _kind_of_reply(word: str, text: str) -> tuple[str, str] | None:
     An error without a word of its own is of the data if a script ran into it, or an argument,
     since what is stored is what the arguments are made from.
     """
-    if word in OF_DATA:
+    if word in OF_DATA or word == _LOST:
         return None
     if word in OF_SERVER:
         kind, message = OF_SERVER[word]
