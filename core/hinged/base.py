@@ -93,6 +93,27 @@ class LinearClassifier(base.MiniBatchClassifier):
 
         """
 
+    @property
+    @abc.abstractmethod
+    def numbers_per_name(self) -> int:
+        """The most numbers that learning one event stores for a name that is new."""
+
+    @abc.abstractmethod
+    def stored_bytes(self) -> int:
+        """Return what is stored by name takes, each number with its name.
+
+        A number counts `hinged.vector.VALUE_BYTES`. What only some rules fill later, such as
+        the pocket, counts from the start.
+        """
+
+    @abc.abstractmethod
+    def growth_bytes(self, x: Event, y: Hashable) -> int:
+        """Return how many more bytes learning `x` with the label `y` may store at most.
+
+        0 if all names of `x` are stored wherever it may store them. Time is linear in the
+        names of `x`, times the vectors.
+        """
+
     def track(self) -> None:
         """Note from now on which names change, in every vector, those of new classes included.
 

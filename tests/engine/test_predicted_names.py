@@ -25,7 +25,10 @@ def asked(number: int) -> dict[str, Any]:
 def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
     state = ModelState(ModelSpec.model_validate_json(json.dumps(spec)))
     ys: tuple[Any, ...] = ("low", "middle", "high") if state.multiclass else (True, False)
-    new = asked if text is None else lambda n: {text: " ".join(asked(n))}
+
+    def new(number: int) -> dict[str, Any]:
+        return asked(number) if text is None else {text: " ".join(asked(number))}
+
     known = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
     assert not any(hasattr(r, "reason") for r in state.learn_all(known, frozenset(), "1-0"))
     for number in range(20):
