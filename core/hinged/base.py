@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -107,11 +108,11 @@ class LinearClassifier(base.MiniBatchClassifier):
         """
 
     @abc.abstractmethod
-    def growth_bytes(self, x: Event, y: Hashable) -> int:
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most.
 
-        0 if all names of `x` are stored wherever it may store them. Time is linear in the
-        names of `x`, times the vectors.
+        0 if all names of `x` are stored wherever it may store them; a number above `enough`
+        may be too small. Time is linear in the names of `x`, times the vectors.
         """
 
     def track(self) -> None:

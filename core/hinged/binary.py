@@ -162,7 +162,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return what the numbers stored by name take."""
         return self.numbers_per_name * self._weights.stored_bytes()
 
-    def growth_bytes(self, x: Event, y: Hashable) -> int:
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` may store at most."""
         return self.missing_bytes(x, name_bytes(x))
 

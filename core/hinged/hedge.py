@@ -187,7 +187,7 @@ class Hedge(LinearClassifier):
         """Return what the numbers stored by name take."""
         return sum(expert.stored_bytes() for expert in self._experts)
 
-    def growth_bytes(self, x: Event, y: Hashable) -> int:
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` may store at most."""
         names = name_bytes(x)
         return sum(expert.missing_bytes(x, names) for expert in self._experts)

@@ -197,7 +197,7 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
         """Return what the numbers stored by name take."""
         return self._numbers * sum(part.weights.stored_bytes() for part in self._parts.values())
 
-    def growth_bytes(self, x: Event, y: Hashable) -> int:
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
         numbers, scores = self._raw_scores(x)
         scores.pop(y, None)  # type: ignore[call-overload]

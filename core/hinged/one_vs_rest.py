@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -115,11 +116,15 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
         """Return what the numbers stored by name take."""
         return sum(member.stored_bytes() for member in self._parts.values())
 
-    def growth_bytes(self, x: Event, y: Hashable) -> int:
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
         names = name_bytes(x)
-        more = sum(member.missing_bytes(x, names) for member in self._parts.values())
-        return more if y in self._parts else more + self._prototype.missing_bytes(x, names)
+        more = 0 if y in self._parts else self._prototype.missing_bytes(x, names)
+        for member in self._parts.values():
+            if more > enough:
+                break
+            more += member.missing_bytes(x, names)
+        return more
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.

@@ -274,7 +274,7 @@ class ModelState:
             self._spare -= need
             return
         free = self._learner_bytes - learner.stored_bytes()
-        more = learner.growth_bytes(x, y) if w > 0.0 and not self.frozen else 0
+        more = learner.growth_bytes(x, y, free) if w > 0.0 and not self.frozen else 0
         if 0 < more > free:
             raise hinged.InvalidEvent("x", self._no_room(more, free))
         self._spare = free - need
@@ -295,7 +295,7 @@ class ModelState:
 
     def _no_room(self, more: int, free: int) -> str:
         return (
-            f"may store {more} bytes of new names, but {max(0, free)} of max_bytes "
+            f"may store {more} bytes or more of new names, but {max(0, free)} of max_bytes "
             f"{self._spec.bytes_bound} are left: send fewer new names, or make a model with a "
             "larger max_bytes or a FeatureHasher"
         )
@@ -470,7 +470,7 @@ class ModelState:
             x = self._transformed(event.x)
             before = taken.setdefault(y if by_class else None, set())
             new = {name: value for name, value in x.items() if name not in before}
-            more = learner.growth_bytes(new, y)
+            more = learner.growth_bytes(new, y, free)
             if 0 < more > free:
                 yield i, Rejection("x", self._no_room(more, free))
             else:

@@ -89,7 +89,7 @@ class Adaptor:
         each = len(self._names) * VALUE_BYTES + self._name_bytes
         return each * self.classifier.numbers_per_name(len(self._classes))
 
-    def growth_bytes(self, x: Features, y: Label) -> int:
+    def growth_bytes(self, x: Features, y: Label, enough: float = math.inf) -> int:
         """Return how many more bytes learning the event may store, new classes included."""
         new = [name for name in x if name not in self._names]
         del new[max(0, self._cap - len(self._names)) :]

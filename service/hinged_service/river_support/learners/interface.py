@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -49,7 +50,7 @@ class Learner(Protocol):
     def stored_bytes(self) -> int:
         """Return what all numbers stored by name take, each with its name."""
 
-    def growth_bytes(self, x: Features, y: Label) -> int:
+    def growth_bytes(self, x: Features, y: Label, enough: float = math.inf) -> int:
         """Return how many more bytes learning the event may store; 0 if all is stored."""
 
     def get_state(self) -> dict[str, Any]:
