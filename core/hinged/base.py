@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -91,6 +92,27 @@ class LinearClassifier(base.MiniBatchClassifier):
             anything but finite numbers, or a negative count. The learner has not
             changed.
 
+        """
+
+    @property
+    @abc.abstractmethod
+    def numbers_per_name(self) -> int:
+        """The most numbers that learning one event stores for a name that is new."""
+
+    @abc.abstractmethod
+    def stored_bytes(self) -> int:
+        """Return what is stored by name takes, each number with its name.
+
+        A number counts `hinged.vector.VALUE_BYTES`. What only some rules fill later, such as
+        the pocket, counts from the start.
+        """
+
+    @abc.abstractmethod
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` with the label `y` may store at most.
+
+        0 if all names of `x` are stored wherever it may store them; a number above `enough`
+        may be too small. Time is linear in the names of `x`, times the vectors.
         """
 
     def track(self) -> None:

@@ -15,7 +15,17 @@ from hinged.errors import InvalidEvent
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
-from hinged.vector import Event, Features, Numbers, WeightVector, room, saturated, wide_dot
+from hinged.vector import (
+    VALUE_BYTES,
+    Event,
+    Features,
+    Numbers,
+    WeightVector,
+    name_bytes,
+    room,
+    saturated,
+    wide_dot,
+)
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
@@ -142,6 +152,41 @@ class BinaryLinearClassifier(LinearClassifier):
     def weights(self) -> Numbers:
         """A live, read-only view of the weights; reading never creates one."""
         return self._weights.view()
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers stored for a name."""
+        return len(self._VECTORS)
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take."""
+        return self.numbers_per_name * self._weights.stored_bytes()
+
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` may store at most."""
+        return self.missing_bytes(x, name_bytes(x))
+
+    def missing_bytes(self, x: Event, names: int) -> int:
+        """Return what is missing of the names of `x` that there is room for.
+
+        Parameters
+        ----------
+        x
+            An event.
+        names
+            The bytes of all its names, which several learners need not count each.
+
+        """
+        stored = self._weights.view()
+        known = stored.keys() & x.keys()
+        missing = len(x) - len(known)
+        if self.max_features is None or missing <= self.max_features - len(stored):
+            size = missing * VALUE_BYTES + names - name_bytes(known)
+        else:
+            new = [name for name in x if name not in stored]
+            del new[max(0, self.max_features - len(stored)) :]
+            size = len(new) * VALUE_BYTES + name_bytes(new)
+        return self.numbers_per_name * size
 
     @property
     def threshold(self) -> float:

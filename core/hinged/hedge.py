@@ -20,7 +20,7 @@ from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT, SUM
-from hinged.vector import Event, Features
+from hinged.vector import Event, Features, name_bytes
 
 __all__ = ["Hedge", "default_pool", "vote_probabilities"]
 
@@ -177,6 +177,20 @@ class Hedge(LinearClassifier):
         votes = [(s > 0.0) - (s < 0.0) for s in (e.score_one(x) for e in self._experts)]
         pairs = zip(votes, self.trust, strict=True)
         return {f"expert {i}": (float(vote), v) for i, (vote, v) in enumerate(pairs)}
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers that all experts store for a name."""
+        return sum(expert.numbers_per_name for expert in self._experts)
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take."""
+        return sum(expert.stored_bytes() for expert in self._experts)
+
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` may store at most."""
+        names = name_bytes(x)
+        return sum(expert.missing_bytes(x, names) for expert in self._experts)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.

@@ -130,6 +130,13 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self._squares = WeightVector()
         self._start_penalty()
 
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers stored for a name: weight, sum of squares, and marks of the penalties."""
+        if self.steps == "adagrad":
+            return 3 if self._penalised else 2
+        return 1 + (self._l2 > 0.0) + (self._l1 > 0.0)
+
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         hit = margin <= 1.0
         if self.steps == "adagrad":

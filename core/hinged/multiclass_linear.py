@@ -11,10 +11,20 @@ from hinged import state
 from hinged.base import INTERCEPT, Contributions
 from hinged.binary import ACCOUNT, restored_accounting
 from hinged.events import Label, checked_features, checked_weight
-from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
+from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, best, restored_classes
 from hinged.parameters import checked_cap
 from hinged.state import COUNT, SIGNED, ScalarType
-from hinged.vector import Event, Features, Numbers, WeightVector, room, saturated, wide_dot
+from hinged.vector import (
+    VALUE_BYTES,
+    Event,
+    Features,
+    Numbers,
+    WeightVector,
+    name_bytes,
+    room,
+    saturated,
+    wide_dot,
+)
 
 __all__ = ["ClassWeights", "MulticlassLinearClassifier", "Pair"]
 
@@ -173,6 +183,31 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return checked_weight(w)
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers that the event's class and its rival store for a name."""
+        return 2 * self._numbers
+
+    @property
+    def _numbers(self) -> int:
+        return 1 if self._AUXILIARY is None else 2
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take."""
+        return self._numbers * sum(part.weights.stored_bytes() for part in self._parts.values())
+
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` with the label `y` may store at most."""
+        numbers, scores = self._raw_scores(x)
+        scores.pop(y, None)  # type: ignore[call-overload]
+        rival = best(scores)
+        sizes = {name: VALUE_BYTES + name_bytes((name,)) for name in self._part_kept(numbers)}
+        more = 0
+        for label in (y, rival):
+            stored = self._parts[label].weights if label in self._parts else ()
+            more += sum(size for name, size in sizes.items() if name not in stored)
+        return 0 if rival is None else self._numbers * more
 
     def _part_kept(self, x: Numbers) -> Numbers:
         return room(x, self._names, len(self._names), self.max_features)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from hinged import members, state
@@ -12,7 +13,7 @@ from hinged.events import Label, finite_features
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT
-from hinged.vector import Event, Features, Numbers
+from hinged.vector import Event, Features, Numbers, name_bytes
 
 __all__ = ["OneVsRest"]
 
@@ -105,6 +106,25 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
     def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
         return self._prototype.check_weight(w)
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers that all classes, and a new one, store for a name."""
+        return (len(self._parts) + 1) * self._prototype.numbers_per_name
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take."""
+        return sum(member.stored_bytes() for member in self._parts.values())
+
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` with the label `y` may store at most."""
+        names = name_bytes(x)
+        more = 0 if y in self._parts else self._prototype.missing_bytes(x, names)
+        for member in self._parts.values():
+            if more > enough:
+                break
+            more += member.missing_bytes(x, names)
+        return more
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, SupportsFloat
 
 from river._river_rust.vectordict import VectorDict  # river.utils takes SciPy along
 
 __all__ = [
+    "VALUE_BYTES",
     "Event",
     "Features",
     "Numbers",
     "WeightVector",
     "add_all",
     "all_finite",
+    "name_bytes",
     "room",
     "saturated",
     "wide_dot",
@@ -28,6 +31,9 @@ Numbers = Mapping[Any, float]
 """An event in which nothing is missing."""
 Features = dict[Hashable, float]
 """A checked event, or weights: names to finite floats."""
+
+VALUE_BYTES = 128
+"""Bytes that a stored number counts for, beside its name: about as many as it takes in memory."""
 
 _SAFE_BOUND = 1e300
 _SCALE = 2.0**-520
@@ -66,7 +72,16 @@ class WeightVector:
 
     """
 
-    __slots__ = ("_bound", "_changed", "_values", "_vector", "dot", "lookup")
+    __slots__ = (
+        "_bound",
+        "_changed",
+        "_measured",
+        "_name_bytes",
+        "_values",
+        "_vector",
+        "dot",
+        "lookup",
+    )
 
     def __init__(self, values: Features | None = None) -> None:
         self._values: Features = {} if values is None else values
@@ -79,6 +94,7 @@ class WeightVector:
         self.dot: Callable[[Event], float] = self._vector.dot  # type: ignore[assignment]
         self.lookup: Callable[[Hashable, float], float] = values.get
         self._bound = max(max(values.values()), -min(values.values())) if values else 0.0
+        self._measured = self._name_bytes = 0
 
     def __getstate__(self) -> tuple[Features, set[Hashable] | None]:
         return self._values, self._changed
@@ -100,6 +116,17 @@ class WeightVector:
     def view(self) -> Mapping[Hashable, float]:
         """Return a live read-only view of the stored weights."""
         return MappingProxyType(self._values)
+
+    def stored_bytes(self) -> int:
+        """Return what the weights take: `VALUE_BYTES` and the name for each.
+
+        Only the names that are new since the last call are looked at: they stand last.
+        """
+        values = self._values
+        if new := len(values) - self._measured:
+            self._name_bytes += name_bytes(islice(reversed(values), new))
+            self._measured += new
+        return len(values) * VALUE_BYTES + self._name_bytes
 
     def fits(self, x: Numbers, step: float, norm: float) -> bool:
         """Return whether `step * x` can be added with every weight staying finite.
@@ -159,6 +186,7 @@ class WeightVector:
             self._changed.update(name for name in new if old.get(name) != new[name])
         old.clear()
         old.update(new)
+        self._measured = self._name_bytes = 0
         self._bound = other._bound
 
     def clear(self) -> None:
@@ -167,6 +195,7 @@ class WeightVector:
             self._changed.update(self._values)
         self._values.clear()
         self._bound = 0.0
+        self._measured = self._name_bytes = 0
 
     def track(self) -> None:
         """Start noting which names change; what changed before is not known."""
@@ -232,6 +261,19 @@ def room(x: Numbers, known: Container[Hashable], stored: int, cap: int | None) -
             free -= 1
             kept[name] = value
     return kept
+
+
+def name_bytes(names: Iterable[Hashable]) -> int:
+    """Return the bytes of names as UTF-8.
+
+    Examples
+    --------
+    >>> name_bytes(["age", "größe", 12])
+    12
+
+    """
+    text = "".join(map(str, names))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def all_finite(values: Collection[float]) -> bool:

@@ -127,6 +127,13 @@ class LimitSettings(_Group):
         ge=1,
         description="Sources a stream may have when a body of lines names a new one; then 409.",
     )
+    max_model_bytes: int = Field(
+        512 * 2**20,
+        ge=4_096,
+        le=2**40,
+        description="The largest max_bytes of a new model, and that of a spec without one: what "
+        "the model may learn by name.",
+    )
     max_replicas: int = Field(
         1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
     )

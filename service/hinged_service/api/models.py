@@ -114,6 +114,8 @@ def router(settings: LimitSettings) -> APIRouter:
             radius=account.radius,
             ignored_features=account.ignored,
             features=feature_count(fold),
+            bytes=fold.stored_bytes(),
+            max_bytes=fold.max_bytes,
             classes=tuple(fold.answers.classes()),
             snapshot=live_model.stored,
             stale_s=live_model.freshness.staleness_s(),

@@ -94,7 +94,7 @@ class ModelLifecycle:
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_known()
-                finished = await self._begin(name, spec, reach)
+                finished = await self._begin(name, self._bounded(spec), reach)
                 if finished is not None:
                     if spec.start != "now":
                         self._registry.open_soon(name)
@@ -103,7 +103,8 @@ class ModelLifecycle:
             if entry.deleting:
                 await self.finish_deletion(name, entry)
                 continue
-            if not same_spec(entry.spec, spec.on(entry.stream)):
+            same = spec.on(entry.stream).with_max_bytes(entry.spec.max_bytes)
+            if not same_spec(entry.spec, same):
                 raise Conflict(
                     f"There is a model {name!r} with another spec. Choose another name, or delete "
                     "it first."
@@ -126,6 +127,16 @@ class ModelLifecycle:
                 f"lost the index or a part of it. Restore the key {INDEX} from a backup, or "
                 f"DELETE /v1/models/{stream} with all that is left of it, and create it again."
             )
+
+    def _bounded(self, spec: ModelSpec) -> ModelSpec:
+        """Return the spec of a new model with its bytes bounded, which then no setting changes."""
+        most = self._settings.max_model_bytes
+        if (spec.max_bytes or 0) > most:
+            raise Unprocessable(
+                "The model might take too much memory: see errors.",
+                [Detail("max_bytes", f"must be at most {most} (HINGED_MAX_MODEL_BYTES)")],
+            )
+        return spec.with_max_bytes(most)
 
     async def _begin(self, name: str, spec: ModelSpec, reach: Reach) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
@@ -223,7 +234,12 @@ class ModelLifecycle:
         _check_names(name, document.spec, reach)
         if await index.find(self._connection, name) is not None:
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
-        spec, keys = document.spec.on(name), StreamKeys(name)
+        spec, keys = self._bounded(document.spec).on(name), StreamKeys(name)
+        if (taken := document.state.stored_bytes()) > spec.bytes_bound:
+            raise Unprocessable(
+                "The model takes too much memory: see errors.",
+                [Detail("state", f"takes {taken} bytes, but max_bytes is {spec.bytes_bound}")],
+            )
         if await followers.snapshot_positions(self._connection, keys):
             raise Conflict(f"There is a stream {name!r} already. Choose another name.")
         made = Checkpoint(

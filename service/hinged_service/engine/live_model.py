@@ -322,6 +322,10 @@ class LiveModel:
         if count and (reason := COUNTED.get(status)) is not None:
             self.observer.of_model(self.name, reason, count)
 
+    def stop_saving(self) -> None:
+        """Take no further snapshot, and do not finish one under way: the model is gone."""
+        self._snapshots.stop()
+
     def can_restore(self, spec: ModelSpec) -> bool:
         """Tell whether the state of a model of that spec may be this model's."""
         return self.replica.fits(spec)

@@ -15,6 +15,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import recovered
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.server.malloc import give_back
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, index
@@ -26,6 +27,8 @@ __all__ = ["ModelRegistry"]
 
 logger = logging.getLogger(__name__)
 
+_LARGE_BYTES = 16 * 2**20
+_GIVE_BACK_S = 1.0
 _ASIDE_S = 5.0
 _SAVING_S = 10.0
 """Longest that a worker that stops saves its models, in seconds."""
@@ -179,12 +182,21 @@ class ModelRegistry:
             return
         idle = [name for name, a in itertools.islice(self._live.items(), 64) if a.idle]
         for name in idle[:excess]:
-            del self._live[name]
+            self._freed(self._live.pop(name))
+
+    @staticmethod
+    def _freed(dropped: LiveModel) -> None:
+        """Give the memory of a large model back soon, once no call uses it any more."""
+        if dropped.state.stored_bytes() > _LARGE_BYTES:
+            asyncio.get_running_loop().call_later(_GIVE_BACK_S, give_back)
 
     def forget(self, name: str, live_model: LiveModel | None = None) -> None:
         """Drop a model that turned out to be gone; any of that name if none is given."""
         if live_model is None or self._live.get(name) is live_model:
-            self._live.pop(name, None)
+            dropped = self._live.pop(name, None)
+            if dropped is not None:
+                dropped.stop_saving()
+                self._freed(dropped)
 
     def try_again(self, uid: str) -> None:
         """Load a model at its next use even if it was set aside a moment ago."""

@@ -148,7 +148,7 @@ class SnapshotWriter:
             if full:
                 chunk = self._settings.snapshot_chunk
                 stored = await snapshot_writer.save_full(
-                    self._connection, self._keys, snapshot, chunk
+                    self._connection, self._keys, snapshot, chunk, lambda: not self._stopped
                 )
             else:
                 stored = await snapshot_writer.save_changes(

@@ -147,4 +147,6 @@ def _row(live_model: LiveModel, lost: bool) -> ModelSample:
         live_model.queued,
         account.overflows,
         fold.judged,
+        fold.stored_bytes(),
+        fold.max_bytes,
     )

@@ -24,7 +24,10 @@ from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["CONFIGURABLE", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
+__all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
+
+MAX_BYTES = 512 * 2**20
+"""The `max_bytes` of models that were stored without any; it decides what they learn."""
 
 CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
 """Parameters of a learner that may be changed while it learns."""
@@ -94,6 +97,15 @@ class ModelSpec(StrictModel):
         le=1_000_000,
         description="Feature names a model learns at most (each expert of a hedge, each class of "
         "one_vs_rest); later ones are ignored and counted.",
+    )
+    max_bytes: int | None = Field(
+        None,
+        ge=4_096,
+        le=2**40,
+        description="Bytes that what it learns by name may take: 128 and the name for each "
+        "number stored (of each class, each expert, each part of a rule). An event that might "
+        "take more is refused; transformers ignore names then, and have half of it if any "
+        "learns. The service's setting if left out.",
     )
     metrics: MetricSpecs = Field(
         (),
@@ -232,6 +244,15 @@ class ModelSpec(StrictModel):
                 raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
         given = {**self.learner.model_dump(mode="json"), **parameters}
         return type(self.learner).model_validate_json(json.dumps(given))
+
+    @property
+    def bytes_bound(self) -> int:
+        """The bytes that what it learns by name may take."""
+        return MAX_BYTES if self.max_bytes is None else self.max_bytes
+
+    def with_max_bytes(self, max_bytes: int | None) -> ModelSpec:
+        """Return the spec with its bytes bounded so, if it does not say."""
+        return self.model_copy(update={"max_bytes": max_bytes}) if self.max_bytes is None else self
 
     def on(self, name: str) -> ModelSpec:
         """Return the spec with its stream named, the default being the model's own name."""

@@ -6,24 +6,29 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import hinged
-from hinged.vector import saturated
+from hinged.vector import VALUE_BYTES, saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
 from hinged_service.model.predictor import Prediction, predictor_for
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
-from hinged_service.river_support.learners import Features, Label, Learner
+from hinged_service.river_support.learners import Features, Label, Learner, RiverMulticlass
 from hinged_service.wire.decoding import FEW_NAMES
 from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.faults import MAX_NAME
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
 
 __all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
+
+_NAME_BYTES = VALUE_BYTES + 4 * MAX_NAME
 
 KEPT_DETECTIONS = 20
 """Detections kept: the last ones."""
@@ -137,10 +142,14 @@ class ModelState:
         """Make learner and pipeline anew, with the parameters as configured."""
         spec = self._spec
         self._use(spec.configured(self.configured).build(spec.max_features))
-        self.pipeline = Pipeline(spec.pipeline, spec.max_features) if spec.pipeline else None
+        half = spec.bytes_bound // 2
+        self.pipeline = Pipeline(spec.pipeline, spec.max_features, half) if spec.pipeline else None
+        learns = self.pipeline is not None and self.pipeline.learns
+        self._learner_bytes = half if learns else spec.bytes_bound
         at_once = (
             self.pipeline is not None
             and self.pipeline.learns
+            and self.pipeline.added is not None
             and self.pipeline.takes_numbers
             and isinstance(self.learner, hinged.LinearClassifier)
         )
@@ -150,6 +159,9 @@ class ModelState:
     def _use(self, learner: Learner) -> None:
         self.learner = learner
         self.answers = predictor_for(self._spec, learner)
+        self._spare = 0.0
+        """Bytes that the learner surely has left: never more than it really has."""
+        self._per_name = learner.numbers_per_name * _NAME_BYTES
         self._vectors: dict[str, hinged.WeightVector] | None = None
         self.small_vocabulary = not self.multiclass and isinstance(learner, hinged.LinearClassifier)
         self._link()
@@ -225,6 +237,11 @@ class ModelState:
                     results.append(fault)
                 else:
                     if plain and not self.frozen:
+                        need = len(event.x) * self._per_name
+                        if self.multiclass or need > self._spare:
+                            self._check_room(event.x, known, event.w)
+                        else:
+                            self._spare -= need
                         outcome = self._teach(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
@@ -240,6 +257,53 @@ class ModelState:
                 results.append(Rejection(error.field, error.reason))
         self.look_at_names()
         return results
+
+    def _check_room(self, x: Features, y: Label, w: float) -> None:
+        """Raise `InvalidEvent` if learning the event might store more than there is room for.
+
+        That follows from the state and the event alone. As long as there is plenty of room,
+        the longest names that there may be are counted, and the state is not looked at.
+        """
+        learner, need = self.learner, self._most_bytes(x)
+        if need <= self._spare:
+            self._spare -= need
+            return
+        free = self._learner_bytes - learner.stored_bytes()
+        more = learner.growth_bytes(x, y, free) if w > 0.0 and not self.frozen else 0
+        if 0 < more > free:
+            raise hinged.InvalidEvent("x", self._no_room(more, free))
+        self._spare = free - need
+
+    def _most_bytes(self, x: Features) -> float:
+        """Return what learning an event stores at most, if all of its names are new."""
+        if isinstance(self.learner, RiverMulticlass):  # a new class has all names that are known
+            return math.inf
+        names = len(x) * _NAME_BYTES
+        if self.pipeline is not None and self.pipeline.added is None:
+            names = len(x) * VALUE_BYTES + 4 * sum(map(len, x))
+        return names * self.learner.numbers_per_name
+
+    def _with_added(self, x: Features) -> Features:
+        """Return the features with those that a pipeline which takes them at once may add."""
+        added = None if self.pipeline is None else self.pipeline.added
+        return {**dict.fromkeys(added, 0.0), **x} if added else x
+
+    def _no_room(self, more: int, free: int) -> str:
+        return (
+            f"may store {more} bytes or more of new names, but {max(0, free)} of max_bytes "
+            f"{self._spec.bytes_bound} are left: send fewer new names, or make a model with a "
+            "larger max_bytes or a FeatureHasher"
+        )
+
+    def stored_bytes(self) -> int:
+        """Return what everything takes that was learned by name."""
+        pipeline = 0 if self.pipeline is None else self.pipeline.stored_bytes()
+        return self.learner.stored_bytes() + pipeline
+
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes that it may take."""
+        return self._spec.bytes_bound
 
     def _account_late(self, late: Late, y: Label, w: float, entry_id: str) -> None:
         if late.at_ms is not None:
@@ -269,6 +333,7 @@ class ModelState:
         answers.admit(y)
         self.learner.check_weight(w)
         taught = before
+        self._check_room(before if at_once is None else self._with_added(before), y, w)
         if at_once is not None:
             before, taught = at_once.progress_one(x)
         y_pred, score, scores = answers.decide(before)
@@ -355,9 +420,13 @@ class ModelState:
         return True
 
     def faults(self, events: Iterable[Event]) -> list[tuple[int, Rejection]]:
-        """Return by index why the model cannot take label, weight or features of events now."""
+        """Return by index why the model cannot take label, weight or features of events now.
+
+        Of events that together may need more room than there is, the first ones are taken.
+        """
         found = []
         target, closely = self.answers.target, self.can_reject_features
+        need, each = 0.0, 0 if closely or self.multiclass else self._per_name
         for i, event in enumerate(events):
             if target(event.y) is None:
                 found.append((i, Rejection("y", self.answers.expected())))
@@ -365,10 +434,43 @@ class ModelState:
                 try:
                     self.learner.check_weight(event.w)
                     if closely and not is_label(event):
-                        self.predict(event.x)
+                        x = self._transformed(event.x)
+                        self.answers.predict(x)
+                        need += self._most_bytes(x)
                 except hinged.InvalidEvent as error:
                     found.append((i, Rejection(error.field, error.reason)))
+            if not (closely or is_label(event)):
+                need += len(event.x) * each if each else self._most_bytes(event.x)
+        if need > self._spare and not self.frozen:
+            found += self._without_room(events, {i for i, _ in found})
         return found
+
+    def _without_room(
+        self, events: Iterable[Event], faulty: set[int]
+    ) -> Iterator[tuple[int, Rejection]]:
+        """Yield the events for whose new names there is no room, after those before them."""
+        learner = self.learner
+        free = self._learner_bytes - learner.stored_bytes()
+        if not (self.multiclass or self.pipeline):
+            given = (event.x for event in events if not is_label(event))
+            names = dict.fromkeys(itertools.chain.from_iterable(given), 0.0)
+            if learner.growth_bytes(names, True) <= free:
+                return
+        by_class = isinstance(learner, hinged.MulticlassLinearClassifier)
+        taken: dict[object, set[str]] = {}
+        for i, event in enumerate(events):
+            y = self.answers.target(event.y)
+            if y is None or i in faulty or is_label(event) or event.w == 0.0:
+                continue
+            x = self._transformed(event.x)
+            before = taken.setdefault(y if by_class else None, set())
+            new = {name: value for name, value in x.items() if name not in before}
+            more = learner.growth_bytes(new, y, free)
+            if 0 < more > free:
+                yield i, Rejection("x", self._no_room(more, free))
+            else:
+                before.update(new)
+                free -= more
 
     def predict(self, x: Mapping[str, Value], most: int = USUAL) -> Prediction:
         """Return the answer for one event, with the `most` largest probabilities.
@@ -379,8 +481,10 @@ class ModelState:
             Naming the feature that the pipeline does not take.
 
         """
-        z: Features = x if self.pipeline is None else self.pipeline.transform_one(x)
-        return self.answers.predict(z, most)
+        return self.answers.predict(self._transformed(x), most)
+
+    def _transformed(self, x: Mapping[str, Value]) -> Features:
+        return x if self.pipeline is None else self.pipeline.transform_one(x)
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""

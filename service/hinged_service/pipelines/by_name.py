@@ -18,11 +18,14 @@ class ByName(Stage, Generic[Record]):
     """Base of the scalers.
 
     A name is known from the first event learned with it. One that is not known,
-    because no event had it or because there are `max_features` others, is given
+    because no event had it or because there is no room beside the others, is given
     as 0; the latter is counted.
     """
 
     learns = True
+    added = ()
+    numbers = 2
+    """What a record takes, in numbers of a learner."""
 
     def __init__(self, spec: StepSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
@@ -42,7 +45,8 @@ class ByName(Stage, Generic[Record]):
 
     def _admit(self, name: str) -> Record | None:
         """Return a new record for `name`; `None`, counted, if there is no room."""
-        if len(self._known) >= self._max_features:
+        full = len(self._known) >= self._max_features
+        if full or not self._room.admit((name,), self.numbers):
             self._ignored += 1
             return None
         record = self._known[name] = self._fresh()
@@ -59,5 +63,6 @@ class ByName(Stage, Generic[Record]):
             if text(name, "a name") in self._known:
                 raise hinged.InvalidState(f"{name!r} is there twice")
             self._known[name] = self._load(record)
+            self._room.restore((name,), self.numbers)
         if len(self._known) > self._max_features:
             raise hinged.InvalidState(f"there are {len(self._known)} names, too many")

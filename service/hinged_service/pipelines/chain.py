@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stage import Origins, Stage
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, Numbers, Value
@@ -21,6 +22,7 @@ class Chain(Stage):
         self.gives_numbers = bool(stages) and stages[-1].gives_numbers
         self.numbers_suffice = all(stage.numbers_suffice for stage in stages)
         self.all_or_nothing = self._refuses_first()
+        self.added = _added(stages)
         self._transforms = [stage.transform for stage in stages]
         self._learners = [stage.learn_transform for stage in stages]
 
@@ -32,6 +34,11 @@ class Chain(Stage):
                 safe = stage.gives_numbers and all(later.numbers_suffice for later in rest)
                 return stage.all_or_nothing and (safe or not rest)
         return True
+
+    def share(self, room: Room) -> None:
+        """Let all stages keep within the room together."""
+        for stage in self.stages:
+            stage.share(room)
 
     @property
     def ignored(self) -> int:
@@ -92,6 +99,12 @@ class Union(Stage):
         self.gives_numbers = all(branch.gives_numbers for branch in branches)
         self.numbers_suffice = all(branch.numbers_suffice for branch in branches)
         self.all_or_nothing = not self.learns
+        self.added = _added(branches)
+
+    def share(self, room: Room) -> None:
+        """Let all branches keep within the room together."""
+        for branch in self.branches:
+            branch.share(room)
 
     @property
     def ignored(self) -> int:
@@ -128,3 +141,13 @@ class Union(Stage):
         states = items(data, "the branches", len(self.branches))
         for branch, state in zip(self.branches, states, strict=True):
             branch.set_state(state)
+
+
+def _added(stages: Sequence[Stage]) -> tuple[str, ...] | None:
+    """Return what several stages add together, `None` if one of them gives other features."""
+    names: dict[str, None] = {}
+    for stage in stages:
+        if stage.added is None:
+            return None
+        names.update(dict.fromkeys(stage.added))
+    return tuple(names)

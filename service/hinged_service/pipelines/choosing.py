@@ -21,6 +21,7 @@ class Select(Stage):
     """Has no state."""
 
     gives_numbers = False
+    added = ()
     _spec: SelectSpec
 
     def transform(self, x: Features) -> dict[str, Value]:
@@ -31,6 +32,7 @@ class Discard(Stage):
     """Has no state."""
 
     gives_numbers = False
+    added = ()
     _spec: DiscardSpec
 
     def __init__(self, spec: DiscardSpec, max_features: int) -> None:

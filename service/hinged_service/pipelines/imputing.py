@@ -214,6 +214,7 @@ class StatImputer(Stage):
     def __init__(self, spec: StatImputerSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
         self._imputers = {imputer.feature: imputer.build() for imputer in spec.imputers}
+        self.added = tuple(self._imputers)
         self.learns = not all(isinstance(i, _Fixed) for i in self._imputers.values())
         self.numbers_suffice = all(i.numeric for i in self._imputers.values())
 

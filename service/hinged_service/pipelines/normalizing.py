@@ -18,6 +18,8 @@ class Normalizer(Stage):
 
     _spec: NormalizerSpec
 
+    added = ()
+
     def transform(self, x: Features) -> dict[str, float]:
         """Return `x` divided by its norm."""
         numbers = floats(x, "Normalizer")

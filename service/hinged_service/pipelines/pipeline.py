@@ -7,6 +7,7 @@ from typing import Any
 import hinged
 from hinged_service.pipelines.catalogue import Steps
 from hinged_service.pipelines.chain import Chain
+from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stored import count
 from hinged_service.pipelines.values import LEARNER, Features, Numbers, floats, only_numbers
 
@@ -21,7 +22,7 @@ class Pipeline:
     Where the values are those of River, they are so bit for bit; where a
     transformer differs, its spec says how. Besides, a number beyond 1e100 that a
     transformer makes is cut to it, and what is known stays within `max_features`
-    per transformer.
+    per transformer and `max_bytes` together.
 
     Parameters
     ----------
@@ -30,6 +31,8 @@ class Pipeline:
     max_features
         How many names, words or categories each transformer keeps at most. Later ones
         are ignored and counted.
+    max_bytes
+        How many bytes all of them keep together; likewise. `None` for no limit.
 
     Attributes
     ----------
@@ -37,6 +40,8 @@ class Pipeline:
         Whether any of the transformers learns.
     takes_numbers
         Whether it never refuses an event of numbers only.
+    added
+        The features that it may give besides those of the event; `None` if it gives others.
 
     Examples
     --------
@@ -50,15 +55,24 @@ class Pipeline:
 
     """
 
-    def __init__(self, steps: Steps, max_features: int) -> None:
+    def __init__(self, steps: Steps, max_features: int, max_bytes: int | None = None) -> None:
         self._steps = steps
         self._max_features = max_features
-        self._chain = self._fresh()
+        self._max_bytes = max_bytes
+        self._chain, self._room = self._fresh()
         self.learns = self._chain.learns
         self.takes_numbers = self._chain.numbers_suffice and self._chain.gives_numbers
+        self.added = self._chain.added
 
-    def _fresh(self) -> Chain:
-        return Chain([step.build(self._max_features) for step in self._steps])
+    def _fresh(self) -> tuple[Chain, Room]:
+        chain = Chain([step.build(self._max_features) for step in self._steps])
+        room = Room(self._max_bytes)
+        chain.share(room)
+        return chain, room
+
+    def stored_bytes(self) -> int:
+        """Return what the names, words and categories take that are known, with their records."""
+        return self._room.taken
 
     @property
     def ignored(self) -> int:
@@ -155,6 +169,6 @@ class Pipeline:
         if not isinstance(data, dict) or data.keys() != {"version", "stages"}:
             raise hinged.InvalidState("the pipeline's state must have a version and stages")
         count(data["version"], "the version of the pipeline's state", VERSION, VERSION)
-        chain = self._fresh()
+        chain, room = self._fresh()
         chain.set_state(data["stages"])
-        self._chain = chain
+        self._chain, self._room = chain, room

@@ -28,6 +28,7 @@ class Robust(NamedTuple):
 class RobustScaler(ByName[Robust]):
     """River's running quantiles per name."""
 
+    numbers = 10
     _spec: RobustScalerSpec
 
     def __init__(self, spec: RobustScalerSpec, max_features: int) -> None:

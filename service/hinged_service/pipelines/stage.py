@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import hinged
+from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stored import count, items
 from hinged_service.pipelines.values import Features, Numbers, Value
 from hinged_service.wire.strict import StrictModel
@@ -37,6 +38,8 @@ class Stage(ABC):
         Whether it never refuses an event of numbers only, and gives numbers only then.
     all_or_nothing
         Whether `learn_transform` refuses an event before anything has changed.
+    added
+        The features that it may give besides those of the event; `None` if it gives others.
 
     """
 
@@ -44,6 +47,7 @@ class Stage(ABC):
     gives_numbers: bool = True
     numbers_suffice: bool = True
     all_or_nothing: bool = True
+    added: tuple[str, ...] | None = None
 
     _spec: StepSpec
 
@@ -51,6 +55,11 @@ class Stage(ABC):
         self._spec = spec
         self._max_features = max_features
         self._ignored = 0
+        self._room = Room(None)
+
+    def share(self, room: Room) -> None:
+        """Keep within a room that other stages use too, from before the first event."""
+        self._room = room
 
     @property
     def ignored(self) -> int:

@@ -109,7 +109,7 @@ class TFIDF(BagOfWords):
         for term in counts:
             if term in known:
                 known[term] += 1
-            elif len(known) < self._max_features:
+            elif len(known) < self._max_features and self._room.admit((term,), 1):
                 known[term] = 1
             else:
                 self._ignored += 1
@@ -137,6 +137,7 @@ class TFIDF(BagOfWords):
         for entry in items(terms, "the terms"):
             term, number = items(entry, "a term with its number", 2)
             self._with_term[text(term, "a term")] = count(number, "a number of texts", 1, texts)
+            self._room.restore((term,), 1)
         if len(self._with_term) != len(terms) or len(terms) > self._max_features:
             raise hinged.InvalidState(f"there are {len(terms)} terms: too many, or some twice")
 
@@ -160,7 +161,7 @@ class TFIDFSpec(_Words):
     The weight of a term is its share of the text's terms, times
     ln((1 + texts) / (1 + texts with the term)) + 1. As `river.feature_extraction.TFIDF`
     with its own tokenizer, and as `BagOfWords` here; terms beyond the model's
-    `max_features` count as never seen before.
+    `max_features` or `max_bytes` count as never seen before.
     """
 
     stage: ClassVar = TFIDF

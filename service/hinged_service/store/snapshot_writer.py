@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from hinged_service.errors import ModelGone
 from hinged_service.store.connection import Connection
 from hinged_service.store.followers import parse_retention
 from hinged_service.store.keys import ModelKeys, StateKeys
@@ -60,10 +61,21 @@ async def save_changes(
 
 
 async def save_full(
-    connection: Connection, keys: ModelKeys, snapshot: Snapshot, chunk: int
+    connection: Connection,
+    keys: ModelKeys,
+    snapshot: Snapshot,
+    chunk: int,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> Stored:
-    """Store a whole snapshot, in chunks of `chunk` names and then all at once."""
-    both, counts = await stage_vectors(connection, keys, snapshot, chunk)
+    """Store a whole snapshot, in chunks of `chunk` names and then all at once.
+
+    Raises
+    ------
+    ModelGone
+        The snapshot was no longer wanted between two chunks; what was sent expires.
+
+    """
+    both, counts = await stage_vectors(connection, keys, snapshot, chunk, is_wanted)
     reply = await connection.run(
         _FULL,
         [*keys.on.followed, keys.state, *both],
@@ -79,7 +91,11 @@ async def save_full(
 
 
 async def stage_vectors(
-    connection: Connection, keys: StateKeys, snapshot: Snapshot, chunk: int
+    connection: Connection,
+    keys: StateKeys,
+    snapshot: Snapshot,
+    chunk: int,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[list[str], list[int]]:
     """Send whole vectors to temporary hashes, which expire unless they are used.
 
@@ -101,6 +117,8 @@ async def stage_vectors(
             kept = [(name, value) for name, value in values.items() if value is not None]
             count += len(kept)
             for start in range(0, len(kept), chunk):
+                if not is_wanted():
+                    raise ModelGone("The model was deleted while it was saved.")
                 flat = [
                     word
                     for name, value in kept[start : start + chunk]

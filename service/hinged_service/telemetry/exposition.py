@@ -170,18 +170,28 @@ class _Workers(Collector):
         queued = GaugeMetricFamily(
             "hinged_queue_events", "Events that wait to be appended.", labels=["model"]
         )
+        taken = GaugeMetricFamily(
+            "hinged_model_bytes",
+            "What a model learned by name takes, as its max_bytes counts it.",
+            labels=["model"],
+        )
+        allowed = GaugeMetricFamily(
+            "hinged_model_max_bytes", "The most that this may be.", labels=["model"]
+        )
         held: dict[str, list[ModelSample]] = defaultdict(list)
         for page in self._gathered.pages:
             for row in page.rows:
                 held[row.uid].append(row)
         for row in rows:
             position.add_metric([row.name], row.log_events)
+            taken.add_metric([row.name], row.bytes)
+            allowed.add_metric([row.name], row.max_bytes)
             here = held.get(row.uid)
             if here:
                 stale.add_metric([row.name], max(r.stale_s for r in here))
                 unsaved.add_metric([row.name], max(r.unsaved_s for r in here))
                 queued.add_metric([row.name], sum(r.queued for r in here))
-        yield from (position, stale, unsaved, queued)
+        yield from (position, taken, allowed, stale, unsaved, queued)
 
     def _streams(self) -> Iterator[Metric]:
         streams = sorted(self._gathered.totals.labels.items())

@@ -38,6 +38,8 @@ class ModelSample(msgspec.Struct, array_like=True, frozen=True):
         Updates left out because a number would overflow.
     judged
         Events that count in accuracy.
+    bytes, max_bytes
+        What was learned by name takes; the most that it may.
 
     """
 
@@ -58,6 +60,8 @@ class ModelSample(msgspec.Struct, array_like=True, frozen=True):
     queued: int
     overflows: int = 0
     judged: int = 0
+    bytes: int = 0
+    max_bytes: int = 0
 
 
 class Labels(msgspec.Struct, array_like=True, frozen=True):

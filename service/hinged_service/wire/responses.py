@@ -234,6 +234,11 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     radius: Annotated[float, about("The largest norm of an event, its constant included.")]
     ignored_features: Annotated[int, about("Features of updates left out at max_features.")]
     features: Annotated[int, about("Feature names that have a weight.")]
+    bytes: Annotated[
+        int,
+        about("What it learned by name takes, counted as max_bytes of the spec counts it."),
+    ] = 0
+    max_bytes: Annotated[int, about("The most that may be; events that need more are refused.")] = 0
     classes: Annotated[
         tuple[Label, ...],
         about("Binary: the labels, the negative one first. Multiclass: those seen, in order."),

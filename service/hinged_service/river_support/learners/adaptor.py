@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import hinged
@@ -11,10 +12,10 @@ from hinged import state
 from hinged.accounting import Accounting
 from hinged.binary import ACCOUNT, refuse_fraction, restored_accounting
 from hinged.events import checked_weight
-from hinged.vector import room
+from hinged.vector import VALUE_BYTES, name_bytes, room
 from hinged_service.river_support import state as river_state
 from hinged_service.river_support.learners.classifier import Checked, RiverClassifier
-from hinged_service.river_support.learners.interface import Label
+from hinged_service.river_support.learners.interface import Features, Label
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
 
 __all__ = ["Adaptor", "restored_names"]
@@ -48,6 +49,7 @@ class Adaptor:
         self._names: Checked = {}
         self._classes: dict[Label, None] = {}
         self._overflowed = False
+        self._measured = self._name_bytes = 0
         self.accounting = Accounting()
 
     def check_weight(self, w: float) -> float:
@@ -73,6 +75,30 @@ class Adaptor:
     def feature_count(self) -> int:
         """Return how many feature names have been learned."""
         return len(self._names)
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The numbers stored for a name in all classes, and in a new one."""
+        return self.classifier.numbers_per_name(len(self._classes) + 1)
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take, if each class has every name."""
+        if new := len(self._names) - self._measured:
+            self._name_bytes += name_bytes(islice(reversed(self._names), new))
+            self._measured += new
+        each = len(self._names) * VALUE_BYTES + self._name_bytes
+        return each * self.classifier.numbers_per_name(len(self._classes))
+
+    def growth_bytes(self, x: Features, y: Label, enough: float = math.inf) -> int:
+        """Return how many more bytes learning the event may store, new classes included."""
+        new = [name for name in x if name not in self._names]
+        del new[max(0, self._cap - len(self._names)) :]
+        classes = len(self._classes)
+        after = self.classifier.numbers_per_name(classes + (y not in self._classes))
+        more = (len(new) * VALUE_BYTES + name_bytes(new)) * after
+        if after != (before := self.classifier.numbers_per_name(classes)):
+            more += self.stored_bytes() // before * (after - before)
+        return more
 
     def weights(self) -> dict[str, Any] | None:
         """Return copies of the weights and the intercept; `None` if it is not linear.
@@ -160,6 +186,7 @@ class Adaptor:
         names = restored_names(given["names"], self._cap)
         self.classifier.restore(given, names)
         self._names = names
+        self._measured = self._name_bytes = 0
         self._classes = classes
         self.accounting = account
 

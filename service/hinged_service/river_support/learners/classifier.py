@@ -46,6 +46,9 @@ class RiverClassifier:
         Whether it takes counts only.
     max_leaves
         The leaves at which its trees stop growing.
+    numbers
+        The numbers that it stores for a name, for each class if there are several: as many as
+        take the same memory.
 
     """
 
@@ -56,6 +59,7 @@ class RiverClassifier:
         constant: float = 0.0,
         nonnegative: bool = False,
         max_leaves: int | None = None,
+        numbers: int = 1,
     ) -> None:
         self.fresh = fresh
         self.model = copy.deepcopy(fresh)
@@ -63,6 +67,18 @@ class RiverClassifier:
         self.constant = constant
         self.nonnegative = nonnegative
         self._max_leaves = max_leaves
+        self._numbers = numbers
+
+    def numbers_per_name(self, classes: int) -> int:
+        """Return how many numbers it stores for a name while it knows so many classes."""
+        return self._numbers * max(1, classes) * self._leaves()
+
+    def _leaves(self) -> int:
+        if self._max_leaves is None:
+            return 1
+        trees = list(getattr(self.model, "models", (self.model,)))
+        leaves: int = sum(tree.n_active_leaves + tree.n_inactive_leaves for tree in trees)
+        return max(1, leaves // len(trees))
 
     def checked(self, x: Features) -> Checked:
         """Return the features as it takes them, or raise `InvalidEvent` naming one."""
@@ -157,6 +173,10 @@ class OneVsOne(RiverClassifier):
     River iterates over a set when a class is new, so that the order of its classifiers
     would depend on the process; here they are made in the order of the classes first.
     """
+
+    def numbers_per_name(self, classes: int) -> int:
+        """Return how many numbers the classifiers of all pairs store for a name."""
+        return self._numbers * max(1, classes * (classes - 1) // 2)
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:
         """Return the shares of the votes."""

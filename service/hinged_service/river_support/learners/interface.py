@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -41,6 +42,16 @@ class Learner(Protocol):
         Weight 0 moves nothing. `InvalidEvent` names the field at fault, and nothing has
         changed then.
         """
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The most numbers that learning one event stores for a name that is new."""
+
+    def stored_bytes(self) -> int:
+        """Return what all numbers stored by name take, each with its name."""
+
+    def growth_bytes(self, x: Features, y: Label, enough: float = math.inf) -> int:
+        """Return how many more bytes learning the event may store; 0 if all is stored."""
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning exactly where this stands."""

@@ -51,6 +51,11 @@ class _River(RiverSpec):
     nonnegative: ClassVar[bool] = False
 
     @property
+    def numbers(self) -> int:
+        """The numbers stored for a name, for each class if there are several."""
+        return 1
+
+    @property
     def takes_weights(self) -> bool:
         """True if it learns sample weights other than 0 and 1."""
         return self.weighted
@@ -71,16 +76,20 @@ class _River(RiverSpec):
         return self.adapted(self.river(), max_features)
 
     @abc.abstractmethod
-    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary | RiverMulticlass:
-        """Return a learner that asks and teaches a classifier within the bounds of this one."""
+    def adapted(
+        self, river: base.Classifier, max_features: int, members: int = 1
+    ) -> RiverBinary | RiverMulticlass:
+        """Return a learner that asks and teaches so many classifiers within this one's bounds."""
 
 
 class _Binary(_River):
     subpackage: ClassVar[str] = "river.linear_model"
     names: ClassVar[int] = 100_000
 
-    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary:
-        classifier = RiverClassifier(river, self.takes_weights, self.constant)
+    def adapted(self, river: base.Classifier, max_features: int, members: int = 1) -> RiverBinary:
+        classifier = RiverClassifier(
+            river, self.takes_weights, self.constant, numbers=self.numbers * members
+        )
         return RiverBinary(classifier, min(max_features, self.names))
 
 
@@ -89,12 +98,15 @@ class _Multiclass(_River):
     asked: ClassVar[Callable[..., RiverClassifier]] = RiverClassifier
     max_classes: Classes = 100
 
-    def adapted(self, river: base.Classifier, max_features: int) -> RiverMulticlass:
+    def adapted(
+        self, river: base.Classifier, max_features: int, members: int = 1
+    ) -> RiverMulticlass:
         classifier = self.asked(
             river,
             self.takes_weights,
             nonnegative=self.nonnegative,
             max_leaves=getattr(self, "max_leaves", None),
+            numbers=self.numbers * members,
         )
         return RiverMulticlass(classifier, min(max_features, self.names), self.max_classes)
 
@@ -102,6 +114,11 @@ class _Multiclass(_River):
 class _Penalised(StrictModel):
     optimizer: Optimizer = Field(SGD(type="SGD"), description="The optimizer of the weights.")
     l2: Penalty = 0.0
+
+    @property
+    def numbers(self) -> int:
+        """Weight and gradient's averages; the same for each class."""
+        return 3 if self.optimizer.type == "Adam" else 1 if self.optimizer.type == "SGD" else 2
 
     @model_validator(mode="after")
     def _stable(self) -> _Penalised:
@@ -199,6 +216,11 @@ class GaussianNBSpec(_NaiveBayes):
 
     type: Literal["GaussianNB"]
 
+    @property
+    def numbers(self) -> int:
+        """A normal distribution takes about as much as five numbers."""
+        return 5
+
 
 class BernoulliNBSpec(_NaiveBayes):
     """River's naive Bayes of features that are there or not; 10,000 names at most.
@@ -258,10 +280,20 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
         "nba", description="The majority class, naive Bayes, or whichever did better."
     )
 
+    @property
+    def numbers(self) -> int:
+        """A leaf's normal distribution of a class takes about as much as five numbers."""
+        return 5
+
 
 class _OfBinary(_Multiclass):
     subpackage: ClassVar[str] = "river.multiclass"
     classifier: RiverBinaryLearner = Field(description="The binary classifier.")
+
+    @property
+    def numbers(self) -> int:
+        """The numbers of the binary classifier."""
+        return self.classifier.numbers
 
     @property
     def takes_weights(self) -> bool:
@@ -319,8 +351,10 @@ class BaggingClassifierSpec(_River):
             return self.model.max_classes
         raise AttributeError("max_classes")
 
-    def adapted(self, river: base.Classifier, max_features: int) -> RiverBinary | RiverMulticlass:
-        return self.model.adapted(river, max_features)
+    def adapted(
+        self, river: base.Classifier, max_features: int, members: int = 1
+    ) -> RiverBinary | RiverMulticlass:
+        return self.model.adapted(river, max_features, members * self.n_models)
 
 
 RiverLearner = _Member | OneVsOneClassifierSpec | BaggingClassifierSpec
