@@ -42,7 +42,7 @@ _LEAST_BYTES_PER_S: Final = 2**16
 _FIELD_BYTES = 256
 """Bytes of the fields of an answer at most, without label and probabilities."""
 _CHARACTER_BYTES = 6
-_SCORES_AT_ONCE = 8_000
+_SCORES_AT_ONCE = 4_000
 _PAIRS = 2_000
 _TELL_S = 60.0
 
