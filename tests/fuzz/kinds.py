@@ -116,4 +116,5 @@ def exported(kind: str) -> str:
     stored = decode_state(encode_state(_POSITION, state_scalars(state), {}, [Mark("1-1", 1, 1)]))
     vectors = {name: dict(vector.view()) for name, vector in state.vectors().items()}
     checkpoint = Checkpoint(uid="u", model="m", spec=spec, created_ms=1, events=60, mistakes=3)
-    return export.exported(checkpoint, Loaded(_POSITION, stored, vectors)).decode()
+    pieces = export.exported(checkpoint, Loaded(_POSITION, stored, vectors))
+    return b"".join(pieces).decode()
