@@ -15,6 +15,7 @@ from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state
+from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
@@ -101,7 +102,9 @@ def _read(document: Any) -> Document:
         spec = ModelSpec.model_validate_json(json.dumps(document.get("spec")))
         spec = spec.model_copy(update={"stream": None, "start": "now", "exclude": None})
         state = ModelState(spec)
-        restore_state(state, document["scalars"], _vectors(document["vectors"]))
+        scalars, vectors = document["scalars"], _vectors(document["vectors"])
+        restore_state(state, scalars, vectors)
+        try_out(spec, scalars, vectors)
     except ValidationError as error:
         raise _refused("spec", str(error).splitlines()[0]) from None
     except (

@@ -61,21 +61,20 @@ def restore_state(
         If it is not the state of such a model. It may have been taken over in part.
 
     """
+    counts = _counts(scalars)
     match scalars:
         case {
             "learner": dict() as learner,
-            "counts": dict() as counts,
             "frozen": bool() as frozen,
             "configured": dict() as configured,
             "detections": list() as detections,
-        } if counts.keys() | {"judged"} == set(_COUNTS):
-            counts = {"judged": counts.get("events"), **counts}  # once all events were
+        }:
+            pass
         case _:
-            raise hinged.InvalidState("the stored counters are damaged")
-    if not all(map(_is_count, counts.values())):
-        raise hinged.InvalidState("the stored counters are damaged")
-    if not counts["mistakes"] <= counts["judged"] <= counts["events"]:
-        raise hinged.InvalidState("the stored counters contradict each other")
+            raise hinged.InvalidState("the stored state is damaged")
+    stored = [vector for vector in vectors.values() if isinstance(vector, dict)]
+    if any(set(map(type, vector)) - {str} for vector in stored):  # not those of a live model
+        raise hinged.InvalidState("a stored feature name is no text")
     if len(detections) != min(counts["detected"], KEPT_DETECTIONS):
         raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
     state.configured = configured
@@ -91,15 +90,28 @@ def restore_state(
         (state.drift, "drift"),
     )
     for part, name in parts:
-        stored = scalars.get(name)
-        if (part is None) is not (stored is None):
+        saved = scalars.get(name)
+        if (part is None) is not (saved is None):
             raise hinged.InvalidState(f"the stored state is of another {name}")
         if part is not None:
-            part.set_state(stored)
+            part.set_state(saved)
     state.frozen = frozen
     for name, count in counts.items():
         setattr(state, name, count)
     state.look_at_names()
+
+
+def _counts(scalars: dict[str, Any]) -> dict[str, int]:
+    match scalars:
+        case {"counts": dict() as counts} if counts.keys() | {"judged"} == set(_COUNTS):
+            counts = {"judged": counts.get("events"), **counts}  # once all events were
+        case _:
+            raise hinged.InvalidState("the stored counters are damaged")
+    if not all(map(_is_count, counts.values())):
+        raise hinged.InvalidState("the stored counters are damaged")
+    if not counts["mistakes"] <= counts["judged"] <= counts["events"]:
+        raise hinged.InvalidState("the stored counters contradict each other")
+    return counts
 
 
 def _is_count(value: object) -> bool:

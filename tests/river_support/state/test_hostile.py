@@ -33,6 +33,13 @@ def deep(levels: int) -> Any:
 MEAN = {"n": 0.0, "_mean": 0.0}
 
 DOCUMENTS: dict[str, Any] = {
+    "an object in itself": of(
+        [
+            "compose.union.TransformerUnion",
+            {"transformers": [1]},
+        ],
+        ["dict", ["a"], [[0]]],
+    ),
     "pickle": pickle.dumps(stats.Mean()),
     "text": "river.stats.Mean",
     "nothing": None,

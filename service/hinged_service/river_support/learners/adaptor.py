@@ -175,6 +175,8 @@ def restored_names(saved: object, cap: int) -> Checked:
         names = {decode_name(name): 0.0 for name in saved}
     except DamagedState as error:
         raise hinged.InvalidState(str(error)) from None
+    if set(map(type, names)) - {str}:
+        raise hinged.InvalidState("a stored feature name is no text")
     if len(names) < len(saved) or len(names) > cap:
         raise hinged.InvalidState(f"the names must be different and at most {cap}")
     return names

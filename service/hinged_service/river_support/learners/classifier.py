@@ -23,7 +23,9 @@ from hinged_service.wire.faults import MAX_VALUE
 __all__ = ["Checked", "OneVsOne", "RiverClassifier", "linear_weights"]
 
 _PROBED = 100
-_DAMAGE = (AttributeError, LookupError, TypeError, ValueError)
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_HEAVIEST = 1e200
+"""Beyond the weights that events within their bounds can make."""
 
 Checked = dict[Any, Any]
 """Features as a classifier takes them: floats, but for one of the operator's own."""
@@ -136,6 +138,16 @@ class RiverClassifier:
 
     def _try(self, names: Iterable[Any]) -> None:
         """Ask a restored model: parts that decode may still not go together."""
+        shown = linear_weights(self.model)
+        if shown is not None:
+            weights, intercept = shown["weights"], shown["intercept"]
+            if set(map(type, weights)) - {str}:
+                raise ValueError("the name of a weight is no text")
+            numbers = (intercept, *weights.values())
+            if set(map(type, numbers)) - {float, int}:
+                raise ValueError("a weight is no number of Python's")
+            if not all(abs(number) <= _HEAVIEST for number in numbers):
+                raise ValueError("a weight is too large")
         self.probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))
 
 

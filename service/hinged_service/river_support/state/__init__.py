@@ -1,8 +1,9 @@
 """Trained River objects as JSON-like data and back, through a closed list of types.
 
 The form is a table: every object that can be changed or shared is a row, and
-rows name each other by number, so that shared parts stay shared, cycles are no
-trouble and nothing nests deeply. Reading builds only what the lists in
+rows name each other by number, so that shared parts stay shared and nothing
+nests deeply. Containers may hold themselves; objects of River may not, and the
+parts of each are checked together. Reading builds only what the lists in
 `catalogue`, `callables`, `rust` and `learners` name, checks every attribute
 against its kind, and neither unpickles, evaluates nor imports anything but
 the modules in which that closed list stands.

@@ -36,6 +36,9 @@ _DICTS: dict[str, type[dict[Any, Any]]] = {
     "OrderedDict": OrderedDict,
     "defaultdict": defaultdict,
 }
+_PLAIN_ROWS = frozenset((*_DICTS, "list", "set", "deque"))
+"""Rows that may hold themselves, if no object of River or hinged stands in between."""
+
 _RUST = frozenset(rust.RUST.values())
 _LENGTHS = {
     "list": 1,
@@ -88,6 +91,9 @@ class _Decoder:
     def __init__(self, rows: list[Any]) -> None:
         self._rows = [_checked_row(row) for row in rows]
         self._objects: list[Any] = [None] * len(rows)
+        self._held: list[list[int]] = [[] for _ in rows]
+        """By row the rows that it refers to, but for owners of methods."""
+        self._row = 0
 
     def restored(self, root: object) -> object:
         """Return the object that `root` stands for, with all that belongs to it."""
@@ -98,10 +104,14 @@ class _Decoder:
             ranks[_rank(name)].append(number)
         for number, (name, *given) in enumerate(self._rows):
             if name == "VectorDict":
+                self._row = number
                 self._objects[number] = self._vector(*given)
         for rank in ranks:
             for number in rank:
+                self._row = number
                 self._fill(number)
+        if any(self._rows[number][0] not in _PLAIN_ROWS for number in _circling(self._held)):
+            raise DamagedState("a stored object holds itself")
         for value in self._objects:
             _check(value)
         return self.value(root)
@@ -128,9 +138,11 @@ class _Decoder:
             raise DamagedState("a stored container is damaged")
         return list(given) if same_plain(given) else [self.value(one) for one in given]
 
-    def _referred(self, given: list[Any]) -> object:
+    def _referred(self, given: list[Any], owner: bool = False) -> object:
         if len(given) != 1 or type(given[0]) is not int or not 0 <= given[0] < len(self._rows):
             raise DamagedState("a stored reference leads nowhere")
+        if not owner:
+            self._held[self._row].append(given[0])
         return self._objects[given[0]]
 
     def _callable(self, tag: str, given: object, depth: int) -> object:
@@ -140,7 +152,7 @@ class _Decoder:
                 if found is not None:
                     return found
             case "method", [int(number), str(name)]:
-                owner = self._referred([number])
+                owner = self._referred([number], owner=True)
                 if callables.is_method(owner, name):
                     return getattr(owner, name)
             case "partial", [dict(function), list(arguments), dict(named)]:
@@ -241,6 +253,30 @@ class _Decoder:
             learner.set_state(state)
         except _REFUSALS as error:
             raise DamagedState(f"a stored learner is damaged: {error}") from error
+
+
+def _circling(held: list[list[int]]) -> set[int]:
+    """Return the rows that hold themselves, by way of others, or stand between such rows."""
+    users: list[list[int]] = [[] for _ in held]
+    for number, parts in enumerate(held):
+        for part in parts:
+            users[part].append(number)
+    return _without_ends(held, users) & _without_ends(users, held)
+
+
+def _without_ends(forth: list[list[int]], back: list[list[int]]) -> set[int]:
+    """Return the rows that are left when those to which none leads are taken away, again and again.
+
+    `forth` are the rows to which each leads, `back` those that lead to each.
+    """
+    leading = [len(rows) for rows in back]
+    ends = [number for number, count in enumerate(leading) if not count]
+    for number in ends:  # grows meanwhile
+        for other in forth[number]:
+            leading[other] -= 1
+            if not leading[other]:
+                ends.append(other)
+    return set(range(len(forth))).difference(ends)
 
 
 def _checked_row(row: object) -> list[Any]:

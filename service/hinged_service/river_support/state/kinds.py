@@ -1,13 +1,14 @@
 """Kinds of values: type annotations that a stored state is checked against.
 
 `float` takes an `int` too, both take numpy's numbers, and a container must be
-of its very class: `defaultdict[Any, float]` takes no `dict`.
+of its very class: `defaultdict[Any, float]` takes no `dict`. A counter counts
+numbers.
 """
 
 from __future__ import annotations
 
 import types
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Union, get_args, get_origin
 
@@ -16,6 +17,10 @@ import numpy as np
 from hinged_service.river_support.state.callables import product
 
 __all__ = ["fits"]
+
+
+_COUNT = float | bool
+"""A new counter keeps a first `True` as it is."""
 
 
 def fits(value: object, kind: object) -> bool:
@@ -44,6 +49,8 @@ def fits(value: object, kind: object) -> bool:
     held: Any = value
     if isinstance(held, defaultdict) and not _makes(held, args[1]):
         return False
+    if isinstance(held, Counter):
+        return _all(held, args[0]) and _all(held.values(), _COUNT)
     if isinstance(held, dict):
         return _all(held, args[0]) and _all(held.values(), args[-1])
     if isinstance(held, tuple) and args[-1] is not Ellipsis:

@@ -7,6 +7,7 @@ import random
 from river import base, compose, ensemble
 
 from hinged_service.river_support.state.catalogue.entry import Entry
+from hinged_service.river_support.state.catalogue.likeness import check_alike
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -15,6 +16,8 @@ __all__ = ["CLASSES"]
 def _finish_ensemble(made: ensemble.BaggingClassifier) -> None:
     if made.n_models != len(made.data):
         raise DamagedState("the members of a stored ensemble are damaged")
+    for member in made.data:
+        check_alike(member, made.model)
 
 
 CLASSES: dict[type, Entry] = {

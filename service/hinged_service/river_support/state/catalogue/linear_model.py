@@ -8,6 +8,7 @@ from typing import Any
 from river import linear_model, optim, utils
 
 from hinged_service.river_support.state.catalogue.entry import Entry, all_of
+from hinged_service.river_support.state.catalogue.likeness import check_alike
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -33,9 +34,19 @@ def _finish_pa(made: linear_model.PAClassifier) -> None:
     made.calc_tau = getattr(made, f"_calc_tau_{int(made.mode)}")
 
 
+def _finish_linear(made: linear_model.LogisticRegression) -> None:
+    if bool(made.l1) is not hasattr(made, "cum_l1"):
+        raise DamagedState("the penalty of a stored linear model is damaged")
+
+
+def _finish_softmax(made: linear_model.SoftmaxRegression) -> None:
+    for optimizer in made.optimizers.values():
+        check_alike(optimizer, made.optimizer)
+
+
 CLASSES: dict[type, Entry] = {
-    linear_model.LogisticRegression: Entry(_LINEAR, _PENALTY),
-    linear_model.Perceptron: Entry(_LINEAR, _PENALTY),
+    linear_model.LogisticRegression: Entry(_LINEAR, _PENALTY, finish=_finish_linear),
+    linear_model.Perceptron: Entry(_LINEAR, _PENALTY, finish=_finish_linear),
     linear_model.PAClassifier: Entry(
         {"C": float, "mode": int, "learn_intercept": bool}
         | {"weights": _FLOATS, "intercept": float, "loss": optim.losses.Hinge},
@@ -52,6 +63,7 @@ CLASSES: dict[type, Entry] = {
             "loss": optim.losses.MultiClassLoss,
             "l2": float,
             "weights": defaultdict[Any, _FLOATS],
-        }
+        },
+        finish=_finish_softmax,
     ),
 }

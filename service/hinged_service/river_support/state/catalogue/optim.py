@@ -24,18 +24,39 @@ def _finish_optimal(made: optim.schedulers.Optimal) -> None:
         raise DamagedState("the parameters of a stored schedule are damaged")
 
 
+def _finish_steps(made: optim.base.Optimizer) -> None:
+    if made.n_iterations < 0:
+        raise DamagedState("the steps of a stored optimizer are damaged")
+    for name in ("g2", "s2", "v", "v_hat", "u"):
+        squares = getattr(made, name, None) or {}
+        if not all(value >= 0.0 for value in squares.values()):
+            raise DamagedState("the squares of a stored optimizer are damaged")
+
+
+def _finish_adam(made: optim.Adam) -> None:
+    _finish_steps(made)
+    first, second = vars(made)["m"], vars(made)["v"]
+    if (first is None) is not (second is None) or set(first or ()) != set(second or ()):
+        raise DamagedState("the moments of a stored optimizer are not of the same names")
+
+
 CLASSES: dict[type, Entry] = {
-    optim.SGD: Entry(_STEPS),
-    optim.Momentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}),
-    optim.NesterovMomentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}),
-    optim.AdaGrad: Entry({**_STEPS, "eps": float, "g2": _FLOATS}),
-    optim.AdaDelta: Entry({**_STEPS, "rho": float, "eps": float, "g2": _FLOATS, "s2": _FLOATS}),
-    optim.RMSProp: Entry({**_STEPS, "rho": float, "eps": float, "g2": _VECTOR}),
-    optim.Adam: Entry({**_MOMENTS, "m": _VECTOR, "v": _VECTOR}),
-    optim.AdaMax: Entry({**_MOMENTS, "m": _FLOATS, "u": _FLOATS}),
-    optim.Nadam: Entry({**_MOMENTS, "m": _FLOATS, "v": _FLOATS}),
+    optim.SGD: Entry(_STEPS, finish=_finish_steps),
+    optim.Momentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}, finish=_finish_steps),
+    optim.NesterovMomentum: Entry({**_STEPS, "rho": float, "s": _FLOATS}, finish=_finish_steps),
+    optim.AdaGrad: Entry({**_STEPS, "eps": float, "g2": _FLOATS}, finish=_finish_steps),
+    optim.AdaDelta: Entry(
+        {**_STEPS, "rho": float, "eps": float, "g2": _FLOATS, "s2": _FLOATS}, finish=_finish_steps
+    ),
+    optim.RMSProp: Entry(
+        {**_STEPS, "rho": float, "eps": float, "g2": _VECTOR}, finish=_finish_steps
+    ),
+    optim.Adam: Entry({**_MOMENTS, "m": _VECTOR, "v": _VECTOR}, finish=_finish_adam),
+    optim.AdaMax: Entry({**_MOMENTS, "m": _FLOATS, "u": _FLOATS}, finish=_finish_steps),
+    optim.Nadam: Entry({**_MOMENTS, "m": _FLOATS, "v": _FLOATS}, finish=_finish_steps),
     optim.AMSGrad: Entry(
-        {**_MOMENTS, "correct_bias": bool, "m": _FLOATS, "v": _FLOATS, "v_hat": _FLOATS}
+        {**_MOMENTS, "correct_bias": bool, "m": _FLOATS, "v": _FLOATS, "v_hat": _FLOATS},
+        finish=_finish_steps,
     ),
     optim.FTRLProximal: Entry(
         all_of(float, "alpha beta l1 l2") | {"z": _FLOATS, "n": _FLOATS, "n_iterations": int}

@@ -10,6 +10,7 @@ from river.tree.nodes import branch, htc_nodes
 from river.tree.splitter.nominal_splitter_classif import NominalSplitterClassif
 
 from hinged_service.river_support.state.catalogue.entry import Entry, all_of
+from hinged_service.river_support.state.catalogue.likeness import check_alike
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["CLASSES"]
@@ -54,8 +55,55 @@ def _finish_children(made: tree.base.Branch) -> None:
         raise DamagedState("a stored tree's branches are damaged")
 
 
+def _finish_splitter(made: tree.splitter.GaussianSplitter) -> None:
+    seen = vars(made)
+    lows, highs, found = (
+        seen[name] for name in ("_min_per_class", "_max_per_class", "_att_dist_per_class")
+    )
+    if not lows.keys() == highs.keys() == found.keys():
+        raise DamagedState("the classes of a stored splitter are damaged")
+    for each in found.values():
+        spread = vars(each)["_var"]
+        if not (spread.mean.n >= 0.0 and vars(spread)["_S"] >= 0.0 and spread.ddof == 1):
+            raise DamagedState("the spread of a stored splitter is damaged")
+
+
+def _finish_tree(made: tree.HoeffdingTreeClassifier) -> None:
+    """Walk all nodes: each stands in one place and is as the tree makes it."""
+    parts = vars(made)
+    waiting = [] if parts["_root"] is None else [(parts["_root"], 0)]
+    seen: set[int] = set()
+    active = inactive = 0
+    kinds = _LEAVES[parts["_leaf_prediction"]]
+    while waiting:
+        node, depth = waiting.pop()
+        if id(node) in seen or node.depth != depth or depth > min(made.max_depth, _DEEPEST):
+            raise DamagedState("a node of a stored tree stands in the wrong place")
+        seen.add(id(node))
+        if isinstance(node, tree.base.Branch):
+            waiting += [(child, depth + 1) for child in node.children]
+            continue
+        if type(node) not in kinds:
+            raise DamagedState("a leaf of a stored tree is of another kind than its leaves")
+        check_alike(node.splitter, made.splitter)
+        active, inactive = active + node.is_active(), inactive + (not node.is_active())
+        for splitter in (node.splitters or {}).values():
+            if not isinstance(splitter, NominalSplitterClassif):
+                check_alike(splitter, made.splitter)
+    if (active, inactive) != (parts["_n_active_leaves"], parts["_n_inactive_leaves"]):
+        raise DamagedState("the leaves of a stored tree are not as many as it counts")
+
+
+_DEEPEST = 200
+"""River walks a tree by recursion."""
+
+_LEAVES = {
+    "mc": (htc_nodes.LeafMajorityClass,),
+    "nb": (htc_nodes.LeafNaiveBayes,),
+    "nba": (htc_nodes.LeafNaiveBayesAdaptive,),
+}
 CLASSES: dict[type, Entry] = {
-    tree.HoeffdingTreeClassifier: Entry(_TREE),
+    tree.HoeffdingTreeClassifier: Entry(_TREE, finish=_finish_tree),
     htc_nodes.LeafMajorityClass: Entry(_LEAF),
     htc_nodes.LeafNaiveBayes: Entry(_LEAF),
     htc_nodes.LeafNaiveBayesAdaptive: Entry(
@@ -69,7 +117,8 @@ CLASSES: dict[type, Entry] = {
     ),
     tree.splitter.GaussianSplitter: Entry(
         all_of(_NUMBERS, "_min_per_class _max_per_class")
-        | {"_att_dist_per_class": dict[Any, proba.Gaussian], "n_splits": int}
+        | {"_att_dist_per_class": dict[Any, proba.Gaussian], "n_splits": int},
+        finish=_finish_splitter,
     ),
     NominalSplitterClassif: Entry(
         all_of(float, "_total_weight_observed _missing_weight_observed")
