@@ -1,4 +1,7 @@
-"""The common part of all binary linear learners: score, account, step, add."""
+"""The common part of all binary linear learners: score, account, step, add.
+
+The file is long: the whole interface of a binary rule, with its documentation.
+"""
 
 from __future__ import annotations
 

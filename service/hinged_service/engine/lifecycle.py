@@ -1,4 +1,7 @@
-"""Models created, imported, replayed, upgraded and deleted."""
+"""Models created, imported, replayed, upgraded and deleted.
+
+The file is long: creation, deletion and what mends them follow one order of steps.
+"""
 
 from __future__ import annotations
 

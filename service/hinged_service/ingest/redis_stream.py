@@ -4,6 +4,8 @@ The offset alone decides what is learned; the group is kept true to it, for ever
 looks at lag and pending entries. Entries count in the order of their ids, so one reader at a
 time holds the stream: the one whose entries are pending. Others stand by, and claim what it
 leaves when it has not moved for a while. Should two ever feed at once, one is taken.
+
+The file is long: one reader and all states of its group.
 """
 
 from __future__ import annotations

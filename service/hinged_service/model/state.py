@@ -2,6 +2,8 @@
 
 Nothing here reads a clock, a setting or the environment: the same entries from
 the same state give the same state, on every worker.
+
+The file is long: all that one event changes stands together.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def restore_state(
             pass
         case _:
             raise hinged.InvalidState("the stored state is damaged")
-    if any(set(map(type, vector)) - {str} for vector in vectors.values()):
+    stored = [vector for vector in vectors.values() if isinstance(vector, dict)]
+    if any(set(map(type, vector)) - {str} for vector in stored):  # not those of a live model
         raise hinged.InvalidState("a stored feature name is no text")
     if len(detections) != min(counts["detected"], KEPT_DETECTIONS):
         raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
@@ -89,11 +90,11 @@ def restore_state(
         (state.drift, "drift"),
     )
     for part, name in parts:
-        stored = scalars.get(name)
-        if (part is None) is not (stored is None):
+        saved = scalars.get(name)
+        if (part is None) is not (saved is None):
             raise hinged.InvalidState(f"the stored state is of another {name}")
         if part is not None:
-            part.set_state(stored)
+            part.set_state(saved)
     state.frozen = frozen
     for name, count in counts.items():
         setattr(state, name, count)

@@ -2,6 +2,8 @@
 
 An event is a row: every feature is a tensor of its own, or a column of a tensor with
 named columns. The answers are those of `/v1/models/{model}/predict`, as tensors.
+
+The file is long: the protocol repeats its documents route by route.
 """
 
 from __future__ import annotations
