@@ -60,13 +60,14 @@ def read_past(directory: Path, log: str) -> Past:
         if (name in ("DEL", "UNLINK") and log in command[1:]) or name in ("FLUSHALL", "FLUSHDB"):
             past.entries.clear()
         elif name == "XADD" and command[1] == log:
-            words = command[3:]
+            at = 3 if command[2].upper() == "NOMKSTREAM" else 2
+            words = command[at + 1 :]
             fields = dict(zip(words[::2], words[1::2], strict=True))
             if "genesis" in fields:
                 assert not past.entries, "a second genesis in one life"
                 uid = fields["genesis"].encode()
                 assert fields["chain"] == hashlib.sha1(uid).hexdigest()
-            past.entries.append((command[2], fields))
+            past.entries.append((command[at], fields))
     return past
 
 

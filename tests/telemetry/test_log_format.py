@@ -113,6 +113,7 @@ def test_a_model_set_aside_is_one_line(
         client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True})
     own_db.hset(StreamKeys("m").meta, "chain", "0" * 40)  # the log has another past
     own_db.delete(StreamKeys("m").log)
+    own_db.xadd(StreamKeys("m").log, {"another": "log"})
     assert lines.messages() == []
     with Service(own_server.url) as service, service.client() as client:
         answers = [client.post("/v1/models/m/predict", json={"x": {"a": 1}}) for _ in range(20)]

@@ -139,7 +139,7 @@ def router(settings: LimitSettings) -> APIRouter:
         stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
         end of the log; the events in between are not learned again.
         """
-        done = await lifecycle_of(request).repair(model, checkpoint)
+        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request))
         return Repaired(tuple(done.removed), tuple(done.passed_over))
 
     return routes

@@ -381,7 +381,9 @@ class ModelLifecycle:
             self._registry.open_soon(name)
         return done
 
-    async def repair(self, name: str, checkpoint: str | None = None) -> LogRepair:
+    async def repair(
+        self, name: str, checkpoint: str | None = None, reach: Reach = EVERYTHING
+    ) -> LogRepair:
         """Repair the log of a model: see `engine.repair`.
 
         With a checkpoint, a model whose snapshot is lost goes on from that.
@@ -390,16 +392,23 @@ class ModelLifecycle:
         ------
         NotFound
             There is no such model or checkpoint.
+        Forbidden
+            The model that an alias means, or that the checkpoint was made of, is not in the
+            caller's reach.
         Conflict, Unavailable
             As for `engine.repair`; the model needs no checkpoint.
 
         """
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
-            return await self.repair(await self._registry.aliases.look_up(name, entry), checkpoint)
+            meant = await self._registry.aliases.look_up(name, entry)
+            reach.check(meant, f"the model that {name!r} means")
+            return await self.repair(meant, checkpoint, reach)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         if checkpoint is not None:
+            found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
+            reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
             await self._start_from(name, entry, checkpoint)
             return LogRepair([], [])
         try:

@@ -20,7 +20,7 @@ from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
-from hinged_service.errors import Conflict, Expired, NotFound, SetAside
+from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
 from hinged_service.model.predictor import Prediction
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState, Rejection
@@ -339,8 +339,14 @@ class LiveModel:
         return await log.letters(self._connection, self.keys.on, source)
 
     async def damage(self) -> dict[str, str]:
-        """Return what is damaged in the log: id of the entry, and what it is."""
-        return await log.damage(self._connection, self.keys)
+        """Return what is damaged in the log: id of the entry, and what it is.
+
+        Empty while Redis does not answer.
+        """
+        try:
+            return await log.damage(self._connection, self.keys)
+        except Unavailable:
+            return {}
 
     async def sources(self) -> int:
         """Return how many sources the stream keeps the offset of."""
