@@ -118,7 +118,7 @@ class Perceptron(BinaryLinearClassifier):
         self._on_tie = self.update_on == "tie"
 
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
-        rate = self._learning_rate  # `super` looks for room first: 5 % of a call with a cap
+        rate = self._learning_rate  # `super` looks for room first: 7 % of a call with a cap
         step = rate if type(rate) is float else rate_at(rate, self.clock)
         return self._move(x, step * w * target, norm)
 
