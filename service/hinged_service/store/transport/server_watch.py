@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 
 _TEARS = (
     "%s, killed while it writes and started twice, may bring back an append that it had dropped "
-    "(a transaction torn in its append-only file): use Valkey 7.2.15, 8.0.11, 8.1.10, 9.0.6, "
-    "9.1.2 or newer. No release of Redis is known that does not."
+    "(a transaction torn in its append-only file): use Valkey 7.2.15, 8.0.11, 8.1.10, 9.1.2 "
+    "or newer. No release of Redis is known that does not."
 )
 
 
