@@ -32,21 +32,6 @@ def running(one: Started, *options: str) -> Iterator[Started]:
 
 
 @contextlib.contextmanager
-def fleet(count: int, redis_url: str, **settings: Any) -> Iterator[list[ForkedWorker]]:
-    """Start some workers at once and kill those that are left."""
-    workers = [ForkedWorker(redis_url, **settings) for _ in range(count)]
-    try:
-        for worker in workers:
-            worker.start(wait=False)
-        for worker in workers:
-            worker.wait_until_alive()
-        yield workers
-    finally:
-        for worker in workers:
-            worker.kill()
-
-
-@contextlib.contextmanager
 def serving(redis_url: str, **settings: Any) -> Iterator[httpx.Client]:
     """Serve in this process and give a client."""
     with Service(redis_url, **settings) as service, service.client() as client:
