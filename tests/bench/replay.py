@@ -16,8 +16,8 @@ from hinged_service.pipelines import Pipeline
 from hinged_service.pipelines.catalogue import Steps
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
-from hinged_service.wire.codec import Position
 from hinged_service.wire.decoding import parse_log
+from hinged_service.wire.position import Position
 from tests.bench.events import Event, bodies, made_events
 from tests.bench.table import Row, ratios
 

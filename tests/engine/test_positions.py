@@ -11,7 +11,7 @@ import redis
 
 import hinged
 from hinged_service.errors import Conflict, ServiceError, Unavailable
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 from tests.support.engine import (
     Script,
     connected,

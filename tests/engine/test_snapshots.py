@@ -13,7 +13,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script as LuaScript
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Snapshot
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 from tests.support.checks import learns
 from tests.support.engine import (
     Worker,

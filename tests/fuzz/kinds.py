@@ -13,8 +13,9 @@ from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import state_scalars
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
-from hinged_service.wire.codec import Mark, Position, decode_state, encode_state
+from hinged_service.wire.codec import decode_state, encode_state
 from hinged_service.wire.events import Event, MixedEvent
+from hinged_service.wire.position import Mark, Position
 
 __all__ = ["KINDS", "event_of", "exported", "learned"]
 

@@ -22,9 +22,7 @@ from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import (
     DamagedState,
-    Mark,
     OtherVersion,
-    Position,
     decode_field,
     decode_name,
     decode_state,
@@ -36,6 +34,7 @@ from hinged_service.wire.codec import (
     place,
 )
 from hinged_service.wire.events import Event, MixedEvent
+from hinged_service.wire.position import Mark, Position
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import PIECES, damaged_bytes, damaged_json, text_of
 

@@ -8,7 +8,7 @@ import redis
 
 from hinged_service.errors import Unavailable
 from hinged_service.store.log import EventLog
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 from tests.support.engine import Script, connected, event, everything
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer

@@ -27,8 +27,8 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, Batch, Caller
-from hinged_service.wire.codec import Position
 from hinged_service.wire.decoding import parse_events
+from hinged_service.wire.position import Position
 from tests.support.patience import PATIENT
 from tests.support.plain_fold import accounts, fold_log, model_uid, read_snapshot
 

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from hinged_service.wire.codec import (
     DamagedState,
-    Mark,
-    Position,
     decode_name,
     decode_state,
     decode_value,
@@ -20,6 +18,7 @@ from hinged_service.wire.codec import (
     encode_state,
     place,
 )
+from hinged_service.wire.position import Mark, Position
 from tests.support.engine import fold_of, stored_state, worker
 
 names = st.recursive(

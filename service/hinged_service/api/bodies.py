@@ -16,9 +16,8 @@ from hinged_service.errors import (
     WrongMediaType,
 )
 from hinged_service.server.admission import HELD, RequestLease
-from hinged_service.wire.codec import Position
 from hinged_service.wire.encodings import other_encoding, without_marks
-from hinged_service.wire.position import POSITION_PATTERN
+from hinged_service.wire.position import POSITION_PATTERN, Position
 from hinged_service.wire.proba import parse_proba
 
 __all__ = [

@@ -21,7 +21,8 @@ from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
-from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+from hinged_service.wire.codec import DamagedState, OtherVersion
+from hinged_service.wire.position import Position
 
 __all__ = ["REBUILDS", "LogFollower"]
 

@@ -16,7 +16,7 @@ from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside, Unava
 from hinged_service.retry import retry
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.log_types import Commanded
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 
 __all__ = ["CommandLog"]
 

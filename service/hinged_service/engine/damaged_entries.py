@@ -13,8 +13,9 @@ from hinged_service.store import followers, index, snapshot_reader
 from hinged_service.store.connection import Connection
 from hinged_service.store.index import DamagedEntry
 from hinged_service.store.keys import StreamKeys
-from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.faults import DECODE_ERRORS
+from hinged_service.wire.position import Position
 
 __all__ = ["remove", "take_over"]
 

@@ -10,7 +10,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.retry import RETRY_S
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 
 __all__ = ["Freshness"]
 

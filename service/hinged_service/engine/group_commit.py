@@ -29,9 +29,8 @@ from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.state import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
-from hinged_service.wire.codec import Position
 from hinged_service.wire.events import Event, Json
-from hinged_service.wire.position import EntryId
+from hinged_service.wire.position import EntryId, Position
 
 __all__ = ["GroupCommit"]
 

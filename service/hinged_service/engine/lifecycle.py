@@ -42,8 +42,8 @@ from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.repairs import LogRepair
 from hinged_service.store.snapshot import Snapshot
-from hinged_service.wire.codec import Position
 from hinged_service.wire.dedup import label_digest
+from hinged_service.wire.position import Position
 
 __all__ = ["ModelLifecycle"]
 

@@ -29,8 +29,9 @@ from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
-from hinged_service.wire.codec import DamagedState, Position
+from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
+from hinged_service.wire.position import Position
 from hinged_service.wire.proba import USUAL
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult"]

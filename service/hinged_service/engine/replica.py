@@ -17,11 +17,10 @@ from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Mark, Position, UpgradePoint
 from hinged_service.wire.decoding import completed, parse_joined, parse_log
 from hinged_service.wire.events import Event, Joined
 from hinged_service.wire.faults import DECODE_ERRORS
-from hinged_service.wire.position import EntryId
+from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
 
 __all__ = ["AppliedEntry", "Replica", "Watcher"]
 

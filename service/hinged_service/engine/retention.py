@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from hinged_service.store.followers import Retention
-from hinged_service.wire.codec import Mark
+from hinged_service.wire.position import Mark
 
 __all__ = ["LogMarks"]
 

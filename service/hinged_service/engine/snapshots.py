@@ -17,7 +17,8 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.snapshot import Loaded, Saved
 from hinged_service.wire import codec
-from hinged_service.wire.codec import DamagedState, Mark, OtherVersion, Position, UpgradePoint
+from hinged_service.wire.codec import DamagedState, OtherVersion
+from hinged_service.wire.position import Mark, Position, UpgradePoint
 
 __all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica"]
 

@@ -18,7 +18,8 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
-from hinged_service.wire.codec import DamagedState, OtherVersion, Position
+from hinged_service.wire.codec import DamagedState, OtherVersion
+from hinged_service.wire.position import Position
 
 __all__ = ["Handover", "take_over"]
 

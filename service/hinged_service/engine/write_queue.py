@@ -16,9 +16,9 @@ from hinged_service.model.state import Result
 from hinged_service.settings import Settings
 from hinged_service.store.log_types import Batch, Caller, Span, independent_events
 from hinged_service.telemetry.observer import Observer
-from hinged_service.wire.codec import Position
 from hinged_service.wire.dedup import mark
 from hinged_service.wire.events import Event, Json
+from hinged_service.wire.position import Position
 
 __all__ = [
     "GATHER_BYTES",

@@ -16,7 +16,8 @@ from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Loaded, Snapshot
 from hinged_service.store.snapshot_reader import load_state
 from hinged_service.store.snapshot_writer import packed_state, stage_vectors
-from hinged_service.wire.codec import DamagedState, Position
+from hinged_service.wire.codec import DamagedState
+from hinged_service.wire.position import Position
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["Checkpoint", "drop", "find", "keep", "listed", "read"]

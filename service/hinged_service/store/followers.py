@@ -11,7 +11,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Position, UpgradePoint
+from hinged_service.wire.position import Position, UpgradePoint
 
 __all__ = [
     "DelayedLabelRules",

@@ -24,8 +24,8 @@ from hinged_service.store.log_types import (
 )
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
-from hinged_service.wire.codec import DamagedState, Mark, Position
-from hinged_service.wire.position import EntryId
+from hinged_service.wire.codec import DamagedState
+from hinged_service.wire.position import EntryId, Mark, Position
 
 __all__ = ["EventLog", "backwards", "damage", "end", "letters", "offset", "sources"]
 

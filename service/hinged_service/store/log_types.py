@@ -9,7 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from hinged_service.wire.codec import Position
+from hinged_service.wire.position import Position
 
 __all__ = [
     "INBOX",

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from hinged_service.store.log_types import Entry
-from hinged_service.wire.codec import DamagedState, Position
+from hinged_service.wire.codec import DamagedState
+from hinged_service.wire.position import Position
 
 __all__ = ["entries", "entry", "fields", "ids", "indices", "pairs", "position", "text"]
 

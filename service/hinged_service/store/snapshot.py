@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from hinged_service.store.followers import Retention
-from hinged_service.wire.codec import Mark, Position, StoredState, UpgradePoint
+from hinged_service.wire.codec import StoredState
+from hinged_service.wire.position import Mark, Position, UpgradePoint
 
 __all__ = ["Loaded", "Saved", "Snapshot", "Stored"]
 

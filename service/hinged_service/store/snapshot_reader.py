@@ -12,9 +12,7 @@ from hinged_service.store.keys import ModelKeys, StateKeys, StreamKeys
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import (
     DamagedState,
-    Mark,
     OtherVersion,
-    Position,
     StoredState,
     decode_field,
     decode_state,
@@ -22,6 +20,7 @@ from hinged_service.wire.codec import (
     decode_weights,
     place,
 )
+from hinged_service.wire.position import Mark, Position
 
 __all__ = ["load_snapshot", "load_state"]
 

@@ -12,7 +12,8 @@ from hinged_service.store.keys import ModelKeys
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot_writer import packed_state
 from hinged_service.wire import codec
-from hinged_service.wire.codec import Position, StoredState
+from hinged_service.wire.codec import StoredState
+from hinged_service.wire.position import Position
 
 __all__ = ["Upgrade", "Upgraded", "seen", "upgrade"]
 

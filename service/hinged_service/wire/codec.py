@@ -19,15 +19,12 @@ from typing import Any
 
 import hinged
 from hinged.vector import all_finite
-from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
+from hinged_service.wire.position import EntryId, Mark, Position
 
 __all__ = [
     "VECTORS",
     "DamagedState",
-    "Mark",
     "OtherVersion",
-    "Position",
-    "UpgradePoint",
     "decode_field",
     "decode_name",
     "decode_state",
