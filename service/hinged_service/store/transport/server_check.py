@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from hinged_service.errors import StartupError
@@ -9,11 +10,11 @@ from hinged_service.store.transport.pool import Pool
 
 __all__ = ["Condition", "inspect"]
 
-_MENDED: Final = {(7, 2): 15, (8, 0): 11, (8, 1): 10, (9, 1): 2}
+_MENDED: Final = {(7, 2): 15, (8, 0): 11, (8, 1): 10, (9, 0): math.inf, (9, 1): 2}
 """First release of each line of Valkey that cuts its append-only file before a torn transaction.
 
-Newer lines have it from their first release. Of Redis no such release is known; 7.0.15 was seen to
-bring a torn transaction back at the second start.
+Newer lines have it from their first release. Of 9.0 and of Redis no such release is known; Redis
+7.0.15 was seen to bring a torn transaction back at the second start.
 """
 
 
