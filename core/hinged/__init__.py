@@ -11,6 +11,7 @@ from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_hedge import MulticlassHedge
 from hinged.multiclass_linear import MulticlassLinearClassifier
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
@@ -39,6 +40,7 @@ __all__ = [
     "LinearUnit",
     "MulticlassAROW",
     "MulticlassAveragedPerceptron",
+    "MulticlassHedge",
     "MulticlassLinearClassifier",
     "MulticlassPassiveAggressive",
     "MulticlassPerceptron",

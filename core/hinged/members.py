@@ -1,14 +1,16 @@
-"""State of learners that are made of binary learners, flattened by prefix."""
+"""State of learners that are made of other learners, flattened by prefix."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hinged import state
 from hinged.accounting import Accounting
+from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
+from hinged.events import Label
 from hinged.state import ScalarType
 from hinged.vector import Numbers
 
@@ -20,6 +22,8 @@ __all__ = [
     "restored_account",
 ]
 
+Member = TypeVar("Member", bound=LinearClassifier)
+
 
 def checked(model: object) -> BinaryLinearClassifier:
     """Return a binary learner of this package, or raise `InvalidParameter`."""
@@ -28,9 +32,7 @@ def checked(model: object) -> BinaryLinearClassifier:
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
 
 
-def learn(
-    member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
-) -> bool:
+def learn(member: LinearClassifier, x: Numbers, y: Label, w: float, account: Accounting) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
     own = member.accounting
     overflows, ignored = own.overflows, own.ignored
@@ -44,15 +46,18 @@ def flat_state(
     kind: str,
     scalars: Mapping[str, Any],
     account: Accounting,
-    members: Sequence[BinaryLinearClassifier],
+    members: Sequence[LinearClassifier],
 ) -> dict[str, Any]:
-    """Return one state for a learner and its members, those of member i named `"i/..."`."""
+    """Return one state for a learner and its members, those of member i named `"i/..."`.
+
+    The type of a member that has members itself is `[type, members]`.
+    """
     flat = {**scalars, **{name: getattr(account, name) for name in ACCOUNT}}
     vectors: dict[str, Any] = {}
-    types = []
+    types: list[Any] = []
     for number, member in enumerate(members):
         one = member.get_state()
-        types.append(one["type"])
+        types.append([one["type"], one["members"]] if "members" in one else one["type"])
         flat |= {f"{number}/{name}": value for name, value in one["scalars"].items()}
         vectors |= {f"{number}/{name}": value for name, value in one["vectors"].items()}
     return {
@@ -64,20 +69,25 @@ def flat_state(
     }
 
 
-def restored(
-    saved: Mapping[str, Any], fresh: Sequence[BinaryLinearClassifier]
-) -> list[BinaryLinearClassifier]:
-    """Return the members `fresh`, each with its part of a flat state; unusable after an error."""
+def restored(saved: Mapping[str, Any], fresh: Sequence[Member]) -> list[Member]:
+    """Return the members `fresh`, each with its part of a flat state; unusable after an error.
+
+    They have the classes of the whole, if it has any.
+    """
     types = saved.get("members")
     if not isinstance(types, (list, tuple)) or len(types) != len(fresh):
         raise InvalidState(f"members must be a list of {len(fresh)} types, not {shown(types)}")
     _refuse_strangers(saved, len(fresh))
     scalars, vectors = _by_member(saved.get("scalars")), _by_member(saved.get("vectors"))
     for number, member in enumerate(fresh):
+        kind = types[number]
+        own, inner = kind if isinstance(kind, (list, tuple)) and len(kind) == 2 else (kind, None)
         member.set_state(
             {
                 "version": state.STATE_VERSION,
-                "type": types[number],
+                "type": own,
+                "members": inner,
+                "classes": saved.get("classes"),
                 "scalars": scalars.get(str(number), {}),
                 "vectors": vectors.get(str(number), {}),
             }

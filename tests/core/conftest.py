@@ -13,6 +13,7 @@ from hinged import (
     LinearUnit,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
+    MulticlassHedge,
     MulticlassPassiveAggressive,
     MulticlassPerceptron,
     MulticlassPocketPerceptron,
@@ -53,6 +54,8 @@ MULTICLASS: list[LinearClassifier] = [
     MulticlassAROW(),
     OneVsRest(),
     OneVsRest(PassiveAggressive()),
+    MulticlassHedge(),
+    MulticlassHedge([MulticlassAROW(), OneVsRest(AROW())], learning_rate=0.5, share=0.0),
 ]
 LEARNERS = BINARY + MULTICLASS
 """Every learner, as configured for the tests of what all must do. Append new ones here."""

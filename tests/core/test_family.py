@@ -14,6 +14,7 @@ from river import optim
 
 from hinged import (
     AROW,
+    INTERCEPT,
     AveragedPerceptron,
     Hedge,
     HingeSGD,
@@ -23,6 +24,7 @@ from hinged import (
     LinearUnit,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
+    MulticlassHedge,
     MulticlassPassiveAggressive,
     MulticlassPerceptron,
     MulticlassPocketPerceptron,
@@ -32,6 +34,9 @@ from hinged import (
     PocketPerceptron,
     random_weights,
 )
+from hinged.checks import plain_state
+from hinged.multiclass_hedge import default_multiclass_pool
+from hinged.temperature import Temperature
 
 AND = [({"x1": a, "x2": b}, a == b == 1) for a in (0, 1) for b in (0, 1)]
 
@@ -402,7 +407,8 @@ class TestMulticlass:
         outcome = model.predict_learn_one({"a": 1.0}, "A")
         assert outcome[:3] == (None, 0.0, False)
         assert model.accounting.mistakes == 0
-        assert outcome.updated is isinstance(model, OneVsRest)
+        alone = [model, *getattr(model, "experts", ())]
+        assert outcome.updated is any(isinstance(one, OneVsRest) for one in alone)
         assert model.predict_one({}) == "A"
 
     def test_perceptron_moves_two_classes(self) -> None:
@@ -474,7 +480,7 @@ class TestMulticlass:
         blank = multiclass.clone()
         for label in labels[:2]:
             blank.learn_one({}, label, 1.0)
-        if not isinstance(blank, OneVsRest) and not blank.fit_intercept:
+        if not isinstance(blank, (OneVsRest, MulticlassHedge)) and not blank.fit_intercept:
             assert blank.predict_one({"other": 1.0}) == "Z"
 
     @pytest.mark.parametrize(
@@ -499,7 +505,9 @@ class TestMulticlass:
             multiclass.clone().learn_one({"a": 1.0}, y)
 
     def test_a_class_too_many_is_refused(self) -> None:
-        for model in (MulticlassPerceptron(max_classes=2), OneVsRest(max_classes=2)):
+        capped = MulticlassPerceptron(max_classes=2)
+        pools = MulticlassHedge(max_classes=2), MulticlassHedge([capped, MulticlassAROW()])
+        for model in (capped.clone(), OneVsRest(max_classes=2), *pools):
             learned(model, [({"a": 1.0}, "A"), ({"a": 1.0}, "B")])
             with pytest.raises(InvalidEvent, match="all 2 are taken"):
                 model.learn_one({"a": 1.0}, "C")
@@ -562,6 +570,99 @@ class TestHedge:
             Hedge(**params)
 
 
+class TestMulticlassHedge:
+    def test_trust_and_pool_by_hand(self) -> None:
+        plain, biased = MulticlassPerceptron(fit_intercept=False), MulticlassPerceptron()
+        model = MulticlassHedge([plain, biased], learning_rate=math.log(2.0), share=0.1)
+        learned(model, [({"a": 1.0}, "A"), ({"a": 1.0}, "B")])
+        assert model.trust == [0.5, 0.5]  # one class only, then both wrong
+        assert [temperature.scale for temperature in model.temperatures] == [1.0] * 3
+        # without features the first scores 0 and 0, the second -1 and 1: half of -2 and 0
+        odds = math.exp(-1.0)
+        assert model.predict_proba_one({}) == pytest.approx(
+            {"A": odds / (1.0 + odds), "B": 1.0 / (1.0 + odds)}, abs=1e-15
+        )
+        assert model.score_one({}) == pytest.approx(-math.log(1.0 + odds), abs=1e-15)
+        assert model.explain_one({}, "A") == pytest.approx(
+            {"expert 0": 0.0, "expert 1": -1.0, INTERCEPT: -math.log(1.0 + odds)}, abs=1e-15
+        )
+        outcome = model.predict_learn_one({}, "B")
+        assert (outcome.y_pred, outcome.mistake, outcome.hinge_loss) == ("B", False, 0.0)
+        # the first says A, the class seen first: 1/4 against 1/2
+        assert model.trust == pytest.approx([0.35, 0.65], abs=1e-15)
+
+    def test_equals_its_formulas_over_experts_that_learn_alone(
+        self, letter: list[tuple[dict[str, float], str]]
+    ) -> None:
+        model = MulticlassHedge()
+        alone = [expert.clone() for expert in model.experts]
+        trust, temperatures = [0.2] * 5, [Temperature() for _ in range(6)]
+        for x, y in letter[:600]:
+            scores = [expert.scores_one(x) for expert in alone]
+            shares = [t.log_shares(s) for t, s in zip(temperatures, scores, strict=False)]
+            pooled = {
+                c: math.fsum(v * share[c] for v, share in zip(trust, shares, strict=True))
+                for c in scores[0]
+            }
+            final = temperatures[5].log_shares(pooled)
+            total = math.fsum(map(math.exp, final.values()))
+            expected = {c: math.exp(z) / total for c, z in final.items()}
+            assert model.predict_proba_one(x) == pytest.approx(expected, rel=1e-9)
+            for temperature, share in zip(temperatures, [*shares, final], strict=True):
+                temperature.learn_class(share, y)
+            if scores[0]:
+                wrong = [max(s, key=s.__getitem__) != y for s in scores]
+                left = [v * math.exp(-0.1 * bad) for v, bad in zip(trust, wrong, strict=True)]
+                trust = [0.999 * v / math.fsum(left) + 0.0002 for v in left]
+            for expert in alone:
+                expert.learn_one(x, y)
+            model.learn_one(x, y)
+        assert model.trust == pytest.approx(trust, rel=1e-9)
+        assert [plain_state(e) for e in model.experts] == [plain_state(e) for e in alone]
+
+    def test_prototypes_are_never_touched(self) -> None:
+        prototype = MulticlassPerceptron()
+        model = learned(MulticlassHedge([prototype]), [({"a": 1.0}, "A"), ({"a": 1.0}, "B")])
+        assert prototype.classes == []
+        assert model.experts[0].classes == ["A", "B"]
+        assert model.clone().experts[0].classes == []
+
+    def test_uncapped_experts_want_whole_weights(self) -> None:
+        uncapped = MulticlassPassiveAggressive(mode="uncapped")
+        model = MulticlassHedge([MulticlassPerceptron(), uncapped])
+        with pytest.raises(InvalidEvent, match="w must be 0 or 1"):
+            model.learn_one({"a": 1.0}, "A", 0.5)
+        assert model.experts[0].accounting.events == 0
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            *({"models": []}, {"models": [1]}, {"models": [Perceptron()]}),
+            *({"share": 1.0}, {"share": -0.1}, {"learning_rate": 0.0}, {"max_classes": 0}),
+        ],
+    )
+    def test_refuses(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter):
+            MulticlassHedge(**params)
+
+    def test_a_thousand_classes_take_room_by_the_event(self) -> None:
+        """Two classes move per event: what is stored follows the events alone."""
+        model = MulticlassHedge()
+        chance = random.Random(5)
+        before = 0
+        for number in range(1_000):
+            x = {f"n{chance.randrange(5_000)}": 1.0 for _ in range(5)}
+            most = model.growth_bytes(x, f"c{number}")
+            model.learn_one(x, f"c{number}")
+            stored = model.stored_bytes()
+            assert stored <= before + most
+            before = stored
+        assert len(model.classes) == 1_000
+        assert before <= 1_000 * 5 * model.numbers_per_name * (128 + 5)
+        with pytest.raises(InvalidEvent, match="all 1000 are taken"):
+            model.learn_one({"n0": 1.0}, "one more")
+
+
 def test_weight_zero_moves_nothing(learner: LinearClassifier) -> None:
     labels = ["A", "B"] if learner._multiclass else [True, False]
     events = [({"a": 1.0, "b": -0.5}, labels[0]), ({"a": -1.0}, labels[1]), ({"b": 2.0}, labels[0])]
@@ -583,6 +684,7 @@ def test_weight_zero_moves_nothing(learner: LinearClassifier) -> None:
     [
         *((kind(), "learning_rate") for kind in (AveragedPerceptron, PocketPerceptron, LinearUnit)),
         *((kind(), "learning_rate") for kind in (HingeSGD, MulticlassPerceptron, Hedge)),
+        (MulticlassHedge(), "learning_rate"),
         *((kind(), "C") for kind in (PassiveAggressive, MulticlassPassiveAggressive)),
         *((kind(), "r") for kind in (AROW, MulticlassAROW)),
     ],
@@ -662,6 +764,7 @@ CAPPED: list[Any] = [
     lambda max_features=None: Hedge(
         [AROW(max_features=max_features), PassiveAggressive(max_features=max_features)]
     ),
+    lambda max_features=None: MulticlassHedge(default_multiclass_pool(max_features=max_features)),
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import hinged
+from hinged.multiclass import MulticlassClassifier
 from hinged_service.model.predictor import label_text
 from hinged_service.model.state import ModelState
 from hinged_service.river_support.learners import Features, RiverBinary, RiverMulticlass
@@ -13,7 +14,6 @@ from hinged_service.wire.events import Value
 
 __all__ = ["explain_event", "feature_count", "recent_accuracy", "shown_weights", "whole_accuracy"]
 
-_SEVERAL = (hinged.MulticlassLinearClassifier, hinged.OneVsRest)
 _RIVER = (RiverBinary, RiverMulticlass)
 
 
@@ -47,14 +47,15 @@ def explain_event(
 
     """
     learner, answers, pipeline = state.learner, state.answers, state.pipeline
-    if not isinstance(learner, (*_SEVERAL, hinged.BinaryLinearClassifier, hinged.Hedge)):
+    if not isinstance(learner, hinged.LinearClassifier):
         return None
     z: Features = x if pipeline is None else pipeline.transform_one(x)
     y, score, scores = answers.decide(z)
     if state.multiclass and label is not None:
         y = {label_text(c): c for c in scores}[label]
         score = scores[y]
-    parts = learner.explain_one(z, y) if isinstance(learner, _SEVERAL) else learner.explain_one(z)
+    several = isinstance(learner, MulticlassClassifier)
+    parts = learner.explain_one(z, y) if several else learner.explain_one(z)
     intercept = parts.pop(hinged.INTERCEPT, 0.0)
     origins = {} if pipeline is None else pipeline.origins(x)
     features: dict[Any, float] = {}
@@ -114,12 +115,17 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
     if isinstance(learner, hinged.Hedge):
         experts = zip(learner.experts, learner.trust, strict=True)
         return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
+    if isinstance(learner, hinged.MulticlassHedge):
+        pool = zip(learner.experts, learner.trust, strict=True)
+        return {"experts": [{**_by_class(e, label), "trust": trust} for e, trust in pool]}
     if isinstance(learner, hinged.BinaryLinearClassifier):
         return _linear(learner)
     if isinstance(learner, _RIVER):
         return learner.weights()
-    if not isinstance(learner, _SEVERAL):
-        return None
+    return _by_class(learner, label)
+
+
+def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
     weights, intercepts = learner.weights, learner.intercepts
     return {
         "classes": {

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 import hinged
 from hinged.hedge import default_pool
+from hinged.multiclass_hedge import default_multiclass_pool
 from hinged_service.river_support.lazy import optim
 from hinged_service.river_support.learners.parameters import (
     Classes,
@@ -225,14 +226,37 @@ class OneVsRestSpec(StrictModel):
         return hinged.OneVsRest(self.learner.build(max_features), self.max_classes)
 
 
-OwnLearner = (
-    _BinaryRule
-    | HedgeSpec
-    | MulticlassPerceptronSpec
+_MulticlassRule = (
+    MulticlassPerceptronSpec
     | MulticlassAveragedPerceptronSpec
     | MulticlassPocketPerceptronSpec
     | MulticlassPassiveAggressiveSpec
     | MulticlassAROWSpec
     | OneVsRestSpec
 )
+MulticlassLearner = Annotated[_MulticlassRule, Field(discriminator="type")]
+
+
+class MulticlassHedgeSpec(StrictModel):
+    """Hedge for many classes: a pool of multiclass learners, trusted as much as they deserve."""
+
+    type: Literal["multiclass_hedge"]
+    models: tuple[MulticlassLearner, ...] | None = Field(
+        None, min_length=1, max_length=32, description="The experts; five defaults if left out."
+    )
+    learning_rate: Positive = Field(0.1, description="Rate at which trust is lost.")
+    share: NonNegative = Field(0.001, lt=1, description="Trust spread evenly after each event.")
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassHedge:
+        """Return the fresh learner."""
+        models = (
+            default_multiclass_pool(self.max_classes, max_features)
+            if self.models is None
+            else [m.build(max_features) for m in self.models]
+        )
+        return hinged.MulticlassHedge(models, self.learning_rate, self.share, self.max_classes)
+
+
+OwnLearner = _BinaryRule | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
 """The learners of `hinged`."""

@@ -12,7 +12,7 @@ import msgspec
 import hinged
 from hinged.binary import probabilities
 from hinged.hedge import vote_probabilities
-from hinged.multiclass import best, softmax
+from hinged.multiclass import MulticlassClassifier, best, softmax
 from hinged.vector import saturated
 from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support.learners import (
@@ -287,7 +287,7 @@ class MulticlassPredictor:
 
 def predictor_for(spec: ModelSpec, learner: Learner) -> Predictor[Any]:
     """Return the predictor of the model of `spec` with `learner`."""
-    if isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.OneVsRest, RiverMulticlass)):
+    if isinstance(learner, (MulticlassClassifier, RiverMulticlass)):
         return MulticlassPredictor(spec.labels, learner, spec.max_classes or 0)
     if isinstance(learner, RiverBinary):
         return RiverPredictor(spec.pair, learner)

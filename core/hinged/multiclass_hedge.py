@@ -1,0 +1,277 @@
+"""Multiclass Hedge: several multiclass learners on one stream, trusted as much as they deserve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hinged import members, state
+from hinged.base import INTERCEPT, Contributions
+from hinged.errors import InvalidParameter, shown
+from hinged.events import Label, checked_weight, finite_features
+from hinged.multiclass import (
+    DEFAULT_CLASSES,
+    MulticlassClassifier,
+    admitted_class,
+    best,
+    restored_classes,
+)
+from hinged.multiclass_arow import MulticlassAROW
+from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
+from hinged.multiclass_perceptron import MulticlassPerceptron
+from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.state import COUNT, SUM
+from hinged.temperature import Temperature
+from hinged.trust import judged
+from hinged.vector import Event, Features, Numbers
+
+__all__ = ["MulticlassHedge", "default_multiclass_pool"]
+
+Scores = dict[Label, float]
+Multiclass = MulticlassClassifier[Any]
+
+
+class MulticlassHedge(MulticlassClassifier[None]):
+    """A pool of multiclass learners: trust by mistakes, probabilities by temperature.
+
+    Expert i scores class k with s_ik and holds the trust v_i, all of them summing to
+    1. T_i and T are online temperatures (see `hinged.temperature`): they take the
+    highest score off, scale, and cut at -15. On an event:
+
+        z_k = T(sum of v_i T_i(s_i)_k),  p = softmax(z)
+        v_i *= exp(-learning_rate sample_weight) for each expert whose label is wrong
+        v_i = (1 - share) v_i / (sum of all) + share / n
+
+    then the temperatures and every expert learn the event. The score of a class is ln p_k.
+
+    The label is that of the pool, the class of the highest p, not the class of most
+    trust: on ten streams of 3 to 26 classes the pool was right more often on nine, by
+    up to 0.8 points of per cent, and as often on one.
+
+    Time and memory are those of all experts together. Those of the default pool move two
+    classes per event, whatever the number of classes.
+
+    Parameters
+    ----------
+    models
+        Multiclass learners of this package, never touched: each expert is a clone.
+        `None` is the default pool: `MulticlassPerceptron`,
+        `MulticlassAveragedPerceptron`, `MulticlassPassiveAggressive` with `C` of 1
+        and of 0.01, and `MulticlassAROW`.
+    learning_rate
+        How fast trust is lost, above 0.
+    share
+        The part of all trust spread evenly after each event, in [0, 1).
+    max_classes
+        The most classes, or `None` for no limit; an event of one more is refused. The
+        least of it and those of `models` holds.
+
+    Attributes
+    ----------
+    trust : list of float
+        The trust in each expert, in the order of `models`.
+    temperatures : list of Temperature
+        That of each expert, and last that of the pool.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from hinged import MulticlassHedge
+
+    >>> model = preprocessing.StandardScaler() | MulticlassHedge()
+    >>> evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
+    Accuracy: 88.88%
+
+    References
+    ----------
+    Freund, Y. and Schapire, R. E., 1997. A decision-theoretic generalization of on-line learning
+    and an application to boosting. Journal of Computer and System Sciences, 55(1).
+    Herbster, M. and Warmuth, M. K., 1998. Tracking the best expert. Machine Learning, 32(2).
+    Genest, C. and Zidek, J. V., 1986. Combining probability distributions. Statistical Science,
+    1(1). Section on the logarithmic opinion pool.
+
+    """
+
+    learning_rate = PositiveNumber(mutable=True)
+    _learning_rate: float
+    share = NonNegativeNumber()
+
+    def __init__(
+        self,
+        models: Sequence[Multiclass] | None = None,
+        learning_rate: float = 0.1,
+        share: float = 0.001,
+        max_classes: int | None = DEFAULT_CLASSES,
+    ) -> None:
+        super().__init__(fit_intercept=True, max_classes=max_classes)
+        self.models = models
+        self.learning_rate = learning_rate
+        self.share = share
+        if not self.share < 1.0:
+            raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
+        pool = default_multiclass_pool(max_classes) if models is None else models
+        self._prototypes = [_checked(model) for model in pool]
+        if not self._prototypes:
+            raise InvalidParameter("models must hold at least one learner")
+        caps = [self.max_classes, *(model.max_classes for model in self._prototypes)]
+        self._cap = min((cap for cap in caps if cap is not None), default=None)
+        self._experts = [model.clone() for model in self._prototypes]
+        count = len(self._experts)
+        self.trust = [1.0 / count] * count
+        self.temperatures = [Temperature() for _ in range(count + 1)]
+        self._heard: tuple[list[Scores], list[Scores]] = [], [{}]
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"models": [MulticlassPerceptron(), MulticlassAROW()]}
+
+    @property
+    def experts(self) -> tuple[Multiclass, ...]:
+        """The learned experts, in the order of `models`."""
+        return tuple(self._experts)
+
+    def _new_part(self) -> None:
+        return None  # the experts have the parts
+
+    def _hear(self, x: Event) -> tuple[list[Scores], list[Scores]]:
+        """Return the scores of every expert, and as log-shares those, and last the pool's."""
+        scores = [expert.scores_one(x) for expert in self._experts]
+        pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
+        shares = [temperature.log_shares(score) for temperature, score in pairs]
+        pooled = dict.fromkeys(self._parts, 0.0)
+        for trust, share in zip(self.trust, shares, strict=True):
+            for label, value in share.items():
+                pooled[label] += trust * value
+        return scores, [*shares, self.temperatures[-1].log_shares(pooled)]
+
+    def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
+        numbers = finite_features(x)
+        self._heard = self._hear(numbers)
+        return numbers, _log_probabilities(self._heard[1][-1])
+
+    def scores_one(self, x: Event) -> Scores:
+        """Return ln p of every class, in the order the classes were seen."""
+        return _log_probabilities(self._hear(x)[1][-1])
+
+    def _learn_classes(
+        self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
+    ) -> bool:
+        scores, shares = self._heard
+        if scores[0]:
+            wrong = [best(score) != y for score in scores]
+            self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
+        for temperature, share in zip(self.temperatures, shares, strict=True):
+            temperature.learn_class(share, y, w)
+        updated = False
+        for expert in self._experts:
+            updated |= members.learn(expert, x, y, w, self.accounting)
+        return updated
+
+    def _check_label(self, y: Hashable) -> Label:
+        return admitted_class(y, self._parts, self._cap)
+
+    def check_weight(self, w: object) -> float:
+        """Return the sample weight as a float, or raise `InvalidEvent`."""
+        weight = checked_weight(w)
+        for expert in self._prototypes:
+            expert.check_weight(weight)
+        return weight
+
+    def contributions(self, x: Features, y: Label | None = None) -> Contributions:
+        """Return log-share and trust of each expert, by `"expert i"`; the rest is the intercept.
+
+        The intercept is the logarithm of what all classes are divided by, to sum to 1.
+        """
+        *shares, pooled = self._hear(x)[1]
+        scale = self.temperatures[-1].scale
+        pairs = enumerate(zip(shares, self.trust, strict=True))
+        parts: Contributions = {f"expert {i}": (scale * z.get(y, 0.0), v) for i, (z, v) in pairs}
+        rest = _log_probabilities(pooled).get(y, 0.0)
+        for value, trust in parts.values():
+            rest -= value * trust
+        return {**parts, INTERCEPT: (1.0, rest)}
+
+    def track(self) -> None:
+        """Note from now on which names change, those of new classes included."""
+        self._tracking = True
+        for expert in self._experts:
+            expert.track()
+
+    @property
+    def numbers_per_name(self) -> int:
+        """The most numbers that all experts store for a name of one event."""
+        return sum(expert.numbers_per_name for expert in self._experts)
+
+    def stored_bytes(self) -> int:
+        """Return what the numbers stored by name take."""
+        return sum(expert.stored_bytes() for expert in self._experts)
+
+    def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
+        """Return how many more bytes learning `x` with the label `y` may store at most."""
+        more = 0
+        for expert in self._experts:
+            if more > enough:
+                break
+            more += expert.growth_bytes(x, y, enough - more)
+        return more
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.
+
+        `"members"` are the experts' types; the scalars and vectors of expert i are
+        named `"i/..."`, its trust `trust_i`, its temperature `log_scale_i` and
+        `curvature_i`, that of the pool likewise with the number of experts.
+        """
+        own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
+        for i, temperature in enumerate(self.temperatures):
+            own |= temperature.scalars(f"_{i}")
+        flat = members.flat_state(type(self).__name__, own, self.accounting, self._experts)
+        return {**flat, "classes": self.classes}
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        saved = state.checked_header(saved, type(self).__name__)
+        classes = restored_classes(saved.get("classes"))
+        fresh = [model.clone() for model in self._prototypes]
+        kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
+        for i in range(len(fresh) + 1):
+            kinds |= Temperature.kinds(f"_{i}")
+        scalars, account = members.restored_account(saved, kinds)
+        temperatures = [Temperature.restored(scalars, f"_{i}") for i in range(len(fresh) + 1)]
+        self._experts = members.restored(saved, fresh)
+        self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
+        self.temperatures = temperatures
+        self._parts = dict.fromkeys(classes)
+        self.clock = scalars["clock"]
+        self.accounting = account
+
+
+def default_multiclass_pool(
+    max_classes: int | None = DEFAULT_CLASSES, max_features: int | None = None
+) -> list[Multiclass]:
+    """Return the learners that a multiclass hedge takes if it is given none, capped each."""
+    caps: dict[str, Any] = {"max_classes": max_classes, "max_features": max_features}
+    return [
+        MulticlassPerceptron(**caps),
+        MulticlassAveragedPerceptron(**caps),
+        MulticlassPassiveAggressive(**caps),
+        MulticlassPassiveAggressive(C=0.01, **caps),
+        MulticlassAROW(**caps),
+    ]
+
+
+def _checked(model: object) -> Multiclass:
+    """Return a multiclass learner of this package, or raise `InvalidParameter`."""
+    if isinstance(model, MulticlassClassifier):
+        return model
+    raise InvalidParameter(f"must be a multiclass learner of hinged, not {shown(model)}")
+
+
+def _log_probabilities(shares: Scores) -> Scores:
+    """Return what is shared out, as logarithms that are those of probabilities."""
+    if not shares:
+        return {}
+    total = math.log(math.fsum(map(math.exp, shares.values())))
+    return {label: value - total for label, value in shares.items()}
