@@ -68,6 +68,20 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "one_vs_rest", "learner": {"type": "passive_aggressive"}},
         lambda: hinged.OneVsRest(hinged.PassiveAggressive()),
     ),
+    "hedge": ({"type": "multiclass_hedge"}, hinged.MulticlassHedge),
+    "hedge-of-two": (
+        {
+            "type": "multiclass_hedge",
+            "models": [
+                {"type": "multiclass_arow"},
+                {"type": "one_vs_rest", "learner": {"type": "arow"}},
+            ],
+            "share": 0.0,
+        },
+        lambda: hinged.MulticlassHedge(
+            [hinged.MulticlassAROW(), hinged.OneVsRest(hinged.AROW())], share=0.0
+        ),
+    ),
 }
 
 
@@ -117,6 +131,8 @@ def weights_of(learner: Any) -> dict[str, Any]:
         return {"experts": [{**linear(e), "trust": trust} for e, trust in pairs]}
     if isinstance(learner, hinged.BinaryLinearClassifier):
         return linear(learner)
+    if isinstance(learner, hinged.MulticlassHedge):
+        learner = max(zip(learner.trust, learner.experts, strict=True), key=lambda pair: pair[0])[1]
     return {
         "classes": {
             y: {"weights": dict(learner.weights[y]), "intercept": learner.intercepts[y]}
@@ -344,6 +360,10 @@ def test_a_sample_weight_that_the_rule_does_not_know_is_refused_before_the_log(
         ({"learner": {"type": "hinge_sgd", "steps": "pegasos"}}, "learner"),
         ({"learner": {"type": "hedge", "models": []}}, "learner.models"),
         ({"learner": {"type": "hedge", "models": [{"type": "hedge"}]}}, "learner.models.0.type"),
+        (
+            {"learner": {"type": "multiclass_hedge", "models": [{"type": "arow"}]}},
+            "learner.models.0.type",
+        ),
         ({"learner": {"type": "one_vs_rest"}}, "learner.learner"),
         ({"learner": {"type": "passive_aggressive", "C": 0}}, "learner.C"),
         ({"learner": {"type": "multiclass_arow", "max_classes": 1001}}, "learner.max_classes"),

@@ -108,6 +108,10 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
         hinged.MulticlassAROW,
         _one_vs_rest(_river.PAClassifier),
     ),
+    "MulticlassHedge (beside one-vs-rest)": (
+        hinged.MulticlassHedge,
+        _one_vs_rest(_river.PAClassifier),
+    ),
     "OneVsRest of Perceptron": (
         lambda: hinged.OneVsRest(hinged.Perceptron()),
         _one_vs_rest(_river.Perceptron),

@@ -34,7 +34,10 @@ _BINARY: list[dict[str, Any]] = [
     {"type": "BaggingClassifier", "model": _LOGISTIC, "n_models": 2, "seed": 1},
 ]
 _MULTICLASS: list[dict[str, Any]] = [
-    *({"type": f"multiclass_{name}"} for name in ("perceptron", "passive_aggressive", "arow")),
+    *(
+        {"type": f"multiclass_{name}"}
+        for name in ("perceptron", "passive_aggressive", "arow", "hedge")
+    ),
     {"type": "multiclass_averaged_perceptron"},
     {"type": "one_vs_rest", "learner": {"type": "perceptron"}},
     {"type": "SoftmaxRegression"},

@@ -99,6 +99,8 @@ def feature_count(state: ModelState) -> int:
 def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None:
     """Return copies of the weights that predict, as the service shows them.
 
+    Of a multiclass hedge they are those of the expert that is trusted most.
+
     Parameters
     ----------
     state
@@ -116,16 +118,11 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
         experts = zip(learner.experts, learner.trust, strict=True)
         return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}
     if isinstance(learner, hinged.MulticlassHedge):
-        pool = zip(learner.experts, learner.trust, strict=True)
-        return {"experts": [{**_by_class(e, label), "trust": trust} for e, trust in pool]}
+        learner = learner.experts[learner.trust.index(max(learner.trust))]
     if isinstance(learner, hinged.BinaryLinearClassifier):
         return _linear(learner)
     if isinstance(learner, _RIVER):
         return learner.weights()
-    return _by_class(learner, label)
-
-
-def _by_class(learner: Any, label: str | None) -> dict[str, Any]:
     weights, intercepts = learner.weights, learner.intercepts
     return {
         "classes": {

@@ -143,22 +143,28 @@ def place(vector: str, learner: Mapping[str, Any]) -> tuple[str, Any]:
     ----------
     vector
         The vector's name: `"weights"`, or with the number of a class or member:
-        `"weights/3"`, `"3/weights"`. One that no learner has raises `DamagedState`.
+        `"weights/3"`, `"3/weights"`, or of members within members: `"0/weights/3"`. One that
+        no learner has raises `DamagedState`.
     learner
         The rest of the state, with its `"classes"` if it has any.
 
     Returns
     -------
-    The kind of hash; the class or the number of the member that goes into each
-    field, `None` if there is only one vector of the kind.
+    The kind of hash; the class or the number of the member that goes into each field, of
+    members within members the name without the kind, and `None` if there is only one vector
+    of the kind.
 
     """
-    first, _, second = vector.partition("/")
-    kind, number = (second, first) if first.isdecimal() else (first, second)
-    if kind not in VECTORS:
-        raise DamagedState(f"there is no vector {kind!r}")
-    if not number:
+    parts = vector.split("/")
+    kinds = [part for part in parts if not part.isdecimal()]
+    if len(kinds) != 1 or kinds[0] not in VECTORS:
+        raise DamagedState(f"there is no vector {vector!r}")
+    kind = kinds[0]
+    if len(parts) == 1:
         return kind, None
+    if len(parts) > 2:
+        return kind, "/".join("" if part == kind else part for part in parts)
+    number = parts[0] if parts[1] == kind else parts[1]
     classes = learner.get("classes")
     try:
         tag = int(number) if classes is None else classes[int(number)]

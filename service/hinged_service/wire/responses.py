@@ -274,7 +274,8 @@ class Weights(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = None
     intercept: Annotated[float | None, about("Binary: the intercept.")] = None
     classes: Annotated[
-        dict[str, LinearWeights] | None, about("Multiclass: by the label's text.")
+        dict[str, LinearWeights] | None,
+        about("Multiclass: by the label's text; of a hedge those of its most trusted expert."),
     ] = None
     experts: Annotated[tuple[ExpertWeights, ...] | None, about("Hedge: its experts, in order.")] = (
         None

@@ -78,6 +78,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "multiclass_pocket_perceptron": hinged.MulticlassPocketPerceptron,
     "multiclass_passive_aggressive": hinged.MulticlassPassiveAggressive,
     "multiclass_arow": hinged.MulticlassAROW,
+    "multiclass_hedge": hinged.MulticlassHedge,
     "one_vs_rest": lambda: hinged.OneVsRest(hinged.AveragedPerceptron()),
     "LogisticRegression": lambda: lm.LogisticRegression(intercept_lr=0.01),
     "PAClassifier": lm.PAClassifier,

@@ -290,6 +290,9 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "Bagging-tree": lambda: ENSEMBLE.BaggingClassifier(_tree()(), n_models=2, seed=4),
     "hinged-OneVsRest": lambda: hinged.OneVsRest(hinged.HingeSGD(l2=0.01)),
     "hinged-MulticlassAROW": hinged.MulticlassAROW,
+    "hinged-MulticlassHedge": lambda: hinged.MulticlassHedge(
+        [hinged.MulticlassAROW(), hinged.OneVsRest(hinged.HingeSGD())], share=0.1
+    ),
     "hinged-MulticlassAveragedPerceptron": hinged.MulticlassAveragedPerceptron,
     "hinged-MulticlassPassiveAggressive": hinged.MulticlassPassiveAggressive,
     "hinged-MulticlassPerceptron": lambda: hinged.MulticlassPerceptron(max_features=3),

@@ -10,7 +10,7 @@ import hinged
 
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.OneVsRest))
+COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.MulticlassHedge, hinged.OneVsRest))
 """The learners made of others, which must be whole before these are."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
