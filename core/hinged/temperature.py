@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from math import exp
 
 from hinged.errors import InvalidState
 from hinged.events import Label
@@ -51,6 +51,7 @@ class Temperature:
     --------
     A score of 8 that is right three times of four is no log-odds of 8:
 
+    >>> import math
     >>> from hinged.temperature import Temperature
     >>> temperature = Temperature()
     >>> for i in range(400):
@@ -79,11 +80,11 @@ class Temperature:
 
     def learn(self, z: float, positive: bool, w: float = 1.0) -> None:
         """Learn from the label of an event whose log-odds, as `log_odds` gave them, were `z`."""
-        odds = math.exp(-abs(z))
+        odds = exp(-abs(z))
         low = odds / (1.0 + odds)
-        wrong = low if positive is (z > 0.0) else 1.0 - low
-        gradient = -wrong * z if positive else wrong * z
-        self._move(gradient, low * (1.0 - low) * z * z, w)
+        high = 1.0 - low
+        wrong = low if positive is (z > 0.0) else high
+        self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
 
     def log_shares(self, scores: Mapping[Label, float]) -> dict[Label, float]:
         """Return scaled scores by class, whose softmax are probabilities, from -LIMIT to 0."""
@@ -97,7 +98,7 @@ class Temperature:
             return
         total = mean = square = 0.0
         for value in z.values():
-            odds = math.exp(value)
+            odds = exp(value)
             total += odds
             mean += odds * value
             square += odds * value * value
@@ -105,12 +106,21 @@ class Temperature:
         self._move(mean - z[label], max(0.0, square / total - mean * mean), w)
 
     def _move(self, gradient: float, curvature: float, w: float) -> None:
-        w = min(w, _MOST_WEIGHT)
-        self.curvature = _KEPT * self.curvature + w * curvature
-        step = w * gradient / (self.curvature + _LEAST_CURVATURE)
-        theta = self.log_scale - max(-_LONGEST_STEP, min(_LONGEST_STEP, step))
-        self.log_scale = max(_LEAST_LOG_SCALE, min(_MOST_LOG_SCALE, theta))
-        self.scale = math.exp(self.log_scale)
+        if w > _MOST_WEIGHT:
+            w = _MOST_WEIGHT
+        self.curvature = total = _KEPT * self.curvature + w * curvature
+        step = w * gradient / (total + _LEAST_CURVATURE)
+        if step > _LONGEST_STEP:
+            step = _LONGEST_STEP
+        elif step < -_LONGEST_STEP:
+            step = -_LONGEST_STEP
+        theta = self.log_scale - step
+        if theta > _MOST_LOG_SCALE:
+            theta = _MOST_LOG_SCALE
+        elif theta < _LEAST_LOG_SCALE:
+            theta = _LEAST_LOG_SCALE
+        self.log_scale = theta
+        self.scale = exp(theta)
 
     @staticmethod
     def kinds(suffix: str = "") -> dict[str, ScalarType]:
@@ -128,5 +138,5 @@ class Temperature:
         one.log_scale, one.curvature = (scalars[name] for name in cls.kinds(suffix))
         if not _LEAST_LOG_SCALE <= one.log_scale <= _MOST_LOG_SCALE:
             raise InvalidState(f"log_scale{suffix} must be from -700 to 20, not {one.log_scale!r}")
-        one.scale = math.exp(one.log_scale)
+        one.scale = exp(one.log_scale)
         return one

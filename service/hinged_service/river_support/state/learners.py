@@ -10,8 +10,12 @@ import hinged
 
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.MulticlassHedge, hinged.OneVsRest))
-"""The learners made of others, which must be whole before these are."""
+COMPOSITE: Mapping[type, int] = {
+    hinged.Hedge: 1,
+    hinged.OneVsRest: 1,
+    hinged.MulticlassHedge: 2,
+}
+"""The learners made of others, and how many levels of those must be whole before they are."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     name: kind
