@@ -2,6 +2,7 @@
 
 from hinged.accounting import Accounting, Outcome
 from hinged.arow import AROW
+from hinged.auto_scaler import AutoScaler
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
@@ -28,6 +29,7 @@ __all__ = [
     "FOLD_VERSION",
     "INTERCEPT",
     "Accounting",
+    "AutoScaler",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
     "Hedge",

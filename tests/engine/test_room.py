@@ -15,6 +15,7 @@ from tests.river_support.learners import catalogue
 MAX_BYTES = 20_000
 STEPS: dict[str, list[dict[str, Any]]] = {
     "scaled": [{"type": "StandardScaler"}],
+    "auto": [{"type": "AutoScaler"}],
     "robust": [{"type": "RobustScaler"}],
     "encoded": [{"type": "OneHotEncoder"}],
     "extended": [{"type": "PolynomialExtender"}, {"type": "MinMaxScaler"}],

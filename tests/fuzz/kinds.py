@@ -59,7 +59,7 @@ _IMPUTERS = [
     for n, name in enumerate(("Mean", "Median", "Min", "Max", "Mode"))
 ]
 _NUMBERS: list[dict[str, Any]] = [
-    *({"type": f"{name}Scaler"} for name in ("Standard", "MinMax", "MaxAbs", "Robust")),
+    *({"type": f"{name}Scaler"} for name in ("Standard", "MinMax", "MaxAbs", "Robust", "Auto")),
     *({"type": name} for name in ("Normalizer", "PolynomialExtender", "FeatureHasher")),
     {"type": "RBFSampler", "n_components": 3, "seed": 1},
     {"type": "StatImputer", "imputers": _IMPUTERS},

@@ -91,6 +91,7 @@ IMPUTERS = [
     {"feature": "width", "value": 2},
 ]
 CATALOGUE: dict[str, tuple[Any, list[Event]]] = {
+    "AutoScaler": ("AutoScaler", numbers()),
     "StandardScaler": ("StandardScaler", numbers()),
     "StandardScaler without std": (step("StandardScaler", with_std=False), numbers()),
     "MinMaxScaler": ("MinMaxScaler", numbers()),

@@ -12,6 +12,7 @@ from tests.pipelines.streams import Event, pipeline
 Numbers = Mapping[str, float]
 NAMES = ["a", "b", "c"]
 SIMPLE: list[dict[str, Any]] = [
+    {"type": "AutoScaler"},
     {"type": "StandardScaler"},
     {"type": "StandardScaler", "with_std": False},
     {"type": "MinMaxScaler"},

@@ -17,6 +17,7 @@ NUMBERS = [0.0, 1.0, -1.0, 0.1, 7.5, 1e-320, 3e99, 1e100, -1e100]
 FILLED = {"type": "StatImputer", "imputers": [{"feature": "f1", "statistic": "Mean"}]}
 SCALERS = [[{"type": "StandardScaler"}], [{"type": "MinMaxScaler"}, {"type": "Normalizer"}]]
 PIPELINES: dict[str, list[dict[str, Any]]] = {
+    "AutoScaler": [{"type": "AutoScaler"}],
     "StandardScaler": [{"type": "StandardScaler"}],
     "without std": [{"type": "StandardScaler", "with_std": False}],
     "MinMaxScaler": [{"type": "MinMaxScaler"}],

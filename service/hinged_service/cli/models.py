@@ -270,6 +270,7 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         "learner": spec["learner"]["type"],
         "parameters": {**parameters, **info.configured} or None,
         "pipeline": ", ".join(step["type"] for step in spec.get("pipeline", ())) or None,
+        "scale": spec.get("scale"),
         "stream": spec["stream"],
         "classes": ", ".join(str(label) for label in info.classes),
         "events": info.events,

@@ -241,7 +241,7 @@ class Replica:
         """Tell whether the state of a model of that spec may be this model's."""
         return all(
             getattr(self._spec, part) == getattr(spec, part)
-            for part in ("learner", "pipeline", "labels", "metrics", "drift", "max_features")
+            for part in ("learner", "steps", "labels", "metrics", "drift", "max_features")
         )
 
     def fold_restore(self, entry: Entry, checkpoint: Loaded | None) -> None:

@@ -20,6 +20,7 @@ from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from hinged_service.model.learner_specs import OwnLearner
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
+from hinged_service.pipelines.auto_scaling import AutoScalerSpec
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict import StrictModel
@@ -81,6 +82,11 @@ class ModelSpec(StrictModel):
         (),
         description="Transformers of every event's features, in this order. Without it "
         "features are numbers.",
+    )
+    scale: Literal["auto"] | None = Field(
+        None,
+        description="auto: an AutoScaler behind the pipeline. It centres and scales dense "
+        "numeric features, and leaves flags and sparse features alone.",
     )
     labels: _Listed = Field(
         None,
@@ -167,6 +173,13 @@ class ModelSpec(StrictModel):
             raise ValueError("a custom model has a pipeline of its own: leave this one out")
         return steps
 
+    @field_validator("scale")
+    @classmethod
+    def _scalable(cls, scale: str | None, info: ValidationInfo) -> str | None:
+        if scale and isinstance(info.data.get("learner"), CustomSpec):
+            raise ValueError("a custom model has a pipeline of its own: leave this out")
+        return scale
+
     @field_validator("metrics")
     @classmethod
     def _measurable(cls, metrics: MetricSpecs, info: ValidationInfo) -> MetricSpecs:
@@ -208,6 +221,11 @@ class ModelSpec(StrictModel):
         return self.max_classes is not None
 
     @property
+    def steps(self) -> Steps:
+        """The transformers of every event, that of `scale` last."""
+        return (*self.pipeline, AutoScalerSpec(type="AutoScaler")) if self.scale else self.pipeline
+
+    @property
     def accepts_non_numeric(self) -> bool:
         """True if features may be text, booleans or missing."""
         return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
@@ -215,7 +233,7 @@ class ModelSpec(StrictModel):
     @property
     def can_reject_features(self) -> bool:
         """True if the model may still refuse features that are valid in an event."""
-        return bool(self.pipeline) or not isinstance(self.learner, OwnLearner)
+        return bool(self.steps) or not isinstance(self.learner, OwnLearner)
 
     @property
     def promotes(self) -> str | None:

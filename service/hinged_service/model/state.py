@@ -145,7 +145,7 @@ class ModelState:
         spec = self._spec
         self._use(spec.configured(self.configured).build(spec.max_features))
         half = spec.bytes_bound // 2
-        self.pipeline = Pipeline(spec.pipeline, spec.max_features, half) if spec.pipeline else None
+        self.pipeline = Pipeline(spec.steps, spec.max_features, half) if spec.steps else None
         learns = self.pipeline is not None and self.pipeline.learns
         self._learner_bytes = half if learns else spec.bytes_bound
         at_once = (

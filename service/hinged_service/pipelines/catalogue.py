@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from hinged_service.pipelines.auto_scaling import AutoScalerSpec
 from hinged_service.pipelines.categories import OneHotEncoderSpec
 from hinged_service.pipelines.chain import Chain, Union
 from hinged_service.pipelines.choosing import DiscardSpec, SelectSpec
@@ -44,7 +45,8 @@ class UnionSpec(StepSpec):
 
 
 Step = Annotated[
-    StandardScalerSpec
+    AutoScalerSpec
+    | StandardScalerSpec
     | MinMaxScalerSpec
     | MaxAbsScalerSpec
     | RobustScalerSpec

@@ -61,7 +61,7 @@ const CURVED = new Set(["hedge", "custom"]);
 /** Whether a model's score is affine in each feature, so that the corners of a plane tell all. */
 export function isAffine(spec) {
   const ours = /^[a-z_]+$/.test(spec.learner.type) && !CURVED.has(spec.learner.type);
-  return ours && !isMulticlass(spec) && (spec.pipeline ?? []).every((step) => AFFINE.has(step.type));
+  return ours && !isMulticlass(spec) && !spec.scale && (spec.pipeline ?? []).every((step) => AFFINE.has(step.type));
 }
 
 /** Whether a model tells more than two labels apart. */

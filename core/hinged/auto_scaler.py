@@ -1,0 +1,253 @@
+"""Scaling that needs no choice: dense numbers are scaled, flags and sparse features are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from river import base
+
+from hinged import frames, state
+from hinged.errors import InvalidState
+from hinged.events import as_floats, finite_features
+from hinged.parameters import checked_cap
+from hinged.state import COUNT
+from hinged.vector import VALUE_BYTES, Event, Features, name_bytes
+
+__all__ = ["NUMBERS", "UNSEEN", "AutoScaler", "Record", "learned", "restored", "scaled"]
+
+LIMIT = 8.0
+"""Standard deviations within which every value is kept."""
+MEMORY = 1_000
+"""Values that mean and variance look back on, about."""
+PROBATION = 16
+"""Values before a feature may be found dense that was not from the first event on."""
+LARGEST = 1e100
+"""The largest value; larger ones are cut to it."""
+
+Record = tuple[int, int, int, bool, float, float, float, float]
+"""State of one feature.
+
+In this order: its values so far; the number of the event that had the first; values other than
+0 and 1; whether it is scaled; mean and variance of all values but the two extremes; the extremes.
+"""
+NUMBERS = 8
+"""The numbers of a record."""
+UNSEEN: Record = (0, 0, 0, False, 0.0, 0.0, 0.0, 0.0)
+
+
+class AutoScaler(base.MiniBatchTransformer):
+    """Centre and scale dense numeric features; leave flags and sparse features alone.
+
+    A feature is *dense* if three in five of the events since its first have it, once
+    it has 16 values and two of them are other than 0 and 1. One that the very first
+    event has is dense at once, unless that value is a whole number from -8 to 8: it may
+    be a flag or a count of words. A dense feature stays so until fewer than a quarter of the
+    events have it. What comes out for the value v:
+
+    - dense: `(v - mean) / sd`, cut to 8, or to the root of the number of values if that
+      is less; 0 while all values but the least and the largest are equal;
+    - any other: v as it is. Where the root mean square is above 8, v is divided by it. A
+      value beyond 16 and 16 times the root mean square is cut to the larger of the two.
+
+    Mean and variance are of all values but the least and the largest ever, those two being
+    held out until more extreme ones come; of the values that count, each is first cut to 8
+    standard deviations. So one huge value, first or later, changes no other value. Up to
+    1,000 values all weigh the same; later ones weigh 1/1000, and older ones fade.
+
+    How it treats
+
+    - a feature that is missing in an event: it is not there afterwards, which to a learner
+      is 0: the mean of a dense feature;
+    - a constant: 0, unless it is 0 or 1, which stay;
+    - a flag, 0 or 1: it stays, also with one value in between that is neither; from the
+      second such value on it counts as numeric, so that it is scaled if it is dense;
+    - whole numbers that code categories: as numbers; use a one-hot encoder before;
+    - a name that was never learned: 0.
+
+    Parameters
+    ----------
+    max_features
+        The most names kept, or `None` for no limit; others are 0, and counted.
+
+    Attributes
+    ----------
+    events : int
+        Events learned.
+    ignored : int
+        Values of names for which there was no room.
+
+    Examples
+    --------
+    >>> from hinged import AutoScaler
+    >>> scaler = AutoScaler()
+    >>> for celsius in (18.5, 21.5, 19.5, 23.0, 20.5, 24.0):
+    ...     scaler.learn_one({"celsius": celsius, "raining": 1.0})
+    >>> scaler.transform_one({"celsius": 22.5, "raining": 1.0, "windy": 1.0})
+    {'celsius': 1.06..., 'raining': 1.0, 'windy': 0.0}
+
+    """
+
+    def __init__(self, max_features: int | None = None) -> None:
+        self.max_features = checked_cap("max_features", max_features)
+        self.events = self.ignored = 0
+        self._records: dict[Hashable, Record] = {}
+        self._measured = self._name_bytes = 0
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+
+    def learn_one(self, x: Event) -> None:
+        """Learn from one event; NaN and `None` count as absent.
+
+        Raises
+        ------
+        InvalidEvent
+            Naming the feature that is neither missing nor a finite real number; nothing
+            has changed then.
+
+        """
+        numbers = as_floats(finite_features(x))
+        self.events += 1
+        records, cap = self._records, self.max_features
+        for name, value in numbers.items():
+            record = records.get(name, UNSEEN)
+            if record is UNSEEN and cap is not None and len(records) >= cap:
+                self.ignored += 1
+            else:
+                records[name] = learned(record, value, self.events)
+
+    def transform_one(self, x: Event) -> Features:
+        """Return the features scaled; nothing changes."""
+        records = self._records
+        numbers = as_floats(finite_features(x))
+        return {name: scaled(records.get(name, UNSEEN), v) for name, v in numbers.items()}
+
+    def learn_many(self, X: frames.Frame) -> None:
+        """Learn the rows of a frame one after the other, all of them or, refused, none."""
+        for x in frames.each_row(frames.rows(X), finite_features):
+            self.learn_one(x)
+
+    def transform_many(self, X: frames.Frame) -> frames.Frame:
+        """Return the frame scaled; what is missing stays so."""
+        rows = [self.transform_one(x) for x in frames.rows(X)]
+        return frames.frame({c: [row.get(c, math.nan) for row in rows] for c in X.columns}, like=X)
+
+    def stored_bytes(self) -> int:
+        """Return what the records take, each number and name as a learner's."""
+        records = self._records
+        if new := len(records) - self._measured:
+            self._name_bytes += name_bytes(islice(reversed(records), new))
+            self._measured += new
+        return len(records) * NUMBERS * VALUE_BYTES + self._name_bytes
+
+    def get_state(self) -> dict[str, Any]:
+        """Return `{"version", "type", "events", "ignored", "records": {name: [number, ...]}}`."""
+        return {
+            "version": state.STATE_VERSION,
+            "type": type(self).__name__,
+            "events": self.events,
+            "ignored": self.ignored,
+            "records": {name: list(record) for name, record in self._records.items()},
+        }
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        saved = state.checked_header(saved, type(self).__name__)
+        events = int(state.scalar("events", COUNT, saved.get("events")))
+        ignored = int(state.scalar("ignored", COUNT, saved.get("ignored")))
+        given = saved.get("records")
+        if not isinstance(given, Mapping):
+            raise InvalidState(f"the records must be a mapping, not {type(given).__name__}")
+        records = {name: restored(data, events) for name, data in given.items()}
+        if self.max_features is not None and len(records) > self.max_features:
+            raise InvalidState(f"there are {len(records)} names, too many")
+        self.events, self.ignored, self._records = events, ignored, records
+        self._measured = self._name_bytes = 0
+
+
+def learned(record: Record, value: float, events: int) -> Record:
+    """Return the record after one value more.
+
+    Parameters
+    ----------
+    record
+        That of the feature; `UNSEEN` before its first value.
+    value
+        A finite number.
+    events
+        Events so far, this one included.
+
+    """
+    n, first, others, dense, mean, variance, least, largest = record
+    value = max(-LARGEST, min(LARGEST, value))
+    n += 1
+    others += value not in (0.0, 1.0)
+    if n == 1:
+        whole = value == math.floor(value) and abs(value) <= LIMIT
+        return n, events, others, events == 1 and not whole, 0.0, 0.0, value, value
+    since = events - first + 1
+    dense = 4 * n >= since if dense else n >= PROBATION and others >= 2 and 5 * n >= 3 * since
+    if n == 2:
+        return n, first, others, dense, 0.0, 0.0, min(least, value), max(largest, value)
+    if value < least:
+        value, least = least, value
+    elif value > largest:
+        value, largest = largest, value
+    weight = min(n - 2, MEMORY)
+    off = value - mean
+    if variance > 0.0:
+        bound = LIMIT * math.sqrt(variance)
+        off = max(-bound, min(bound, off))
+    step = off / weight
+    mean += step
+    variance += (off * (off - step) - variance) / weight
+    return n, first, others, dense, mean, variance, least, largest
+
+
+def scaled(record: Record, value: float) -> float:
+    """Return the value of a feature of this record scaled, as `AutoScaler` says."""
+    n, _, _, dense, mean, variance, least, largest = record
+    if n == 0:
+        return 0.0
+    if dense:
+        if variance == 0.0:
+            return 0.0
+        bound = min(LIMIT, math.sqrt(n))
+        return max(-bound, min(bound, (value - mean) / math.sqrt(variance)))
+    size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
+    if size > LIMIT:
+        return max(-LIMIT, min(LIMIT, value / size))
+    bound = 2.0 * LIMIT * max(1.0, size)
+    return max(-bound, min(bound, value))
+
+
+def restored(data: object, events: int) -> Record:
+    """Return a stored record, or raise `InvalidState`.
+
+    Parameters
+    ----------
+    data
+        The numbers of a record, as a list.
+    events
+        Events learned so far.
+
+    """
+    match data:
+        case [
+            int(n), int(first), int(others), bool(dense),
+            float(mean), float(variance), float(least), float(largest),
+        ] if (
+            bool not in map(type, (n, first, others))
+            and 1 <= first <= events
+            and 1 <= n <= events - first + 1
+            and 0 <= others <= n
+            and -LARGEST <= mean <= LARGEST
+            and 0.0 <= variance <= LARGEST * LARGEST
+            and -LARGEST <= least <= largest <= LARGEST
+        ):  # fmt: skip
+            return n, first, others, dense, mean, variance, least, largest
+    raise InvalidState(f"a record of AutoScaler must be {NUMBERS} numbers that go together")

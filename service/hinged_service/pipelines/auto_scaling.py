@@ -1,0 +1,81 @@
+"""Scaling that leaves flags and sparse features alone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from hinged.auto_scaler import NUMBERS, UNSEEN, Record, learned, restored, scaled
+from hinged_service.pipelines.by_name import ByName
+from hinged_service.pipelines.stage import StepSpec
+from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.values import Features, floats
+
+__all__ = ["AutoScalerSpec"]
+
+
+class AutoScaler(ByName[Record]):
+    """The records of `hinged.AutoScaler`, and the number of events learned."""
+
+    numbers = NUMBERS
+
+    def __init__(self, spec: StepSpec, max_features: int) -> None:
+        super().__init__(spec, max_features)
+        self._events = 0
+
+    def transform(self, x: Features) -> dict[str, float]:
+        known = self._known
+        numbers = floats(x, "AutoScaler")
+        return {name: scaled(known.get(name, UNSEEN), value) for name, value in numbers.items()}
+
+    def learn_transform(self, x: Features) -> dict[str, float]:
+        known, numbers = self._known, floats(x, "AutoScaler")
+        self._events += 1
+        made: dict[str, float] = {}
+        for name, value in numbers.items():
+            record = known.get(name)
+            if record is None and (record := self._admit(name)) is None:
+                made[name] = 0.0
+            else:
+                known[name] = record = learned(record, value, self._events)
+                made[name] = scaled(record, value)
+        return made
+
+    def _fresh(self) -> Record:
+        return UNSEEN
+
+    def _dump(self, record: Record) -> list[Any]:
+        return list(record)
+
+    def _load(self, data: list[Any]) -> Record:
+        return restored(data, self._events)
+
+    def get_state(self) -> list[Any]:
+        """Return the number of events, and `[name, ...record]` for each name."""
+        return [self._events, super().get_state()]
+
+    def set_state(self, data: Any) -> None:
+        """Take over what `get_state` gave."""
+        events, names = items(data, "the state of AutoScaler", 2)
+        self._events = count(events, "the events of AutoScaler")
+        super().set_state(names)
+
+
+class AutoScalerSpec(StepSpec):
+    """Centre and scale dense numeric features; leave flags (0 or 1) and sparse ones alone.
+
+    A feature is dense if three in five of the events since its first have it, once it has
+    16 values and two of them are other than 0 and 1; or at once if the first event has
+    it and its value there is no whole number from -8 to 8. It stays so until fewer than a
+    quarter have it. It becomes its distance from its mean in standard deviations, at most 8.
+    Any other stays as it is, but one whose root mean square is above 8 is divided by that.
+
+    One huge value changes nothing else: the least and the largest value do not count, and
+    values beyond 8 standard deviations count as those. Older values fade after a
+    thousand. A constant is 0, unless it is 0 or 1; whole numbers that code categories are
+    scaled as numbers (put OneHotEncoder before); a feature not seen before is 0.
+
+    `hinged.AutoScaler` in a process. `"scale": "auto"` of the model puts it last.
+    """
+
+    stage: ClassVar = AutoScaler
+    type: Literal["AutoScaler"]
