@@ -5,6 +5,7 @@ from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
+from hinged.calibrated import Calibrated
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
@@ -29,6 +30,7 @@ __all__ = [
     "Accounting",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
+    "Calibrated",
     "Hedge",
     "HingeSGD",
     "HingedError",
