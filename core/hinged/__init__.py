@@ -6,6 +6,7 @@ from hinged.auto_scaler import AutoScaler
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
+from hinged.calibrated import Calibrated
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
@@ -32,6 +33,7 @@ __all__ = [
     "AutoScaler",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
+    "Calibrated",
     "Hedge",
     "HingeSGD",
     "HingedError",

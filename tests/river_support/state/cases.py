@@ -260,6 +260,7 @@ _BINARY: dict[str, Callable[[], Any]] = {
     "Bagging-hinged": lambda: ENSEMBLE.BaggingClassifier(hinged.AROW(), n_models=3, seed=4),
     "hinged-AROW": hinged.AROW,
     "hinged-AveragedPerceptron": hinged.AveragedPerceptron,
+    "hinged-Calibrated": lambda: hinged.Calibrated(hinged.Hedge()),
     "hinged-Hedge": hinged.Hedge,
     "hinged-Hedge-models": lambda: hinged.Hedge([hinged.AROW(), hinged.LinearUnit()], share=0.1),
     "hinged-HingeSGD": lambda: hinged.HingeSGD(l1=0.01),
@@ -288,6 +289,7 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "OneVsOneClassifier": lambda: MULTICLASS.OneVsOneClassifier(LINEAR.LogisticRegression()),
     "OneVsOneClassifier-hinged": lambda: MULTICLASS.OneVsOneClassifier(hinged.PassiveAggressive()),
     "Bagging-tree": lambda: ENSEMBLE.BaggingClassifier(_tree()(), n_models=2, seed=4),
+    "hinged-Calibrated-OneVsRest": lambda: hinged.Calibrated(hinged.OneVsRest()),
     "hinged-OneVsRest": lambda: hinged.OneVsRest(hinged.HingeSGD(l2=0.01)),
     "hinged-MulticlassAROW": hinged.MulticlassAROW,
     "hinged-MulticlassHedge": lambda: hinged.MulticlassHedge(

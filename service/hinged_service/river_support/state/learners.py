@@ -10,12 +10,8 @@ import hinged
 
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: Mapping[type, int] = {
-    hinged.Hedge: 1,
-    hinged.OneVsRest: 1,
-    hinged.MulticlassHedge: 2,
-}
-"""The learners made of others, and how many levels of those must be whole before they are."""
+COMPOSITE: dict[type, int] = {hinged.Hedge: 2, hinged.OneVsRest: 2, hinged.MulticlassHedge: 3, hinged.Calibrated: 4}
+"""The learners made of others, which must be whole before these are: in which turn each is."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     name: kind
