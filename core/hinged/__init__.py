@@ -2,6 +2,7 @@
 
 from hinged.accounting import Accounting, Outcome
 from hinged.arow import AROW
+from hinged.auto import Auto
 from hinged.auto_scaler import AutoScaler
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
@@ -30,6 +31,7 @@ __all__ = [
     "FOLD_VERSION",
     "INTERCEPT",
     "Accounting",
+    "Auto",
     "AutoScaler",
     "AveragedPerceptron",
     "BinaryLinearClassifier",

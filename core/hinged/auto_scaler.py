@@ -110,15 +110,43 @@ class AutoScaler(base.MiniBatchTransformer):
             has changed then.
 
         """
+        self.learn_transform_one(x)
+
+    def learn_transform_one(self, x: Event) -> Features:
+        """Learn from one event as `learn_one` does, and return it scaled.
+
+        Raises
+        ------
+        InvalidEvent
+            Naming the feature that is neither missing nor a finite real number; nothing
+            has changed then.
+
+        """
         numbers = as_floats(finite_features(x))
         self.events += 1
         records, cap = self._records, self.max_features
+        found: Features = {}
         for name, value in numbers.items():
             record = records.get(name, UNSEEN)
             if record is UNSEEN and cap is not None and len(records) >= cap:
                 self.ignored += 1
             else:
-                records[name] = learned(record, value, self.events)
+                records[name] = record = learned(record, value, self.events)
+            found[name] = scaled(record, value)
+        return found
+
+    def expect_one(self, x: Event) -> Features:
+        """Return the features scaled as they are once `x` is learned; nothing changes."""
+        records, at, cap = self._records, self.events + 1, self.max_features
+        free = math.inf if cap is None else cap - len(records)
+        found: Features = {}
+        for name, value in as_floats(finite_features(x)).items():
+            record = records.get(name, UNSEEN)
+            if record is not UNSEEN or free > 0:
+                free -= record is UNSEEN
+                record = learned(record, value, at)
+            found[name] = scaled(record, value)
+        return found
 
     def transform_one(self, x: Event) -> Features:
         """Return the features scaled; nothing changes."""
@@ -143,6 +171,13 @@ class AutoScaler(base.MiniBatchTransformer):
             self._name_bytes += name_bytes(islice(reversed(records), new))
             self._measured += new
         return len(records) * NUMBERS * VALUE_BYTES + self._name_bytes
+
+    def growth_bytes(self, x: Event) -> int:
+        """Return how many more bytes learning `x` stores at most."""
+        new = [name for name in x if name not in self._records]
+        if self.max_features is not None:
+            del new[max(0, self.max_features - len(self._records)) :]
+        return len(new) * NUMBERS * VALUE_BYTES + name_bytes(new)
 
     def get_state(self) -> dict[str, Any]:
         """Return `{"version", "type", "events", "ignored", "records": {name: [number, ...]}}`."""

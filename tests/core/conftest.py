@@ -6,6 +6,7 @@ import pytest
 
 from hinged import (
     AROW,
+    Auto,
     AveragedPerceptron,
     Calibrated,
     Hedge,
@@ -46,6 +47,7 @@ BINARY: list[LinearClassifier] = [
     Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
     Calibrated(AveragedPerceptron()),
     Calibrated(Perceptron(label_at_zero=True)),
+    Auto(max_classes=2),
 ]
 MULTICLASS: list[LinearClassifier] = [
     MulticlassPerceptron(),
@@ -61,6 +63,7 @@ MULTICLASS: list[LinearClassifier] = [
     MulticlassHedge([MulticlassAROW(), OneVsRest(AROW())], learning_rate=0.5, share=0.0),
     Calibrated(MulticlassPerceptron()),
     Calibrated(OneVsRest()),
+    Auto(),
 ]
 LEARNERS = BINARY + MULTICLASS
 """Every learner, as configured for the tests of what all must do. Append new ones here."""

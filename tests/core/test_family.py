@@ -15,6 +15,7 @@ from river import optim
 from hinged import (
     AROW,
     INTERCEPT,
+    Auto,
     AveragedPerceptron,
     Hedge,
     HingeSGD,
@@ -409,7 +410,8 @@ class TestMulticlass:
         assert outcome[:3] == (None, 0.0, False)
         assert model.accounting.mistakes == 0
         alone = [model, *getattr(model, "experts", ())]
-        assert outcome.updated is any(isinstance(one, OneVsRest) for one in alone)
+        at_once = (OneVsRest, Auto)
+        assert outcome.updated is any(isinstance(one, at_once) for one in alone)
         assert model.predict_one({}) == "A"
 
     def test_perceptron_moves_two_classes(self) -> None:
