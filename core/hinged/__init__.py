@@ -6,6 +6,7 @@ from hinged.auto_scaler import AutoScaler
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
+from hinged.calibrated import Calibrated
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
@@ -31,6 +32,7 @@ __all__ = [
     "AutoScaler",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
+    "Calibrated",
     "Hedge",
     "HingeSGD",
     "HingedError",
@@ -58,5 +60,5 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 """Raised whenever the same events would give other weights, or other metrics, than before."""

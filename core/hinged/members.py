@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hinged import state
-from hinged.accounting import Accounting
+from hinged.accounting import Accounting, Outcome
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.state import ScalarType
@@ -18,6 +18,7 @@ __all__ = [
     "learn",
     "restored",
     "restored_account",
+    "taught",
 ]
 
 
@@ -32,12 +33,19 @@ def learn(
     member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
 ) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
+    return taught(member, x, y, w, account).updated
+
+
+def taught(
+    member: BinaryLinearClassifier, x: Numbers, y: bool, w: float, account: Accounting
+) -> Outcome:
+    """Let a member learn; count in `account` what it left out; return the outcome."""
     own = member.accounting
     overflows, ignored = own.overflows, own.ignored
-    updated = member.predict_learn_one(x, y, w).updated
+    outcome = member.predict_learn_one(x, y, w)
     account.overflows += own.overflows - overflows
     account.ignored += own.ignored - ignored
-    return updated
+    return outcome
 
 
 def flat_state(

@@ -14,7 +14,7 @@ from hinged import frames
 from hinged.base import LinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.multiclass import MulticlassClassifier, checked_class
+from hinged.multiclass import checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
 __all__ = [
@@ -178,7 +178,7 @@ def fit(
 def _with_labels(model: LinearClassifier, rows: Iterable[Row]) -> list[Row]:
     """Return the rows with their labels as the model would predict them."""
     rows = list(rows)
-    multiclass = isinstance(model, MulticlassClassifier)
+    multiclass = model._multiclass  # noqa: SLF001 - River has no other name for it
     labels = frames.each_row([y for _, y in rows], checked_class if multiclass else _truth)
     return [(x, y) for (x, _), y in zip(rows, labels, strict=True)]
 
@@ -267,7 +267,7 @@ def fit_until_separated(
 
 def _misclassified(model: LinearClassifier, row: Row) -> bool:
     x, y = row
-    tie_is_wrong = not isinstance(model, MulticlassClassifier)
+    tie_is_wrong = not model._multiclass  # noqa: SLF001
     return model.predict_one(dict(x)) != y or (tie_is_wrong and model.score_one(x) == 0.0)
 
 

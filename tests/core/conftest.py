@@ -7,6 +7,7 @@ import pytest
 from hinged import (
     AROW,
     AveragedPerceptron,
+    Calibrated,
     Hedge,
     HingeSGD,
     LinearClassifier,
@@ -42,6 +43,8 @@ BINARY: list[LinearClassifier] = [
     AROW(r=0.1, fit_intercept=False),
     Hedge(),
     Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
+    Calibrated(AveragedPerceptron()),
+    Calibrated(Perceptron(label_at_zero=True)),
 ]
 MULTICLASS: list[LinearClassifier] = [
     MulticlassPerceptron(),
@@ -53,6 +56,8 @@ MULTICLASS: list[LinearClassifier] = [
     MulticlassAROW(),
     OneVsRest(),
     OneVsRest(PassiveAggressive()),
+    Calibrated(MulticlassPerceptron()),
+    Calibrated(OneVsRest()),
 ]
 LEARNERS = BINARY + MULTICLASS
 """Every learner, as configured for the tests of what all must do. Append new ones here."""

@@ -19,6 +19,7 @@ from hinged import (
     HingeSGD,
     InvalidEvent,
     InvalidParameter,
+    InvalidState,
     LinearClassifier,
     LinearUnit,
     MulticlassAROW,
@@ -32,6 +33,7 @@ from hinged import (
     PocketPerceptron,
     random_weights,
 )
+from hinged.temperature import Temperature
 
 AND = [({"x1": a, "x2": b}, a == b == 1) for a in (0, 1) for b in (0, 1)]
 
@@ -532,8 +534,55 @@ class TestHedge:
         assert outcome == (False, 0.0, True, True, 1.0)
         # 1/2 against 1/4: 2/3 and 1/3; then 0.9 of each and 0.05 more
         assert model.trust == pytest.approx([0.65, 0.35], abs=1e-15)
-        assert model.score_one({"a": 1.0}) == pytest.approx(0.65, abs=1e-15)  # the other is at 0
-        assert model.predict_proba_one({"a": 1.0})[True] == pytest.approx(0.825, abs=1e-15)
+
+    def test_the_pool_by_hand(self) -> None:
+        experts = [Perceptron(initial_weights={"a": w}, fit_intercept=False) for w in (1.0, -3.0)]
+        model = Hedge(experts, learning_rate=math.log(2.0), share=0.1)
+        x = {"a": 1.0}
+        assert model.score_one(x) == pytest.approx(-1.0)  # half of each
+        assert model.predict_proba_one(x)[True] == pytest.approx(1.0 / (1.0 + math.e))
+        assert model.predict_learn_one(x, True) == (False, -1.0, True, True, 2.0)
+        assert model.trust == pytest.approx([0.65, 0.35])
+        # the second moves to -2; each temperature did one step by hand
+        scales = []
+        for z in (1.0, -3.0, -1.0):
+            p = 1.0 / (1.0 + math.exp(-z))
+            step = (p - 1.0) * z / (p * (1.0 - p) * z * z + 0.01)
+            scales.append(math.exp(-max(-1.0, min(1.0, step))))
+        first, second, pooled = scales
+        score = pooled * (0.65 * first * 1.0 + 0.35 * second * -2.0)
+        assert model.score_one(x) == pytest.approx(score)
+        assert model.predict_one(x) is (score > 0.0)
+        assert model.explain_one(x) == pytest.approx(
+            {"expert 0": 0.65 * first * pooled, "expert 1": 0.35 * second * -2.0 * pooled}
+        )
+
+    def test_an_expert_that_is_sure_counts_more_than_two_that_are_not(self) -> None:
+        pool = [Perceptron(initial_weights={"a": w}) for w in (0.1, 0.1, -3.0)]
+        assert Hedge(pool).predict_one({"a": 1.0}) is False
+
+    def test_its_probabilities_are_those_of_the_labels(self) -> None:
+        model, chance, loss = Hedge(), random.Random(4), 0.0
+        for number in range(4_000):
+            x = {name: chance.gauss(0.0, 1.0) for name in "abc"}
+            p = 1.0 / (1.0 + math.exp(-(2.0 * x["a"] - x["b"])))
+            if number >= 2_000:
+                said = model.predict_proba_one(x)[True]
+                loss += p * math.log(p / said) + (1.0 - p) * math.log((1.0 - p) / (1.0 - said))
+            model.learn_one(x, chance.random() < p)
+        assert loss / 2_000 < 0.03  # nats beyond those of the true probabilities
+
+    def test_a_state_without_temperatures_starts_them(self) -> None:
+        model = learned(Hedge(), [({"a": 1.0}, True), ({"a": 2.0}, False)])
+        saved = model.get_state()
+        old = {n: v for n, v in saved["scalars"].items() if not n.startswith(("log_s", "curv"))}
+        again = Hedge()
+        again.set_state({**saved, "scalars": old})
+        assert again.trust == model.trust
+        assert [t.scalars() for t in again.temperatures] == [Temperature().scalars()] * 7
+        broken = {n: v for n, v in saved["scalars"].items() if n != "curvature_6"}
+        with pytest.raises(InvalidState):
+            again.set_state({**saved, "scalars": broken})
 
     def test_prototypes_are_never_touched(self) -> None:
         prototype = Perceptron()

@@ -114,10 +114,13 @@ def test_no_class_of_several_has_0_or_1(size: float) -> None:
 
 
 def test_experts_of_one_mind_leave_room_for_doubt() -> None:
-    pool = [Perceptron(initial_weights={"a": weight}) for weight in (0.5, 1.0, 2.0)]
+    pool = [Perceptron(initial_weights={"a": weight}) for weight in (20.0, 1e6, 1e300)]
+    least = math.exp(-15.0) / (1.0 + math.exp(-15.0))
     for count in (1, 2, 3):
         model = Hedge(pool[:count])
-        sure = {False: 2.0**-53, True: 1.0 - 2.0**-53}
-        assert model.predict_proba_one({"a": 1.0}) == sure
-        assert model.predict_proba_one({"a": -1.0}) == {False: sure[True], True: sure[False]}
+        sure = {False: least, True: 1.0 - least}
+        assert model.predict_proba_one({"a": 1.0}) == pytest.approx(sure, rel=1e-9)
+        assert model.predict_proba_one({"a": -1.0}) == {
+            y: model.predict_proba_one({"a": 1.0})[not y] for y in (False, True)
+        }
         assert model.predict_proba_one({"b": 1.0}) == {False: 0.5, True: 0.5}

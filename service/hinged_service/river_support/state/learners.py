@@ -10,8 +10,8 @@ import hinged
 
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.OneVsRest))
-"""The learners made of others, which must be whole before these are."""
+COMPOSITE: dict[type, int] = {hinged.Hedge: 2, hinged.OneVsRest: 2, hinged.Calibrated: 3}
+"""The learners made of others, which must be whole before these are: in which turn each is."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     name: kind
