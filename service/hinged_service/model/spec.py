@@ -82,6 +82,11 @@ class ModelSpec(StrictModel):
         description="Transformers of every event's features, in this order. Without it "
         "features are numbers.",
     )
+    calibrate: bool = Field(
+        False,
+        description="Scale the scores online so that the probabilities are calibrated; labels and "
+        "scores stay. A hedge is calibrated without it.",
+    )
     labels: _Listed = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "
