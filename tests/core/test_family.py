@@ -409,7 +409,7 @@ class TestMulticlass:
         outcome = model.predict_learn_one({"a": 1.0}, "A")
         assert outcome[:3] == (None, 0.0, False)
         assert model.accounting.mistakes == 0
-        alone = [model, *getattr(model, "experts", ())]
+        alone = [model, *getattr(model, "experts", ()), getattr(model, "calibrated", None)]
         at_once = (OneVsRest, Auto)
         assert outcome.updated is any(isinstance(one, at_once) for one in alone)
         assert model.predict_one({}) == "A"

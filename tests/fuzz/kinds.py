@@ -52,7 +52,7 @@ _DETECTORS: list[dict[str, Any]] = [
     {"type": "KSWIN", "window_size": 20, "stat_size": 5, "seed": 1},
 ]
 _SHARED = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "cohen_kappa")
-_METRICS: list[Any] = [*_SHARED, "log_loss", "confusion_matrix"]
+_METRICS: list[Any] = [*_SHARED, "log_loss", "calibration_error", "reliability", "confusion_matrix"]
 _ROLLING = [{"type": "rolling", "metric": name, "window": 10} for name in _METRICS]
 _IMPUTERS = [
     {"feature": f"n{n}", "statistic": name}

@@ -88,6 +88,11 @@ class ModelSpec(StrictModel):
         description="auto: an AutoScaler behind the pipeline. It centres and scales dense "
         "numeric features, and leaves flags and sparse features alone.",
     )
+    calibrate: bool = Field(
+        False,
+        description="Scale the scores online so that the probabilities are calibrated; labels and "
+        "scores stay. A hedge is calibrated without it.",
+    )
     labels: _Listed = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "
