@@ -38,8 +38,8 @@ class Auto(LinearClassifier):
 
     - True and False: a `Hedge`, from the first label on.
     - Strings, whole numbers or other labels: both a `Hedge` and a `MulticlassHedge` learn
-      while there are two labels at most, and the `Hedge` predicts. With the third label it
-      is dropped, and the `MulticlassHedge`, which has learned every event, goes on.
+      while there are two labels at most, and the `Hedge` predicts. With the third label its
+      weights are dropped, and the `MulticlassHedge`, which has learned every event, goes on.
     - `max_classes=2`: a binary learner like all of them, of a `Hedge` alone: labels are
       true and false (or 1 and 0, or 1 and -1), predicted are `True` and `False`, and the
       score is the log-odds of true.
@@ -79,7 +79,8 @@ class Auto(LinearClassifier):
         self._binary = self.max_classes == 2
         self._scaler = AutoScaler(self.max_features)
         self._classes: list[Label] = [False, True] if self._binary else []
-        self._pair, self._many = self._fresh(self._classes)
+        self._pair = self._new_pair()
+        self._many = self._new_many()
 
     @property
     def _multiclass(self) -> bool:
@@ -93,20 +94,20 @@ class Auto(LinearClassifier):
     @property
     def pool(self) -> Hedge | MulticlassHedge:
         """The pool that predicts."""
-        return self._pools()[0]
+        return self._pair if self._many is None or len(self._classes) <= 2 else self._many
 
     def _pools(self) -> list[Hedge | MulticlassHedge]:
-        return [pool for pool in (self._pair, self._many) if pool is not None]
+        return [self._pair] if self._many is None else [self._pair, self._many]
 
-    def _fresh(self, classes: list[Label]) -> tuple[Hedge | None, MulticlassHedge | None]:
-        """Return the pools that there are while these are the classes, not learned yet."""
-        pair = many = None
-        if len(classes) <= 2:
-            pair = Hedge(default_pool(self.max_features))
-        if not (self._binary or (classes and isinstance(classes[0], bool))):
-            models = default_multiclass_pool(self.max_classes, self.max_features)
-            many = MulticlassHedge(models, max_classes=self.max_classes)
-        return pair, many
+    def _new_pair(self) -> Hedge:
+        return Hedge(default_pool(self.max_features))
+
+    def _new_many(self) -> MulticlassHedge | None:
+        """Return a pool for more than two classes, if there may be more than these."""
+        if self._binary or (self._classes and isinstance(self._classes[0], bool)):
+            return None
+        models = default_multiclass_pool(self.max_classes, self.max_features)
+        return MulticlassHedge(models, max_classes=self.max_classes)
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         label = self._check_label(y)
@@ -119,21 +120,20 @@ class Auto(LinearClassifier):
             return y_pred, score, False, False, 0.0
         self.clock += 1
         z = self._scaler.learn_transform_one(numbers)
-        pair, known = self._pair, self.classes
+        known = self.classes
         self._meet(label)
         outcomes = []
-        if self._pair is not None:
+        if len(self._classes) <= 2:
             positive = label != self._classes[0]
             outcomes.append(members.taught(self._pair, z, positive, w, account))
+            y_pred, score = self._of_two(outcomes[0].score, known)
+        elif len(known) == 2:  # the pool of two predicts for the last time
+            y_pred, score = self._of_two(self._pair.score_one(z), known)
+            self._forget_pair()
         if self._many is not None:
             outcomes.append(members.taught(self._many, z, label, w, account))
-        if pair is None:
+        if len(known) > 2:
             y_pred, score = outcomes[0].y_pred, outcomes[0].score
-        else:  # a pool that has just been dropped predicts for the last time
-            log_odds = pair.score_one(z) if self._pair is None else outcomes[0].score
-            y_pred, score = (
-                _decided(log_odds) if self._binary else _likeliest(_of_two(log_odds, known))
-            )
         loss = outcomes[0].hinge_loss
         if loss > 0.0:
             account.add_margin(1.0 - loss)
@@ -145,26 +145,35 @@ class Auto(LinearClassifier):
         return y_pred, score, mistake, updated, loss
 
     def _meet(self, label: Label) -> None:
-        """Take in the class of an event; with the third one, binary learning ends."""
-        if label in self._classes:
-            return
-        self._classes.append(label)
-        if isinstance(label, bool):
-            self._many = None
-        elif len(self._classes) > 2:
-            self._pair = None
+        """Take in the class of an event."""
+        if label not in self._classes:
+            self._classes.append(label)
+            if isinstance(label, bool):
+                self._many = None  # it has learned nothing yet
+
+    def _forget_pair(self) -> None:
+        """Drop the weights of the pool of two; names of vectors in a saved state never change."""
+        for vector in self._pair.get_state()["vectors"].values():
+            vector.clear()
 
     def _answer(self, z: Numbers) -> tuple[Label | None, float]:
         """Return label and score of a scaled event."""
-        if self._binary and self._pair is not None:
-            return _decided(self._pair.score_one(z))
-        return _likeliest(self._shares(z))
+        if len(self._classes) > 2:
+            return _likeliest(self._shares(z))
+        return self._of_two(self._pair.score_one(z), self._classes)
+
+    def _of_two(self, log_odds: float, classes: list[Label]) -> tuple[Label | None, float]:
+        """Return label and score of an event, given the log-odds of the second class."""
+        if self._binary:
+            return log_odds > 0.0, log_odds
+        return _likeliest(_shares_of_two(log_odds, classes))
 
     def _shares(self, z: Numbers) -> Scores:
         """Return the logarithm of the probability of each class."""
-        if self._pair is not None:
-            return _of_two(self._pair.score_one(z), self._classes)
-        return {} if self._many is None else self._many.scores_one(z)
+        pool = self.pool
+        if isinstance(pool, MulticlassHedge):
+            return pool.scores_one(z)
+        return _shares_of_two(pool.score_one(z), self._classes)
 
     def scores_one(self, x: Event) -> Scores:
         """Return the logarithm of the probability of every class, in the order they were seen."""
@@ -204,10 +213,8 @@ class Auto(LinearClassifier):
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-odds, or log-share, and weight of each expert, by `"expert i"`."""
         z = self._scaler.expect_one(x)
-        if self._pair is None and self._many is not None:
-            return self._many.contributions(z, y)
-        parts = {} if self._pair is None else self._pair.contributions(z)
-        if self._binary:
+        parts = self.pool.contributions(z, y)
+        if self._binary or len(self._classes) > 2:
             return parts
         scores = self._shares(z)
         if len(scores) < 2 or y not in scores:
@@ -283,15 +290,14 @@ class Auto(LinearClassifier):
         scalars, account = members.restored_account(saved, {"clock": COUNT})
         scaler = AutoScaler(self.max_features)
         scaler.set_state(saved.get("scaler", {}))
-        pair, many = self._fresh(classes)
-        members.restored(saved, [pool for pool in (pair, many) if pool is not None])
-        self._scaler, self._pair, self._many, self._classes = scaler, pair, many, classes
+        fresh = Auto(self.max_classes, self.max_features)
+        fresh._classes = classes
+        fresh._many = fresh._new_many()
+        members.restored(saved, fresh._pools())
+        self._scaler, self._classes = scaler, classes
+        self._pair, self._many = fresh._pair, fresh._many
         self.clock = scalars["clock"]
         self.accounting = account
-
-
-def _decided(log_odds: float) -> tuple[bool, float]:
-    return log_odds > 0.0, log_odds
 
 
 def _likeliest(scores: Scores) -> tuple[Label | None, float]:
@@ -299,7 +305,7 @@ def _likeliest(scores: Scores) -> tuple[Label | None, float]:
     return label, 0.0 if label is None else scores[label]
 
 
-def _of_two(log_odds: float, classes: list[Label]) -> Scores:
+def _shares_of_two(log_odds: float, classes: list[Label]) -> Scores:
     """Return the logarithm of the probability of each class, given the log-odds of the second."""
     if len(classes) < 2:
         return dict.fromkeys(classes, 0.0)

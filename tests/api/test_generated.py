@@ -23,6 +23,8 @@ SPECS: list[dict[str, Any]] = [
     {"learner": {"type": "arow"}, "labels": [3, 7]},
     {"learner": {"type": "multiclass_perceptron"}, "labels": "integers"},
     {"learner": {"type": "one_vs_rest", "learner": {"type": "hinge_sgd"}}},
+    {"learner": {"type": "auto"}},
+    {"learner": {"type": "auto"}, "labels": ["a", "b"]},
     {"learner": {"type": "multiclass_hedge", "models": [{"type": "multiclass_arow"}]}},
     {"learner": {"type": "hedge", "models": [{"type": "perceptron"}, {"type": "linear_unit"}]}},
     {

@@ -52,6 +52,7 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
     ),
     "arow": ({"type": "arow", "r": 0.5}, lambda: hinged.AROW(0.5)),
     "hedge": ({"type": "hedge"}, hinged.Hedge),
+    "auto": ({"type": "auto"}, hinged.Auto),
     "hedge-of-two": (
         {"type": "hedge", "models": [{"type": "perceptron"}, {"type": "arow"}], "share": 0.0},
         lambda: hinged.Hedge([hinged.Perceptron(), hinged.AROW()], share=0.0),
@@ -71,6 +72,7 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         lambda: hinged.OneVsRest(hinged.PassiveAggressive()),
     ),
     "hedge": ({"type": "multiclass_hedge"}, hinged.MulticlassHedge),
+    "auto": ({"type": "auto"}, hinged.Auto),
     "hedge-of-two": (
         {
             "type": "multiclass_hedge",
@@ -128,6 +130,8 @@ def weights_of(learner: Any) -> dict[str, Any]:
     def linear(one: Any) -> dict[str, Any]:
         return {"weights": dict(one.weights), "intercept": 0.0 - one.threshold}
 
+    if isinstance(learner, hinged.Auto):
+        learner = learner.pool
     if isinstance(learner, hinged.Hedge):
         pairs = zip(learner.experts, learner.trust, strict=True)
         return {"experts": [{**linear(e), "trust": trust} for e, trust in pairs]}
@@ -225,6 +229,50 @@ def test_multiclass_learners_are_the_same_through_http(
 ) -> None:
     spec, make = MULTICLASS[name]
     check_through_http(server, workers, f"m-{name}", spec, make(), multiclass_events)
+
+
+def test_auto_with_two_listed_labels_is_binary(
+    client: httpx.Client, new_model: NewModel, binary_events: list[Event]
+) -> None:
+    labels = ["bad", "good"]
+    path = new_model(learner={"type": "auto"}, labels=labels, metrics=["roc_auc", "log_loss"])
+    learner = hinged.Auto(max_classes=2)
+    for start_at in range(0, 100, 10):
+        chunk = binary_events[start_at : start_at + 10]
+        events = [{"x": x, "y": labels[bool(y)]} for x, y in chunk]
+        answers = client.post(f"{path}/learn", json=events).json()
+        for (x, y), answer in zip(chunk, answers, strict=True):
+            outcome = learner.predict_learn_one(x, y)
+            assert (answer["y_pred"], answer["score"]) == (
+                labels[outcome.y_pred is True],
+                outcome.score,
+            )
+    x = binary_events[0][0]
+    assert client.post(f"{path}/predict", json={"x": x}).json()["proba"] == {
+        label: learner.predict_proba_one(x)[y] for y, label in enumerate(labels)
+    }
+    assert client.get(path).json()["metrics"]["roc_auc"] > 0.8
+    learned_nothing = client.post(f"{path}/learn", json={"x": x, "y": "ugly"})
+    assert learned_nothing.status_code == 422
+
+
+def test_the_first_label_of_auto_decides_the_type_of_all(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    for first, second, others in (
+        ("a", "b", (1, True, None)),
+        (3, -4, ("3", False, 1.5)),
+        (True, False, (1, "true", None)),
+    ):
+        path = new_model(learner={"type": "auto"})
+        assert learn(client, path, first).status_code == 200
+        for other in others:
+            assert learn(client, path, other).status_code == 422, other
+        assert learn(client, path, second).status_code == 200
+        assert client.get(path).json()["classes"] == [first, second]
+        assert client.get(path).json()["rejected"] == 0
+        y = client.post(f"{path}/predict", json={"x": {"a": 1.0}}).json()["y"]
+        assert (type(y), y in (first, second)) == (type(first), True)
 
 
 def test_weights_of_classes_lie_in_redis_as_json_of_class_and_feature(
@@ -430,6 +478,7 @@ def test_a_sample_weight_that_the_rule_does_not_know_is_refused_before_the_log(
             {"learner": {"type": "multiclass_hedge", "models": [{"type": "arow"}]}},
             "learner.models.0.type",
         ),
+        ({"learner": {"type": "auto", "max_classes": 2}}, "learner.max_classes"),
         ({"learner": {"type": "one_vs_rest"}}, "learner.learner"),
         ({"learner": {"type": "passive_aggressive", "C": 0}}, "learner.C"),
         ({"learner": {"type": "multiclass_arow", "max_classes": 1001}}, "learner.max_classes"),

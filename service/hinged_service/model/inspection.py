@@ -54,7 +54,7 @@ def explain_event(
     if state.multiclass and label is not None:
         y = {label_text(c): c for c in scores}[label]
         score = scores[y]
-    several = isinstance(learner, MulticlassClassifier)
+    several = isinstance(learner, (MulticlassClassifier, hinged.Auto))
     parts = learner.explain_one(z, y) if several else learner.explain_one(z)
     intercept = parts.pop(hinged.INTERCEPT, 0.0)
     origins = {} if pipeline is None else pipeline.origins(x)
@@ -114,6 +114,8 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
 
     """
     learner = state.learner
+    if isinstance(learner, hinged.Auto):
+        learner = learner.pool
     if isinstance(learner, hinged.Hedge):
         experts = zip(learner.experts, learner.trust, strict=True)
         return {"experts": [{**_linear(e), "trust": trust} for e, trust in experts]}

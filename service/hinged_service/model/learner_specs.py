@@ -18,7 +18,7 @@ from hinged_service.river_support.learners.parameters import (
 )
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["BinaryLearner", "OwnLearner"]
+__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -258,5 +258,18 @@ class MulticlassHedgeSpec(StrictModel):
         return hinged.MulticlassHedge(models, self.learning_rate, self.share, self.max_classes)
 
 
-OwnLearner = _BinaryRule | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
+class AutoSpec(StrictModel):
+    """No choice to make: features scaled as they come, a pool of rules, calibrated."""
+
+    type: Literal["auto"]
+    max_classes: int = Field(
+        1_000, ge=3, le=1_000, description="The most classes; an event of one more is refused."
+    )
+
+    def build(self, max_features: int) -> hinged.Auto:
+        """Return the fresh learner."""
+        return hinged.Auto(self.max_classes, max_features)
+
+
+OwnLearner = AutoSpec | _BinaryRule | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
 """The learners of `hinged`."""

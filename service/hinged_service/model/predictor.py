@@ -238,7 +238,8 @@ class MulticlassPredictor:
     Parameters
     ----------
     labels
-        All labels; `"integers"`; or `None` for any text.
+        All labels; `"integers"`; or `None` for any text, and for `hinged.Auto` for labels of
+        the type of the first one.
     learner
         A multiclass learner.
     cap
@@ -258,9 +259,11 @@ class MulticlassPredictor:
         self._allowed: frozenset[Label] | None = None
         if isinstance(labels, tuple):
             self._allowed = frozenset(labels)
-            self._type: type = type(labels[0])
+            self._type: type | None = type(labels[0])
+        elif labels == "integers":
+            self._type = int
         else:
-            self._type = int if labels == "integers" else str
+            self._type = None if isinstance(learner, hinged.Auto) else str
         self._learner = learner
         self._cap = cap
         self._linear = isinstance(learner, hinged.LinearClassifier)
@@ -286,7 +289,7 @@ class MulticlassPredictor:
 
     def target(self, y: object) -> Label | None:
         """Return `y` if it is a label of this model, else `None`."""
-        if type(y) is not self._type:
+        if type(y) is not self._type and not (self._type is None and self._fits(y)):
             return None
         if self._allowed is not None:
             return y if y in self._allowed else None
@@ -294,10 +297,17 @@ class MulticlassPredictor:
             return y if len(y) <= MAX_NAME else None
         return y if isinstance(y, int) and -_INT64 <= y < _INT64 else None
 
+    def _fits(self, y: object) -> bool:
+        """Return whether `y` is of the type of the labels so far, be it any if there are none."""
+        known = self._learner.classes
+        return type(y) is type(known[0]) if known else isinstance(y, (str, int))
+
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
         if self._allowed is not None:
             return f"must be one of the {len(self._allowed)} labels of the spec"
+        if self._type is None:
+            return "must be text, an integer or a boolean, of the type of the labels before"
         return "must be an integer" if self._type is int else f"must be text of up to {MAX_NAME}"
 
     def label(self, y_pred: Label | None) -> Label | None:
@@ -349,7 +359,9 @@ def predictor_for(
     spec: ModelSpec, learner: Learner, temperature: Temperature | None
 ) -> Predictor[Any]:
     """Return the predictor of the model of `spec` with `learner`."""
-    if isinstance(learner, (MulticlassClassifier, RiverMulticlass)):
+    if isinstance(learner, (MulticlassClassifier, RiverMulticlass)) or (
+        isinstance(learner, hinged.Auto) and spec.multiclass
+    ):
         return MulticlassPredictor(spec.labels, learner, spec.max_classes or 0, temperature)
     if isinstance(learner, RiverBinary):
         return RiverPredictor(spec.pair, learner, temperature)

@@ -17,7 +17,7 @@ from pydantic import (
 
 from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
-from hinged_service.model.learner_specs import OwnLearner
+from hinged_service.model.learner_specs import AutoSpec, OwnLearner
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
@@ -96,8 +96,9 @@ class ModelSpec(StrictModel):
     labels: _Listed = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "
-        "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. All "
-        "labels of a model are of one JSON type.",
+        "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. The "
+        "learner auto is binary with two labels here; without it the first event says whether "
+        "labels are text, integers or booleans. All labels of a model are of one JSON type.",
     )
     stream: Name | None = Field(
         None, description="The stream to follow; a new one with the model's name if left out."
@@ -188,7 +189,8 @@ class ModelSpec(StrictModel):
     @field_validator("metrics")
     @classmethod
     def _measurable(cls, metrics: MetricSpecs, info: ValidationInfo) -> MetricSpecs:
-        check_metrics(metrics, hasattr(info.data.get("learner"), "max_classes"))
+        cap = _most_classes(info.data.get("learner"), info.data.get("labels"))
+        check_metrics(metrics, cap is not None)
         return metrics
 
     @field_validator("late_labels")
@@ -200,6 +202,8 @@ class ModelSpec(StrictModel):
             return late
         if isinstance(labels, tuple):
             known = any(type(label) is type(one) and label == one for one in labels)
+        elif isinstance(learner, AutoSpec):
+            known = True
         elif hasattr(learner, "max_classes"):
             known = type(label) is (str if labels is None else int)
         else:
@@ -218,7 +222,7 @@ class ModelSpec(StrictModel):
     @property
     def max_classes(self) -> int | None:
         """The most classes of a multiclass learner; `None` for a binary one."""
-        return getattr(self.learner, "max_classes", None)
+        return _most_classes(self.learner, self.labels)
 
     @property
     def multiclass(self) -> bool:
@@ -265,6 +269,8 @@ class ModelSpec(StrictModel):
         for name in parameters:
             if name not in known:
                 raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
+        if isinstance(self.learner, AutoSpec) and not self.multiclass:
+            return self.learner.model_copy(update={"max_classes": 2})
         given = {**self.learner.model_dump(mode="json"), **parameters}
         return type(self.learner).model_validate_json(json.dumps(given))
 
@@ -318,6 +324,14 @@ class Alias(StrictModel):
     def dumps(self) -> str:
         """Return the entry as the index stores it."""
         return json.dumps(self.model_dump(mode="json"))
+
+
+def _most_classes(learner: object, labels: _Listed) -> int | None:
+    """Return the most classes of a multiclass learner; `None` for a binary one."""
+    if isinstance(learner, AutoSpec) and isinstance(labels, tuple) and len(labels) == 2:
+        return None
+    cap: int | None = getattr(learner, "max_classes", None)
+    return cap
 
 
 def same_spec(a: ModelSpec, b: ModelSpec) -> bool:

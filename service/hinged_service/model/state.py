@@ -474,7 +474,9 @@ class ModelState:
             names = dict.fromkeys(itertools.chain.from_iterable(given), 0.0)
             if learner.growth_bytes(names, True) <= free:
                 return
-        by_class = isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.MulticlassHedge))
+        by_class = isinstance(
+            learner, (hinged.MulticlassLinearClassifier, hinged.MulticlassHedge, hinged.Auto)
+        )
         taken: dict[object, set[str]] = {}
         for i, event in enumerate(events):
             y = self.answers.target(event.y)

@@ -72,6 +72,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "linear_unit": hinged.LinearUnit,
     "hinge_sgd": lambda: hinged.HingeSGD(l2=0.01, l1=0.001),
     "arow": hinged.AROW,
+    "auto": hinged.Auto,
     "hedge": hinged.Hedge,
     "multiclass_perceptron": hinged.MulticlassPerceptron,
     "multiclass_averaged_perceptron": hinged.MulticlassAveragedPerceptron,

@@ -22,7 +22,7 @@ OWN = [
     if isinstance(catalogue.WITNESSES[kind](), hinged.LinearClassifier)
 ]
 RIVERS = [k for k in catalogue.LEARNERS if k not in OWN]
-MANY = {kind for kind in OWN if kind.startswith("multiclass") or kind == "one_vs_rest"}
+MANY = {kind for kind in OWN if kind.startswith("multiclass") or kind in ("one_vs_rest", "auto")}
 CLASSES = ("low", "middle", "high")
 
 
@@ -107,7 +107,7 @@ def test_contributions_of_every_learner_sum_to_the_score(
     taught(clients, path, events)
     for event in events[:30]:
         found = checked(clients, path, event["x"])
-        if kind.endswith("hedge"):
+        if kind.endswith("hedge") or kind == "auto":
             assert all(name.startswith("expert ") for name in found["contributions"])
         if several:
             by_class = {y: agreed(clients, path, event["x"], **{"class": y}) for y in CLASSES}

@@ -292,6 +292,7 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "hinged-Calibrated-OneVsRest": lambda: hinged.Calibrated(hinged.OneVsRest()),
     "hinged-OneVsRest": lambda: hinged.OneVsRest(hinged.HingeSGD(l2=0.01)),
     "hinged-MulticlassAROW": hinged.MulticlassAROW,
+    "hinged-Auto": hinged.Auto,
     "hinged-MulticlassHedge": lambda: hinged.MulticlassHedge(
         [hinged.MulticlassAROW(), hinged.OneVsRest(hinged.HingeSGD())], share=0.1
     ),

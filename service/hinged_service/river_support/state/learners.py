@@ -10,7 +10,12 @@ import hinged
 
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: dict[type, int] = {hinged.Hedge: 2, hinged.OneVsRest: 2, hinged.MulticlassHedge: 3, hinged.Calibrated: 4}
+COMPOSITE: dict[type, int] = {
+    hinged.Hedge: 2,
+    hinged.OneVsRest: 2,
+    hinged.MulticlassHedge: 3,
+    hinged.Calibrated: 4,
+}
 """The learners made of others, which must be whole before these are: in which turn each is."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {

@@ -56,7 +56,7 @@ function mode(values) {
 }
 
 const AFFINE = new Set(["StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Select", "Discard", "StatImputer"]);
-const CURVED = new Set(["hedge", "custom"]);
+const CURVED = new Set(["auto", "hedge", "custom"]);
 
 /** Whether a model's score is affine in each feature, so that the corners of a plane tell all. */
 export function isAffine(spec) {
@@ -65,6 +65,7 @@ export function isAffine(spec) {
 }
 
 /** Whether a model tells more than two labels apart. */
-export function isMulticlass({ learner }) {
+export function isMulticlass({ learner, labels }) {
+  if (learner.type === "auto" && Array.isArray(labels) && labels.length === 2) return false;
   return "max_classes" in learner || Number.isInteger(learner.classes);
 }
