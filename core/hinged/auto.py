@@ -10,8 +10,8 @@ from hinged import frames, members, state
 from hinged.accounting import Fields
 from hinged.auto_scaler import NUMBERS, AutoScaler
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
-from hinged.binary import binary_target, probabilities
-from hinged.events import Label, checked_features, checked_weight, finite_features
+from hinged.binary import probabilities
+from hinged.events import Label, binary_target, checked_features, checked_weight, finite_features
 from hinged.hedge import Hedge, default_pool
 from hinged.multiclass import (
     DEFAULT_CLASSES,

@@ -185,10 +185,13 @@ class MulticlassHedge(MulticlassClassifier[None]):
         The intercept is the logarithm of what all classes are divided by, to sum to 1.
         """
         *shares, pooled = self._hear(x)[1]
-        scale = self.temperatures[-1].scale
+        scale, scores = self.temperatures[-1].scale, _log_probabilities(pooled)
+        label = "" if y is None else y  # no class is known
         pairs = enumerate(zip(shares, self.trust, strict=True))
-        parts: Contributions = {f"expert {i}": (scale * z.get(y, 0.0), v) for i, (z, v) in pairs}
-        rest = _log_probabilities(pooled).get(y, 0.0)
+        parts: Contributions = {
+            f"expert {i}": (scale * z.get(label, 0.0), v) for i, (z, v) in pairs
+        }
+        rest = scores.get(label, 0.0)
         for value, trust in parts.values():
             rest -= value * trust
         return {**parts, INTERCEPT: (1.0, rest)}

@@ -54,8 +54,10 @@ def explain_event(
     if state.multiclass and label is not None:
         y = {label_text(c): c for c in scores}[label]
         score = scores[y]
-    several = isinstance(learner, (MulticlassClassifier, hinged.Auto))
-    parts = learner.explain_one(z, y) if several else learner.explain_one(z)
+    if isinstance(learner, (MulticlassClassifier, hinged.Auto)):
+        parts = learner.explain_one(z, y)
+    else:
+        parts = learner.explain_one(z)
     intercept = parts.pop(hinged.INTERCEPT, 0.0)
     origins = {} if pipeline is None else pipeline.origins(x)
     features: dict[Any, float] = {}
@@ -113,7 +115,7 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
     `None` if the learner has no weights.
 
     """
-    learner = state.learner
+    learner: object = state.learner
     if isinstance(learner, hinged.Auto):
         learner = learner.pool
     if isinstance(learner, hinged.Hedge):
@@ -125,6 +127,8 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
         return _linear(learner)
     if isinstance(learner, _RIVER):
         return learner.weights()
+    if not isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.OneVsRest)):
+        return None
     weights, intercepts = learner.weights, learner.intercepts
     return {
         "classes": {
