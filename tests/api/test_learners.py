@@ -51,6 +51,18 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
         lambda: hinged.HingeSGD(steps="pegasos", l2=0.1),
     ),
     "arow": ({"type": "arow", "r": 0.5}, lambda: hinged.AROW(0.5)),
+    "arow-forgetting": (
+        {"type": "arow", "forgetting": 0.01},
+        lambda: hinged.AROW(forgetting=0.01),
+    ),
+    "scw": ({"type": "scw", "C": 0.5, "phi": 1.0}, lambda: hinged.SCW(0.5, 1.0)),
+    "logistic": ({"type": "logistic_sgd"}, hinged.LogisticSGD),
+    "logistic-constant": (
+        {"type": "logistic_sgd", "steps": "constant", "learning_rate": 0.1},
+        lambda: hinged.LogisticSGD(0.1, "constant"),
+    ),
+    "coin": ({"type": "coin_betting"}, hinged.CoinBetting),
+    "ftrl": ({"type": "ftrl_proximal", "l1": 0.5}, lambda: hinged.FTRLProximal(l1=0.5)),
     "hedge": ({"type": "hedge"}, hinged.Hedge),
     "auto": ({"type": "auto"}, hinged.Auto),
     "hedge-of-two": (

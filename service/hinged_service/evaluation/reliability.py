@@ -83,7 +83,7 @@ class Reliability:
     def set_state(self, saved: Any) -> None:
         """Take over counts."""
         bins = [
-            [checked_count(n), checked_count(t), checked_number(s)] for n, t, s in saved["bins"]
+            (checked_count(n), checked_count(t), checked_number(s)) for n, t, s in saved["bins"]
         ]
         if len(bins) != _BINS or any(t > n or not 0.0 <= s <= n for n, t, s in bins):
             raise ValueError("a bin is damaged")

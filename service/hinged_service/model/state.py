@@ -145,7 +145,8 @@ class ModelState:
         told = self.temperature is None or isinstance(
             self.learner, (hinged.BinaryLinearClassifier, hinged.Hedge)
         )
-        self._plain = told and self.pipeline is self.metrics is self.drift is None
+        parts = (self.pipeline, self.metrics, self.drift)
+        self._plain = told and not any(part is not None for part in parts)
         """True if an outcome tells all that there is to know of an event."""
 
     def renew(self) -> None:
