@@ -287,6 +287,36 @@ def test_the_first_label_of_auto_decides_the_type_of_all(
         assert (type(y), y in (first, second)) == (type(first), True)
 
 
+def test_a_third_class_of_auto_after_a_snapshot_is_there_after_a_restart(
+    server: RedisServer, workers: list[Service], multiclass_events: list[Event]
+) -> None:
+    path, learner = "/v1/models/late-class", hinged.Auto()
+    labels = [str(y) for _, y in multiclass_events]
+    two = [e for e in multiclass_events if e[1] in (labels[0], labels[1])]
+    with workers[0].client() as client:
+        client.put(path, json={"learner": {"type": "auto"}})
+        for events in (two, multiclass_events[:100]):
+            for x, y in events:
+                learner.learn_one(x, y)
+            body = [{"x": x, "y": y} for x, y in events]
+            assert client.post(f"{path}/learn", json=body).status_code == 200
+            _wait_until_saved(client, path)
+    third = start(server)
+    try:
+        with third.client() as client:
+            for x, _ in multiclass_events[:20]:
+                answer = client.post(f"{path}/predict", json={"x": x}).json()
+                assert (answer["y"], answer["score"]) == (
+                    learner.predict_one(x),
+                    learner.score_one(x),
+                )
+            shown = client.get(path).json()
+            assert shown["classes"] == learner.classes
+            assert shown["bytes"] == learner.stored_bytes()
+    finally:
+        third.stop()
+
+
 def test_weights_of_classes_lie_in_redis_as_json_of_class_and_feature(
     server: RedisServer, workers: list[Service]
 ) -> None:

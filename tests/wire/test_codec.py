@@ -164,11 +164,20 @@ def test_positions_are_ordered_as_numbers() -> None:
     assert Position.parse(str(POSITION)) == POSITION
 
 
+def test_vectors_of_members_within_members_are_told_apart() -> None:
+    names = ["0/weights/3", "0/3/weights", "1/weights/3", "1/0/weights/3", "0/weights"]
+    places = [place(name, {"classes": ["a"]} if name.count("/") > 1 else {}) for name in names]
+    assert {kind for kind, _ in places} == {"weights"}
+    assert len(set(places)) == len(names)
+
+
 @pytest.mark.parametrize(
     ("vector", "learner"),
     [
         ("other", {}),
         ("weights/x", {}),
+        ("0/weights/x", {}),
+        ("0/1", {}),
         ("weights/1", {"classes": ["A"]}),
         ("weights/0", {"classes": {}}),
         ("weights/0", {"classes": 3}),
