@@ -7,7 +7,9 @@ from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
 from hinged.calibrated import Calibrated
+from hinged.curved import Curved
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
+from hinged.fourier_features import FourierFeatures
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
@@ -33,6 +35,8 @@ __all__ = [
     "AveragedPerceptron",
     "BinaryLinearClassifier",
     "Calibrated",
+    "Curved",
+    "FourierFeatures",
     "Hedge",
     "HingeSGD",
     "HingedError",

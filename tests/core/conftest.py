@@ -8,6 +8,7 @@ from hinged import (
     AROW,
     AveragedPerceptron,
     Calibrated,
+    Curved,
     Hedge,
     HingeSGD,
     LinearClassifier,
@@ -43,6 +44,9 @@ BINARY: list[LinearClassifier] = [
     AROW(r=0.1, fit_intercept=False),
     Hedge(),
     Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
+    Hedge([Perceptron()], curved=True),
+    Curved(n_components=20),
+    Curved(AveragedPerceptron(), n_components=7, bend=0.5, seed=3),
     Calibrated(AveragedPerceptron()),
     Calibrated(Perceptron(label_at_zero=True)),
 ]

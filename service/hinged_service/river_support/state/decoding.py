@@ -97,7 +97,7 @@ class _Decoder:
 
     def restored(self, root: object) -> object:
         """Return the object that `root` stands for, with all that belongs to it."""
-        ranks: list[list[int]] = [[], [], [], []]
+        ranks: list[list[int]] = [[], [], [], [], []]
         for number, (name, *given) in enumerate(self._rows):
             if name != "VectorDict":
                 self._objects[number] = _empty(name, given)
@@ -246,7 +246,8 @@ class _Decoder:
         if len(state["vectors"]) != len(vectors):
             raise DamagedState("a stored learner is damaged")
         named = {name: self.value(one) for name, one in arguments.items()}
-        if named.keys() != learners.names(type(learner)):
+        known = learners.names(type(learner))
+        if not known - learners.LATER <= named.keys() <= known:
             raise DamagedState("a stored learner has other parameters than its class")
         try:
             learner.__init__(**named)

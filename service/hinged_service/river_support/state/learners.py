@@ -8,9 +8,14 @@ from typing import Any
 
 import hinged
 
-__all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
+__all__ = ["COMPOSITE", "LATER", "LEARNERS", "names", "parameters"]
 
-COMPOSITE: dict[type, int] = {hinged.Hedge: 2, hinged.OneVsRest: 2, hinged.Calibrated: 3}
+COMPOSITE: dict[type, int] = {
+    hinged.Curved: 2,
+    hinged.Hedge: 3,
+    hinged.OneVsRest: 3,
+    hinged.Calibrated: 4,
+}
 """The learners made of others, which must be whole before these are: in which turn each is."""
 
 LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
@@ -26,6 +31,10 @@ LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     )
 }
 """The learners that are stored, by name."""
+
+
+LATER = frozenset({"curved"})
+"""Parameters that a learner stored by an earlier version may lack: it has the default."""
 
 
 def names(kind: type) -> Set[str]:
