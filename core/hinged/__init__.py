@@ -9,7 +9,9 @@ from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
 from hinged.calibrated import Calibrated
 from hinged.coin_betting import CoinBetting
+from hinged.curved import Curved
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
+from hinged.fourier_features import FourierFeatures
 from hinged.ftrl_proximal import FTRLProximal
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
@@ -42,7 +44,9 @@ __all__ = [
     "BinaryLinearClassifier",
     "Calibrated",
     "CoinBetting",
+    "Curved",
     "FTRLProximal",
+    "FourierFeatures",
     "Hedge",
     "HingeSGD",
     "HingedError",

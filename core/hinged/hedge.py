@@ -12,11 +12,12 @@ from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import Contributions, LinearClassifier
 from hinged.binary import BinaryLinearClassifier, probabilities
+from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
-from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.parameters import NonNegativeNumber, PositiveNumber, checked_flag
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT, SUM
@@ -61,6 +62,9 @@ class Hedge(LinearClassifier):
         How fast trust is lost, above 0.
     share
         The part of all trust spread evenly after each event, in [0, 1).
+    curved
+        Whether two experts come after the others that are `Curved`, of 100 components and
+        bends 1 and 4: for few, dense and scaled features.
 
     Attributes
     ----------
@@ -95,6 +99,7 @@ class Hedge(LinearClassifier):
         models: Sequence[BinaryLinearClassifier] | None = None,
         learning_rate: float = 0.1,
         share: float = 0.001,
+        curved: bool = False,
     ) -> None:
         super().__init__()
         self.models = models
@@ -102,7 +107,8 @@ class Hedge(LinearClassifier):
         self.share = share
         if not self.share < 1.0:
             raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
-        pool = default_pool() if models is None else models
+        self.curved = checked_flag("curved", curved)
+        pool = [*(default_pool() if models is None else models), *(curved_pool() if curved else ())]
         self._prototypes = [members.checked(model) for model in pool]
         if not self._prototypes:
             raise InvalidParameter("models must hold at least one learner")

@@ -63,8 +63,20 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
     ),
     "coin": ({"type": "coin_betting"}, hinged.CoinBetting),
     "ftrl": ({"type": "ftrl_proximal", "l1": 0.5}, lambda: hinged.FTRLProximal(l1=0.5)),
-    "hedge": ({"type": "hedge"}, hinged.Hedge),
     "auto": ({"type": "auto"}, hinged.Auto),
+    "curved": (
+        {"type": "curved", "learner": {"type": "passive_aggressive"}, "n_components": 20},
+        lambda: hinged.Curved(hinged.PassiveAggressive(), n_components=20),
+    ),
+    "hedge": ({"type": "hedge"}, hinged.Hedge),
+    "hedge-curved": (
+        {
+            "type": "hedge",
+            "models": [{"type": "arow"}, {"type": "curved", "n_components": 9, "bend": 1.5}],
+            "curved": True,
+        },
+        lambda: hinged.Hedge([hinged.AROW(), hinged.Curved(n_components=9, bend=1.5)], curved=True),
+    ),
     "hedge-of-two": (
         {"type": "hedge", "models": [{"type": "perceptron"}, {"type": "arow"}], "share": 0.0},
         lambda: hinged.Hedge([hinged.Perceptron(), hinged.AROW()], share=0.0),
@@ -522,6 +534,11 @@ def test_a_sample_weight_that_the_rule_does_not_know_is_refused_before_the_log(
         ),
         ({"learner": {"type": "auto", "max_classes": 2}}, "learner.max_classes"),
         ({"learner": {"type": "one_vs_rest"}}, "learner.learner"),
+        (
+            {"learner": {"type": "curved", "learner": {"type": "curved"}}},
+            "learner.learner.type",
+        ),
+        ({"learner": {"type": "curved", "n_components": 1001}}, "learner.n_components"),
         ({"learner": {"type": "passive_aggressive", "C": 0}}, "learner.C"),
         ({"learner": {"type": "multiclass_arow", "max_classes": 1001}}, "learner.max_classes"),
     ],

@@ -12,6 +12,7 @@ from river import datasets
 from hinged import (
     Auto,
     Calibrated,
+    Curved,
     Hedge,
     HingeSGD,
     InvalidState,
@@ -156,9 +157,10 @@ def test_exported_weights_give_the_served_scores(learner: LinearClassifier) -> N
             pairs = [(scores[c], weights[c], intercepts[c]) for c in model.classes]
         else:
             pairs = [(model.score_one(x), model.weights, -model.threshold)]
+        seen: Any = model.features.transform_one(x) if isinstance(model, Curved) else x
         for score, weights, intercept in pairs:
             exported = json.loads(json.dumps(list(weights.items())))
-            again = math.fsum(value * x.get(name, 0.0) for name, value in exported)
+            again = math.fsum(value * seen.get(name, 0.0) for name, value in exported)
             assert again + intercept == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 

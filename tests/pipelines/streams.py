@@ -110,6 +110,7 @@ CATALOGUE: dict[str, tuple[Any, list[Event]]] = {
     "TFIDF": (step("TFIDF", on="text", stop_words=["the", "of"]), texts()),
     "PolynomialExtender": (step("PolynomialExtender", include_bias=True), numbers()),
     "RBFSampler": (step("RBFSampler", n_components=7, seed=3), numbers()),
+    "FourierFeatures": (step("FourierFeatures", n_components=7, seed=3), numbers()),
     "Select": (step("Select", keys=["f1", "f2", "absent"]), numbers()),
     "Discard": (step("Discard", keys=["f1", "f2", "absent"]), numbers()),
     "Union": (

@@ -35,6 +35,7 @@ SIMPLE: list[dict[str, Any]] = [
     {"type": "TFIDF", "on": "c", "normalize": False},
     {"type": "PolynomialExtender", "degree": 3, "interaction_only": True},
     {"type": "RBFSampler", "n_components": 2},
+    {"type": "FourierFeatures", "n_components": 2},
     {"type": "Select", "keys": ["a", "c"]},
     {"type": "Discard", "keys": ["a"]},
 ]

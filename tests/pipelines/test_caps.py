@@ -71,6 +71,7 @@ NOT_CAPPED = {
     "BagOfWords",
     "PolynomialExtender",
     "RBFSampler",
+    "FourierFeatures",
     "Select",
     "Discard",
 }

@@ -24,6 +24,11 @@ AGE = [{"type": "Select", "keys": ["age", "size"]}, {"type": "StandardScaler"}]
             {"b": ("b",), "a": ("a",), "b*b": ("b",), "a*b": ("b", "a"), "a*a": ("a",), "bias": ()},
         ),
         ([{"type": "RBFSampler", "n_components": 1}], {"a": 1.0}, {"a_0": ("a",)}),
+        (
+            [{"type": "FourierFeatures", "n_components": 1, "prefix": "w"}],
+            {"a": 1.0, "b": 2.0},
+            {"w_0": ("a", "b")},
+        ),
         ([{"type": "FeatureHasher", "n_features": 1}], {"a": 1.0, "b": "x"}, {"0": ("a", "b")}),
         (
             [

@@ -16,6 +16,8 @@ NUMERIC = [
     "Normalizer",
     "PolynomialExtender",
     "RBFSampler",
+    "FourierFeatures",
+    "AutoScaler",
 ]
 NOTHING = {"type": "Discard", "keys": []}
 
@@ -68,6 +70,7 @@ def test_no_number_beyond_the_bound_gets_in(stage: Any, value: Value) -> None:
         ),
         ("PolynomialExtender", {f"f{i}": 1.0 for i in range(150)}, "x", "11475 features"),
         ("RBFSampler", {f"f{i}": 1.0 for i in range(101)}, "x", "10100 features"),
+        ("FourierFeatures", {f"f{i}": 1.0 for i in range(1_001)}, "x", "1001 features"),
     ],
 )
 def test_other_refusals(spec: Any, x: dict[str, Value], field: str, words: str) -> None:

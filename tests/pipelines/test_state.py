@@ -110,6 +110,9 @@ def test_a_damaged_state_is_refused_or_harmless(name: str) -> None:
         ("TFIDF", [1, [["a", 2]]]),
         ("TFIDF", [1, [["a", 1], ["a", 1]]]),
         ("BagOfWords", []),
+        ("FourierFeatures", None),
+        ("FourierFeatures", -1),
+        ("FourierFeatures", 1.0),
     ],
 )
 def test_each_stage_refuses_what_it_cannot_have_stored(name: str, data: Any) -> None:

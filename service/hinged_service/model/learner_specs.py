@@ -209,15 +209,50 @@ _BinaryRule = (
 BinaryLearner = Annotated[_BinaryRule, Field(discriminator="type")]
 
 
+class CurvedSpec(StrictModel):
+    """A binary learner of random cosines of the whole event: its boundary is a curve.
+
+    For few, dense and scaled features (`"scale": "auto"`); see FourierFeatures. An
+    explanation is by the cosines.
+    """
+
+    type: Literal["curved"]
+    learner: BinaryLearner = Field(AROWSpec(type="arow"), description="The binary rule.")
+    n_components: int = Field(100, ge=1, le=1_000, description="Cosines.")
+    bend: float = Field(
+        2.0, gt=0, le=1e6, description="How curved: gamma times the number of features."
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other cosines.")
+    max_width: int = Field(
+        64,
+        ge=1,
+        le=1_000,
+        description="From an event of more features only the intercept learns.",
+    )
+
+    def build(self, max_features: int) -> hinged.Curved:
+        """Return the fresh learner."""
+        learner = self.learner.build(self.n_components)  # its names are the cosines
+        return hinged.Curved(learner, self.n_components, self.bend, self.seed, self.max_width)
+
+
+Expert = Annotated[_BinaryRule | CurvedSpec, Field(discriminator="type")]
+
+
 class HedgeSpec(StrictModel):
     """Hedge: a pool of binary learners, trusted as much as they deserve; calibrated."""
 
     type: Literal["hedge"]
-    models: tuple[BinaryLearner, ...] | None = Field(
+    models: tuple[Expert, ...] | None = Field(
         None, min_length=1, max_length=32, description="The experts; six defaults if left out."
     )
     learning_rate: Positive = Field(0.1, description="Rate at which trust is lost.")
     share: NonNegative = Field(0.001, lt=1, description="Trust spread evenly after each event.")
+    curved: bool = Field(
+        False,
+        description="Two experts more that are curved, of 100 cosines each: for few, dense and "
+        "scaled features.",
+    )
 
     def build(self, max_features: int) -> hinged.Hedge:
         """Return the fresh learner."""
@@ -226,7 +261,7 @@ class HedgeSpec(StrictModel):
             if self.models is None
             else [m.build(max_features) for m in self.models]
         )
-        return hinged.Hedge(models, self.learning_rate, self.share)
+        return hinged.Hedge(models, self.learning_rate, self.share, self.curved)
 
 
 class MulticlassPerceptronSpec(_WithRate, _Multiclass):
@@ -321,5 +356,5 @@ class AutoSpec(StrictModel):
         return hinged.Auto(self.max_classes, max_features)
 
 
-OwnLearner = AutoSpec | _BinaryRule | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
+OwnLearner = AutoSpec | _BinaryRule | CurvedSpec | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
 """The learners of `hinged`."""

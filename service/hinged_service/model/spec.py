@@ -85,8 +85,9 @@ class ModelSpec(StrictModel):
     )
     scale: Literal["auto"] | None = Field(
         None,
-        description="auto: an AutoScaler behind the pipeline. It centres and scales dense "
-        "numeric features, and leaves flags and sparse features alone.",
+        description="auto: an AutoScaler behind the pipeline, but before the first "
+        "FourierFeatures. It centres and scales dense numeric features, and leaves flags and "
+        "sparse features alone.",
     )
     calibrate: bool = Field(
         False,
@@ -231,8 +232,12 @@ class ModelSpec(StrictModel):
 
     @property
     def steps(self) -> Steps:
-        """The transformers of every event, that of `scale` last."""
-        return (*self.pipeline, AutoScalerSpec(type="AutoScaler")) if self.scale else self.pipeline
+        """The transformers of every event, with that of `scale`."""
+        if not self.scale:
+            return self.pipeline
+        types = [step.type for step in self.pipeline]
+        at = types.index("FourierFeatures") if "FourierFeatures" in types else len(types)
+        return (*self.pipeline[:at], AutoScalerSpec(type="AutoScaler"), *self.pipeline[at:])
 
     @property
     def accepts_non_numeric(self) -> bool:

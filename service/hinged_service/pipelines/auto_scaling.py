@@ -74,7 +74,8 @@ class AutoScalerSpec(StepSpec):
     thousand. A constant is 0, unless it is 0 or 1; whole numbers that code categories are
     scaled as numbers (put OneHotEncoder before); a feature not seen before is 0.
 
-    `hinged.AutoScaler` in a process. `"scale": "auto"` of the model puts it last.
+    `hinged.AutoScaler` in a process. `"scale": "auto"` of the model puts it last, or
+    before FourierFeatures.
     """
 
     stage: ClassVar = AutoScaler

@@ -11,6 +11,7 @@ from hinged_service.pipelines.categories import OneHotEncoderSpec
 from hinged_service.pipelines.chain import Chain, Union
 from hinged_service.pipelines.choosing import DiscardSpec, SelectSpec
 from hinged_service.pipelines.expanding import PolynomialExtenderSpec
+from hinged_service.pipelines.fourier import FourierFeaturesSpec
 from hinged_service.pipelines.hashing import FeatureHasherSpec
 from hinged_service.pipelines.imputing import StatImputerSpec
 from hinged_service.pipelines.kernel import RBFSamplerSpec
@@ -58,6 +59,7 @@ Step = Annotated[
     | TFIDFSpec
     | PolynomialExtenderSpec
     | RBFSamplerSpec
+    | FourierFeaturesSpec
     | SelectSpec
     | DiscardSpec
     | UnionSpec,

@@ -50,6 +50,7 @@ LEARNERS = types_of(Learner)
 TRANSFORMERS = types_of(Step)
 
 PARAMETERS: dict[str, dict[str, Any]] = {
+    "curved": {"n_components": 20},
     "hinge_sgd": {"l2": 0.01, "l1": 0.001},
     "ftrl_proximal": {"l1": 0.1},
     "one_vs_rest": {"learner": {"type": "averaged_perceptron"}},
@@ -78,6 +79,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "logistic_sgd": hinged.LogisticSGD,
     "coin_betting": hinged.CoinBetting,
     "ftrl_proximal": lambda: hinged.FTRLProximal(l1=0.1),
+    "curved": lambda: hinged.Curved(n_components=20),
     "hedge": hinged.Hedge,
     "multiclass_perceptron": hinged.MulticlassPerceptron,
     "multiclass_averaged_perceptron": hinged.MulticlassAveragedPerceptron,
@@ -138,6 +140,8 @@ STEPS: dict[str, list[dict[str, Any]]] = {
     "TFIDF": [{"type": "TFIDF", "on": "text"}],
     "PolynomialExtender": [{"type": "PolynomialExtender", "include_bias": True}],
     "RBFSampler": [{"type": "RBFSampler", "n_components": 7, "seed": 3}],
+    "FourierFeatures": [{"type": "FourierFeatures", "n_components": 7, "seed": 3}],
+    "AutoScaler": [{"type": "AutoScaler"}],
     "Select": [{"type": "Select", "keys": ["f0"]}],
     "Discard": [{"type": "Discard", "keys": ["f1", "f2"]}],
     "Union": [CATEGORICAL],

@@ -190,6 +190,8 @@ _TRANSFORMERS: dict[str, Callable[[], Any]] = {
     "MinMaxScaler-window": lambda: PREPROCESSING.MinMaxScaler(window_size=9),
     "MaxAbsScaler": PREPROCESSING.MaxAbsScaler,
     "MaxAbsScaler-window": lambda: PREPROCESSING.MaxAbsScaler(window_size=9),
+    "hinged-AutoScaler": lambda: hinged.AutoScaler(max_features=9),
+    "hinged-FourierFeatures": lambda: hinged.FourierFeatures(6, seed=2),
     "RobustScaler": PREPROCESSING.RobustScaler,
     "Normalizer": PREPROCESSING.Normalizer,
     "Binarizer": lambda: PREPROCESSING.Binarizer(threshold=0.5),
@@ -264,7 +266,9 @@ _BINARY: dict[str, Callable[[], Any]] = {
     "hinged-Calibrated": lambda: hinged.Calibrated(hinged.Hedge()),
     "hinged-CoinBetting": hinged.CoinBetting,
     "hinged-FTRLProximal": lambda: hinged.FTRLProximal(l1=0.01),
+    "hinged-Curved": lambda: hinged.Curved(hinged.LinearUnit(), n_components=9),
     "hinged-Hedge": hinged.Hedge,
+    "hinged-Hedge-curved": lambda: hinged.Hedge([hinged.Curved(n_components=5)]),
     "hinged-Hedge-models": lambda: hinged.Hedge([hinged.AROW(), hinged.LinearUnit()], share=0.1),
     "hinged-HingeSGD": lambda: hinged.HingeSGD(l1=0.01),
     "hinged-HingeSGD-schedule": lambda: hinged.HingeSGD(

@@ -11,10 +11,11 @@ import hinged
 __all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
 COMPOSITE: dict[type, int] = {
-    hinged.Hedge: 2,
-    hinged.OneVsRest: 2,
-    hinged.MulticlassHedge: 3,
-    hinged.Calibrated: 4,
+    hinged.Curved: 2,
+    hinged.Hedge: 3,
+    hinged.OneVsRest: 3,
+    hinged.MulticlassHedge: 4,
+    hinged.Calibrated: 5,
 }
 """The learners made of others, which must be whole before these are: in which turn each is."""
 

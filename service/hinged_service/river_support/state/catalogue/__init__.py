@@ -1,4 +1,4 @@
-"""River's classes that are stored: the attributes of each, and of what kind they are.
+"""River's classes that are stored, and hinged's transformers: their attributes, and their kinds.
 
 There is one module per subpackage of River, imported when the first object of it is written or
 read, as the subpackage takes long to import.
@@ -21,6 +21,7 @@ _SUBPACKAGES = frozenset(
         "drift",
         "ensemble",
         "feature_extraction",
+        "hinged",
         "linear_model",
         "metrics",
         "multiclass",
@@ -33,14 +34,14 @@ _SUBPACKAGES = frozenset(
         "utils",
     )
 )
-"""Those of River whose classes are stored. Nothing else is ever imported here."""
+"""Those of River whose classes are stored, and hinged. Nothing else is ever imported here."""
 
 
 def entry_of(kind: type) -> Entry | None:
     """Return how the objects of a class are stored; `None` if they are not, or not as River's."""
     root, _, module = kind.__module__.partition(".")
-    subpackage = module.partition(".")[0]
-    if root != "river" or subpackage not in _SUBPACKAGES:
+    subpackage = "hinged" if root == "hinged" else module.partition(".")[0]
+    if root not in ("hinged", "river") or subpackage not in _SUBPACKAGES:
         return None
     return _entries(subpackage).get(kind)
 
