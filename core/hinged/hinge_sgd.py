@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+import sys
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
@@ -13,6 +15,7 @@ from hinged.parameters import (
     NonNegativeNumber,
     Rate,
     checked_choice,
+    checked_flag,
     is_schedule,
     rate_at,
 )
@@ -46,7 +49,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if y (w . x + b) <= 1:  w += eta_t sample_weight y x,  b += eta_t sample_weight y
         w = sign(w) max(0, \|w\| - eta_t l1)
 
-    the margin being that before the event. The intercept is never penalised.
+    the margin being that before the event. The intercept is not penalised, but for Pegasos.
     The step eta_t is
 
         constant:  learning_rate, or a schedule's value
@@ -54,6 +57,14 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         pegasos:   1 / (l2 t)
         adagrad:   learning_rate / sqrt(G_i) for the feature i, G_i being the sum
                    of (sample_weight x_i)^2 over its updates, the present one included
+
+    Pegasos, unless `project` is false or l1 is above 0, is that of the paper: the
+    intercept is the weight of a constant feature, shrunk like the others, and after
+    an update all of them are projected onto the ball that holds the solution:
+
+        (w, b) *= min(1, 1 / (sqrt(l2) \|(w, b)\|))
+
+    Without it the first steps, 1 / l2 long, are felt for very long.
 
     Both penalties reach features that an event lacks. They are applied when a
     weight is next read or moved, with the result they would have had at once;
@@ -74,6 +85,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         Strength of the squared penalty, at least 0; above 0 for Pegasos.
     l1
         Strength of the absolute penalty, at least 0.
+    project
+        Whether Pegasos projects; without effect on other steps, and with l1.
     fit_intercept
         Whether to learn the intercept b.
     max_features
@@ -99,6 +112,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     """
 
+    # Pegasos, which has no G, keeps as `intercept_squares` the squared norm of (w, b).
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
     _VECTORS: ClassVar[dict[str, float]] = {
         "weights": -math.inf,
@@ -118,6 +132,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         l1: float = 0.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        project: bool = True,
     ) -> None:
         super().__init__(fit_intercept, max_features)
         self.steps = checked_choice("steps", steps, STEPS)
@@ -129,6 +144,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self.intercept_squares = 0.0
         self._squares = WeightVector()
         self._start_penalty()
+        self.project = checked_flag("project", project)
+        self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
 
     @property
     def numbers_per_name(self) -> int:
@@ -151,13 +168,13 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not hit:
             self._penalise(shrink, pull)
             return False
-        if self.max_features is not None:
-            x = self._room(x)
+        x = self._room(x)
         weights_before = self._due(x)
         self._penalise(shrink, pull)
         step = eta * w * target
         intercept = self.intercept + step * self._constant
-        if not (math.isfinite(intercept) and self._weights.fits(x, step, norm)):
+        squares = self._squares_after(x, weights_before, shrink, step) if self._projects else 0.0
+        if not (math.isfinite(intercept + squares) and self._weights.fits(x, step, norm)):
             return self._overflow()
         weights = self._weights.opened(x)
         if self._l1 == 0.0:
@@ -170,8 +187,39 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 weights[name] = _pulled(shrink * before + step * value, pull)
             self._mark(x)
         self.intercept = intercept
+        if self._projects:
+            self._project(squares)
         self.accounting.updates += 1
         return True
+
+    def _penalise(self, shrink: float, pull: float) -> None:
+        super()._penalise(shrink, pull)
+        if self._projects:
+            self.intercept *= shrink
+            self.intercept_squares *= shrink * shrink
+
+    def _squares_after(self, x: Numbers, before: list[float], shrink: float, step: float) -> float:
+        """Return the squared norm of (w, b) after a step, given the weights before the event."""
+        move = step * self._constant
+        squares = self.intercept_squares + move * (2.0 * self.intercept + move)
+        for value, weight in zip(x.values(), before, strict=True):
+            move = step * value
+            squares += move * (2.0 * shrink * weight + move)
+        return squares if squares > 0.0 else 0.0
+
+    def _project(self, squares: float) -> None:
+        """Scale (w, b), of that squared norm, into the ball of radius 1 / sqrt(l2)."""
+        self.intercept_squares = squares
+        if squares * self._l2 > 1.0:
+            self._penalise(1.0 / math.sqrt(squares * self._l2), 0.0)
+            self.intercept_squares = 1.0 / self._l2
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        super().set_state(saved)
+        if self._projects and self.intercept_squares == 0.0:  # not kept by earlier versions
+            norm = math.hypot(*self.weights.values(), self.intercept)
+            self.intercept_squares = min(norm * norm, sys.float_info.max)
 
     def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
         stored, penalised = self._squares.lookup, self._penalised

@@ -38,6 +38,7 @@ BINARY: list[LinearClassifier] = [
     HingeSGD(0.125, "constant"),  # exact: no tie is decided by the order of a sum
     HingeSGD(0.1, "sqrt", l1=0.01),
     HingeSGD(steps="pegasos", l2=0.1, l1=0.001),
+    HingeSGD(steps="pegasos", l2=0.1),
     AROW(),
     AROW(r=0.1, fit_intercept=False),
     Hedge(),

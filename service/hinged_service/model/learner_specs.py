@@ -124,6 +124,11 @@ class HingeSGDSpec(_Binary):
     )
     l2: NonNegative = Field(0.0, description="Strength of the squared penalty.")
     l1: NonNegative = Field(0.0, description="Strength of the absolute penalty.")
+    project: bool = Field(
+        True,
+        description="Pegasos without l1: shrink the intercept too, and project onto the ball of "
+        "radius 1/sqrt(l2).",
+    )
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
     @model_validator(mode="after")
