@@ -20,6 +20,7 @@ from hinged.parameter_mixing import mix
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron
+from hinged.start import RandomWeights
 from hinged.vector import WeightVector
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "PocketPerceptron",
+    "RandomWeights",
     "WeightVector",
     "__version__",
     "mix",

@@ -9,6 +9,7 @@ from typing import ClassVar
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.parameters import PositiveNumber
+from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Numbers, WeightVector
 
@@ -38,6 +39,12 @@ class AROW(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -62,9 +69,21 @@ class AROW(BinaryLinearClassifier):
     _r: float
 
     def __init__(
-        self, r: float = 1.0, fit_intercept: bool = True, max_features: int | None = None
+        self,
+        r: float = 1.0,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.r = r
         self.intercept_variance = 1.0
         self._variance = WeightVector()

@@ -20,6 +20,7 @@ from hinged.parameters import (
     rate_at,
 )
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
+from hinged.start import InitialWeights, RandomWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, all_finite
 
@@ -91,6 +92,12 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -133,8 +140,17 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         fit_intercept: bool = True,
         max_features: int | None = None,
         project: bool = True,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.steps = checked_choice("steps", steps, STEPS)
         self.learning_rate = learning_rate
         self.l2 = l2
@@ -145,6 +161,12 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self._squares = WeightVector()
         self._start_penalty()
         self.project = checked_flag("project", project)
+        if self._penalised:
+            if isinstance(initial_weights, RandomWeights):
+                raise InvalidParameter(
+                    "random initial_weights need l1=0 and l2=0: penalties reach stored weights only"
+                )
+            self._mark(self._weights.view())
         self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
 
     @property

@@ -20,6 +20,7 @@ from hinged import (
     PassiveAggressive,
     Perceptron,
     PocketPerceptron,
+    RandomWeights,
 )
 
 BINARY: list[LinearClassifier] = [
@@ -41,6 +42,13 @@ BINARY: list[LinearClassifier] = [
     HingeSGD(steps="pegasos", l2=0.1),
     AROW(),
     AROW(r=0.1, fit_intercept=False),
+    AveragedPerceptron(label_at_zero=True, initial_weights=RandomWeights(3, 0.5)),
+    PocketPerceptron(initial_weights={"a": 1.0, "zz": -2.0}, initial_intercept=0.5),
+    PassiveAggressive(initial_weights=RandomWeights(1)),
+    LinearUnit(initial_weights=RandomWeights(2, 0.25)),
+    HingeSGD(initial_weights=RandomWeights(3)),
+    HingeSGD(0.1, "sqrt", l2=0.1, initial_weights={"a": 0.5, "zz": -1.0}),
+    AROW(label_at_zero=True, initial_weights=RandomWeights(5)),
     Hedge(),
     Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
 ]
