@@ -24,6 +24,7 @@ from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron
 from hinged.scw import SCW
+from hinged.start import RandomWeights
 from hinged.vector import WeightVector
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "PocketPerceptron",
+    "RandomWeights",
     "WeightVector",
     "__version__",
     "mix",

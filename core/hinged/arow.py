@@ -7,6 +7,7 @@ import math
 from hinged.confidence import ConfidenceRule
 from hinged.errors import InvalidParameter
 from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.start import InitialWeights
 
 __all__ = ["AROW"]
 
@@ -43,6 +44,12 @@ class AROW(ConfidenceRule):
         The most feature names kept, or `None` for no limit.
     forgetting
         The part of the confidence that an update forgets, in [0, 1).
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -73,8 +80,17 @@ class AROW(ConfidenceRule):
         fit_intercept: bool = True,
         max_features: int | None = None,
         forgetting: float = 0.0,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.r = r
         self.forgetting = forgetting
         if not self.forgetting < 1.0:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
+from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Numbers, WeightVector
 
@@ -34,6 +35,12 @@ class ConfidenceRule(BinaryLinearClassifier):
         Whether an intercept is learned.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     """
 
@@ -41,8 +48,22 @@ class ConfidenceRule(BinaryLinearClassifier):
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _forgetting = 0.0
 
-    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
-        super().__init__(fit_intercept, max_features)
+    def __init__(
+        self,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        *,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
+    ) -> None:
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.intercept_variance = 1.0
         self._variance = WeightVector()
 

@@ -10,6 +10,7 @@ from hinged.errors import InvalidParameter
 from hinged.events import as_floats
 from hinged.logistic import residual
 from hinged.parameters import LearningRate, NonNegativeNumber, Rate, checked_choice, rate_at
+from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
@@ -51,6 +52,12 @@ class LogisticSGD(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -85,8 +92,17 @@ class LogisticSGD(BinaryLinearClassifier):
         decay: float = 0.999,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.steps = checked_choice("steps", steps, STEPS)
         self.decay = decay

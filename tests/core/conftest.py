@@ -24,6 +24,7 @@ from hinged import (
     PassiveAggressive,
     Perceptron,
     PocketPerceptron,
+    RandomWeights,
 )
 
 BINARY: list[LinearClassifier] = [
@@ -42,18 +43,26 @@ BINARY: list[LinearClassifier] = [
     HingeSGD(0.125, "constant"),  # exact: no tie is decided by the order of a sum
     HingeSGD(0.1, "sqrt", l1=0.01),
     HingeSGD(steps="pegasos", l2=0.1, l1=0.001),
+    HingeSGD(steps="pegasos", l2=0.1),
     AROW(),
     AROW(r=0.1, fit_intercept=False),
     AROW(forgetting=0.05),
     SCW(),
     SCW(C=1.0, phi=1.64, fit_intercept=False),
-    LogisticSGD(),
+    LogisticSGD(initial_weights=RandomWeights(4)),
     LogisticSGD(0.125, "constant"),
     LogisticSGD(0.3, "adagrad", fit_intercept=False),
     CoinBetting(),
-    CoinBetting(fit_intercept=False),
-    FTRLProximal(),
+    CoinBetting(label_at_zero=True, initial_weights=RandomWeights(7, 0.5)),
+    FTRLProximal(initial_weights={"a": 0.5, "zz": -1.0}, initial_intercept=0.25),
     FTRLProximal(l1=0.5, l2=0.1, fit_intercept=False),
+    AveragedPerceptron(label_at_zero=True, initial_weights=RandomWeights(3, 0.5)),
+    PocketPerceptron(initial_weights={"a": 1.0, "zz": -2.0}, initial_intercept=0.5),
+    PassiveAggressive(initial_weights=RandomWeights(1)),
+    LinearUnit(initial_weights=RandomWeights(2, 0.25)),
+    HingeSGD(initial_weights=RandomWeights(3)),
+    HingeSGD(0.1, "sqrt", l2=0.1, initial_weights={"a": 0.5, "zz": -1.0}),
+    AROW(label_at_zero=True, initial_weights=RandomWeights(5)),
     Hedge(),
     Hedge([Perceptron(), AROW()], learning_rate=0.5, share=0.0),
 ]

@@ -17,7 +17,7 @@ from pydantic import (
 
 from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
-from hinged_service.model.learner_specs import OwnLearner
+from hinged_service.model.learner_specs import OwnLearner, given_names
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.river_support.custom import CustomSpec
@@ -166,6 +166,13 @@ class ModelSpec(StrictModel):
         if steps and isinstance(info.data.get("learner"), CustomSpec):
             raise ValueError("a custom model has a pipeline of its own: leave this one out")
         return steps
+
+    @field_validator("max_features")
+    @classmethod
+    def _with_room(cls, most: int, info: ValidationInfo) -> int:
+        if (names := given_names(info.data.get("learner"))) > most:
+            raise ValueError(f"initial_weights has {names} names, which is more")
+        return most
 
     @field_validator("metrics")
     @classmethod
