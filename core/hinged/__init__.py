@@ -5,6 +5,7 @@ from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
+from hinged.class_balance import ClassBalance
 from hinged.coin_betting import CoinBetting
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.ftrl_proximal import FTRLProximal
@@ -35,6 +36,7 @@ __all__ = [
     "Accounting",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
+    "ClassBalance",
     "CoinBetting",
     "FTRLProximal",
     "Hedge",
