@@ -121,7 +121,7 @@ class CoinBetting(BinaryLinearClassifier):
             weights[name], sums[name], scales[name], sizes[name], rewards[name] = _next_bet(
                 slope * value,
                 w * abs(value),
-                start_of(start, name),
+                0.0 if start is None else start_of(start, name),
                 weight_of(name, 0.0),
                 sum_of(name, 0.0),
                 scale_of(name, 0.0),

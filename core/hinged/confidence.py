@@ -99,19 +99,19 @@ class ConfidenceRule(BinaryLinearClassifier):
             before = variance_of(name, 1.0)
             product = before * value
             weights[name] = weight_of(name, 0.0) + step * product
-            variance[name] = self._left(before, beta * product * product)
+            left = before - beta * product * product
+            variance[name] = left if left > 0.0 else 0.0
         self.intercept = intercept
-        left = beta * constant * constant
-        self.intercept_variance = self._left(self.intercept_variance, left)
+        self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
+        if self._forgetting > 0.0:
+            for name in kept:
+                variance[name] = self._faded(variance[name])
+            self.intercept_variance = self._faded(self.intercept_variance)
         self.accounting.updates += 1
         return True
 
-    def _left(self, variance: float, taken: float) -> float:
-        left = variance - taken
-        if not left > 0.0:
-            return 0.0
-        forgetting = self._forgetting
-        return left / (1.0 - forgetting + forgetting * left) if forgetting else left
+    def _faded(self, variance: float) -> float:
+        return variance / (1.0 - self._forgetting + self._forgetting * variance)
 
 
 def _measured(x: Numbers, variance_of: Callable[[Hashable, float], float]) -> tuple[Numbers, float]:

@@ -126,7 +126,7 @@ class FTRLProximal(BinaryLinearClassifier):
         for name, value in as_floats(self._room(x)).items():
             weights[name], sums[name], squares[name] = moved(
                 slope * value,
-                start_of(start, name),
+                0.0 if start is None else start_of(start, name),
                 weight_of(name, 0.0),
                 sum_of(name, 0.0),
                 square_of(name, 0.0),

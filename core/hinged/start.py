@@ -172,8 +172,6 @@ def started(initial: InitialWeights, cap: int | None) -> WeightVector:
     return WeightVector(weights)
 
 
-def start_of(initial: InitialWeights, name: Hashable) -> float:
+def start_of(initial: Numbers | RandomWeights, name: Hashable) -> float:
     """Return the weight that a name starts from."""
-    if initial is None:
-        return 0.0
     return initial(name) if isinstance(initial, RandomWeights) else float(initial.get(name, 0.0))
