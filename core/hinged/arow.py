@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from hinged.confidence import ConfidenceRule
-from hinged.errors import InvalidParameter
-from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.parameters import Fraction, PositiveNumber
 from hinged.start import InitialWeights
 
 __all__ = ["AROW"]
@@ -72,7 +71,7 @@ class AROW(ConfidenceRule):
     _update_margin = 1.0
     r = PositiveNumber(mutable=True)
     _r: float
-    forgetting = NonNegativeNumber(mutable=True)
+    forgetting = Fraction(mutable=True)
 
     def __init__(
         self,
@@ -93,8 +92,6 @@ class AROW(ConfidenceRule):
         )
         self.r = r
         self.forgetting = forgetting
-        if not self.forgetting < 1.0:
-            raise InvalidParameter(f"0 <= forgetting < 1 must hold, not forgetting={forgetting!r}")
 
     def _rates(self, margin: float, uncertainty: float, w: float) -> tuple[float, float]:
         total = uncertainty + self._r / w

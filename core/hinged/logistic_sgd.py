@@ -6,10 +6,9 @@ import math
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.errors import InvalidParameter
 from hinged.events import as_floats
 from hinged.logistic import residual
-from hinged.parameters import LearningRate, NonNegativeNumber, Rate, checked_choice, rate_at
+from hinged.parameters import Fraction, LearningRate, Rate, checked_choice, rate_at
 from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
@@ -82,7 +81,7 @@ class LogisticSGD(BinaryLinearClassifier):
     _update_margin = math.inf
     learning_rate = LearningRate()
     _learning_rate: Rate
-    decay = NonNegativeNumber()
+    decay = Fraction()
     _decay: float
 
     def __init__(
@@ -106,11 +105,9 @@ class LogisticSGD(BinaryLinearClassifier):
         self.learning_rate = learning_rate
         self.steps = checked_choice("steps", steps, STEPS)
         self.decay = decay
-        if not self.decay < 1.0:
-            raise InvalidParameter(f"0 <= decay < 1 must hold, not decay={decay!r}")
         self.intercept_squares = 0.0
         self._squares = WeightVector()
-        self._kept, self._added = (self._decay, 1.0 - self._decay) if steps == "rms" else (1.0, 1.0)
+        self._rms = self.steps == "rms"
 
     @property
     def numbers_per_name(self) -> int:
@@ -149,5 +146,9 @@ class LogisticSGD(BinaryLinearClassifier):
         """Return a weight and its squares after one step."""
         if gradient == 0.0:
             return weight, square
-        square = self._kept * square + self._added * (gradient * gradient)
+        if self._rms:
+            decay = self._decay
+            square = decay * square + (1.0 - decay) * (gradient * gradient)
+        else:
+            square += gradient * gradient
         return weight - rate / math.sqrt(square + EPSILON) * gradient, square

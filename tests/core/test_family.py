@@ -418,6 +418,10 @@ class TestAROW:
         for bad in (1.0, 1.5, -0.1, math.nan, "0.1", None, True):
             with pytest.raises(InvalidParameter, match="forgetting"):
                 AROW(forgetting=bad)  # type: ignore[arg-type]
+            with pytest.raises(InvalidParameter, match="forgetting"):
+                model.mutate({"forgetting": bad})
+        model.mutate({"forgetting": 0.25})
+        assert model.forgetting == 0.25
 
     def test_forgetting_follows_a_turn(self) -> None:
         chance = random.Random(4)
