@@ -8,6 +8,7 @@ from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
 from hinged.calibrated import Calibrated
+from hinged.class_balance import ClassBalance
 from hinged.coin_betting import CoinBetting
 from hinged.curved import Curved
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
@@ -30,6 +31,7 @@ from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron
 from hinged.scw import SCW
+from hinged.start import RandomWeights
 from hinged.vector import WeightVector
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "AveragedPerceptron",
     "BinaryLinearClassifier",
     "Calibrated",
+    "ClassBalance",
     "CoinBetting",
     "Curved",
     "FTRLProximal",
@@ -68,6 +71,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "PocketPerceptron",
+    "RandomWeights",
     "WeightVector",
     "__version__",
     "mix",

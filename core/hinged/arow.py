@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from hinged.confidence import ConfidenceRule
-from hinged.errors import InvalidParameter
-from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.parameters import Fraction, PositiveNumber
+from hinged.start import InitialWeights
 
 __all__ = ["AROW"]
 
@@ -43,6 +43,12 @@ class AROW(ConfidenceRule):
         The most feature names kept, or `None` for no limit.
     forgetting
         The part of the confidence that an update forgets, in [0, 1).
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -65,7 +71,7 @@ class AROW(ConfidenceRule):
     _update_margin = 1.0
     r = PositiveNumber(mutable=True)
     _r: float
-    forgetting = NonNegativeNumber(mutable=True)
+    forgetting = Fraction(mutable=True)
 
     def __init__(
         self,
@@ -73,12 +79,19 @@ class AROW(ConfidenceRule):
         fit_intercept: bool = True,
         max_features: int | None = None,
         forgetting: float = 0.0,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.r = r
         self.forgetting = forgetting
-        if not self.forgetting < 1.0:
-            raise InvalidParameter(f"0 <= forgetting < 1 must hold, not forgetting={forgetting!r}")
 
     def _rates(self, margin: float, uncertainty: float, w: float) -> tuple[float, float]:
         total = uncertainty + self._r / w

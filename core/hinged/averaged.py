@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, Rate, rate_at
+from hinged.start import InitialWeights
 from hinged.state import SIGNED, ScalarType
 from hinged.vector import Event, Numbers, WeightVector, saturated
 
@@ -37,6 +38,12 @@ class AveragedPerceptron(BinaryLinearClassifier):
         Whether to learn the intercept, averaged likewise.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -65,8 +72,17 @@ class AveragedPerceptron(BinaryLinearClassifier):
         learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.intercept_sum = 0.0
         self._sums = WeightVector()

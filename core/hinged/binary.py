@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from hinged import state
 from hinged.accounting import Accounting, Fields
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
-from hinged.errors import InvalidEvent
+from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.parameters import checked_cap
+from hinged.parameters import checked_cap, checked_flag, checked_real
+from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
 from hinged.vector import (
     VALUE_BYTES,
@@ -80,6 +81,13 @@ class BinaryLinearClassifier(LinearClassifier):
     max_features
         The most feature names kept, or `None` for no limit. A full learner goes
         on learning the names it has, ignores unknown ones and counts them.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, a mapping by feature name, or
+        `RandomWeights` for every name there may be.
+    initial_intercept
+        The intercept to start from.
 
     Attributes
     ----------
@@ -93,7 +101,7 @@ class BinaryLinearClassifier(LinearClassifier):
     Notes
     -----
     Targets t are +1 for true and -1 for false; `margin = t * score`. At score
-    0 the negative label is predicted, as River does.
+    0 `label_at_zero` is predicted: by default the negative label, as River does.
 
     Labels may also be 1 and 0, or 1 and -1 as in textbooks: 0 and -1 both mean
     false. Predicted are `True` and `False`, as River's metrics expect of a binary
@@ -116,16 +124,30 @@ class BinaryLinearClassifier(LinearClassifier):
 
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
+    _STARTED: ClassVar[tuple[str, ...]] = ("weights",)
+    """The vectors that start from the initial weights."""
     _update_margin = 0.0
     _on_tie = True
     _serves_raw = True
-    label_at_zero = False
 
-    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
+    def __init__(
+        self,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        *,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
+    ) -> None:
         super().__init__(fit_intercept)
         self.max_features = checked_cap("max_features", max_features)
-        self.intercept = 0.0
-        self._weights = WeightVector()
+        self.label_at_zero = checked_flag("label_at_zero", label_at_zero)
+        self.initial_weights = initial_weights
+        self.initial_intercept = checked_real("initial_intercept", initial_intercept)
+        if self.initial_intercept != 0.0 and not self.fit_intercept:
+            raise InvalidParameter("initial_intercept needs fit_intercept=True")
+        self.intercept = self.initial_intercept
+        self._weights = started(initial_weights, self.max_features)
         self._serves_raw = self._serves_raw  # an instance is read faster than its class
         self._update_margin = self._update_margin
         self._on_tie = self._on_tie
@@ -334,7 +356,7 @@ class BinaryLinearClassifier(LinearClassifier):
         return saturated(wide_dot(self._weight, clean) + self._bias())
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
-        """Return the label of `x`: true only if the score is above 0."""
+        """Return the label of `x`: true if the score is above 0, or `label_at_zero` at 0."""
         try:
             score = self._served_score(x)
         except TypeError:
@@ -390,6 +412,10 @@ class BinaryLinearClassifier(LinearClassifier):
             for name, values in state.part(saved, "vectors", self._VECTORS).items()
         }
         self._check_state(scalars, vectors)
+        if isinstance(self.initial_weights, RandomWeights):
+            for name in self._STARTED:
+                stored = dict(vectors[name].view())
+                vectors[name] = StartedVector(self.initial_weights, self.max_features, stored)
         for name, value in scalars.items():
             setattr(self, name, value)
         for name, vector in vectors.items():

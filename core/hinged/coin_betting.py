@@ -8,6 +8,7 @@ from typing import ClassVar
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.logistic import residual
+from hinged.start import InitialWeights, start_of
 from hinged.state import SIGNED, SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
@@ -31,9 +32,10 @@ class CoinBetting(BinaryLinearClassifier):
 
         w_i = H / (G + L) (1 + R) / L
 
-    A weight grows exponentially while its coin keeps falling on one side, so that the
+    A bet grows exponentially while its coin keeps falling on one side, so that the
     distance to the best weights costs its logarithm only. Features of another scale
-    give weights of the inverse scale and the same scores.
+    give weights of the inverse scale and the same scores. Where a weight has an initial
+    value, all this is about its distance to that.
 
     Time per event is linear in the features present; memory is five floats per
     feature name ever updated.
@@ -44,6 +46,12 @@ class CoinBetting(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -77,8 +85,21 @@ class CoinBetting(BinaryLinearClassifier):
     }
     _update_margin = math.inf
 
-    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
-        super().__init__(fit_intercept, max_features)
+    def __init__(
+        self,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
+    ) -> None:
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.intercept_sum = self.intercept_scale = 0.0
         self.intercept_size = self.intercept_reward = 0.0
         self._sums, self._scales = WeightVector(), WeightVector()
@@ -95,10 +116,12 @@ class CoinBetting(BinaryLinearClassifier):
         rewards: Features = {}
         weight_of, sum_of, scale_of = self._weights.lookup, self._sums.lookup, self._scales.lookup
         size_of, reward_of = self._sizes.lookup, self._rewards.lookup
+        start = self.initial_weights
         for name, value in as_floats(self._room(x)).items():
             weights[name], sums[name], scales[name], sizes[name], rewards[name] = _next_bet(
                 slope * value,
                 w * abs(value),
+                0.0 if start is None else start_of(start, name),
                 weight_of(name, 0.0),
                 sum_of(name, 0.0),
                 scale_of(name, 0.0),
@@ -108,6 +131,7 @@ class CoinBetting(BinaryLinearClassifier):
         own = _next_bet(
             slope * self._constant,
             w * self._constant,
+            self.initial_intercept,
             self.intercept,
             self.intercept_sum,
             self.intercept_scale,
@@ -132,6 +156,7 @@ class CoinBetting(BinaryLinearClassifier):
 def _next_bet(
     coin: float,
     most: float,
+    start: float,
     weight: float,
     total: float,
     scale: float,
@@ -143,6 +168,7 @@ def _next_bet(
         return weight, total, scale, size, reward
     scale = max(scale, most)
     size += abs(coin)
-    reward = max(0.0, reward + coin * weight)
+    reward = max(0.0, reward + coin * (weight - start))
     total += coin
-    return total / (size + scale) * ((1.0 + reward) / scale), total, scale, size, reward
+    bet = total / (size + scale) * ((1.0 + reward) / scale)
+    return start + bet, total, scale, size, reward

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
+from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Numbers, WeightVector
 
@@ -34,6 +35,12 @@ class ConfidenceRule(BinaryLinearClassifier):
         Whether an intercept is learned.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     """
 
@@ -41,8 +48,22 @@ class ConfidenceRule(BinaryLinearClassifier):
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _forgetting = 0.0
 
-    def __init__(self, fit_intercept: bool = True, max_features: int | None = None) -> None:
-        super().__init__(fit_intercept, max_features)
+    def __init__(
+        self,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        *,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
+    ) -> None:
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.intercept_variance = 1.0
         self._variance = WeightVector()
 
@@ -78,19 +99,19 @@ class ConfidenceRule(BinaryLinearClassifier):
             before = variance_of(name, 1.0)
             product = before * value
             weights[name] = weight_of(name, 0.0) + step * product
-            variance[name] = self._left(before, beta * product * product)
+            left = before - beta * product * product
+            variance[name] = left if left > 0.0 else 0.0
         self.intercept = intercept
-        left = beta * constant * constant
-        self.intercept_variance = self._left(self.intercept_variance, left)
+        self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
+        if self._forgetting > 0.0:
+            for name in kept:
+                variance[name] = self._faded(variance[name])
+            self.intercept_variance = self._faded(self.intercept_variance)
         self.accounting.updates += 1
         return True
 
-    def _left(self, variance: float, taken: float) -> float:
-        left = variance - taken
-        if not left > 0.0:
-            return 0.0
-        forgetting = self._forgetting
-        return left / (1.0 - forgetting + forgetting * left) if forgetting else left
+    def _faded(self, variance: float) -> float:
+        return variance / (1.0 - self._forgetting + self._forgetting * variance)
 
 
 def _measured(x: Numbers, variance_of: Callable[[Hashable, float], float]) -> tuple[Numbers, float]:

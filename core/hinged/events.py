@@ -11,6 +11,7 @@ from hinged.errors import InvalidEvent, shown
 from hinged.vector import Event, Features, Numbers
 
 _FLOAT = {float}
+_ENCODE = ": make numbers of categories first, as in river's preprocessing.OneHotEncoder() | model"
 
 __all__ = [
     "Label",
@@ -114,7 +115,8 @@ def checked_numbers(x: object) -> Features:
     for name, value in x.items():
         number = _number(value)
         if number is None:
-            raise InvalidEvent(f"x[{name!r}]", f"must be a real number, not {shown(value)}")
+            hint = _ENCODE if isinstance(plain(value), str) else ""
+            raise InvalidEvent(f"x[{name!r}]", f"must be a real number, not {shown(value)}{hint}")
         if not math.isfinite(number):
             raise InvalidEvent(f"x[{name!r}]", f"must be finite, not {shown(value)}")
         clean[name] = number

@@ -9,6 +9,7 @@ from hinged.binary import BinaryLinearClassifier
 from hinged.events import as_floats
 from hinged.logistic import residual
 from hinged.parameters import NonNegativeNumber, PositiveNumber
+from hinged.start import InitialWeights, start_of
 from hinged.state import SIGNED, SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
@@ -29,7 +30,8 @@ class FTRLProximal(BinaryLinearClassifier):
 
     The intercept is the weight of a constant feature 1, without penalties. The absolute
     penalty counts once against the sum of all gradients, so a weight that no steady
-    gradient backs is exactly 0 also where every event has every feature.
+    gradient backs is exactly 0 also where every event has every feature. Where a weight has
+    an initial value, all this is about its distance to that.
 
     Time per event is linear in the features present; memory is three floats per
     feature name ever updated.
@@ -48,6 +50,12 @@ class FTRLProximal(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -88,8 +96,17 @@ class FTRLProximal(BinaryLinearClassifier):
         l2: float = 0.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.beta = beta
         self.l1 = l1
@@ -101,7 +118,7 @@ class FTRLProximal(BinaryLinearClassifier):
         slope = -target * w * residual(margin)
         if slope == 0.0:
             return False
-        moved, l1, l2 = self._moved, self._l1, self._l2
+        moved, start, l1, l2 = self._moved, self.initial_weights, self._l1, self._l2
         weights: Features = {}
         sums: Features = {}
         squares: Features = {}
@@ -109,6 +126,7 @@ class FTRLProximal(BinaryLinearClassifier):
         for name, value in as_floats(self._room(x)).items():
             weights[name], sums[name], squares[name] = moved(
                 slope * value,
+                0.0 if start is None else start_of(start, name),
                 weight_of(name, 0.0),
                 sum_of(name, 0.0),
                 square_of(name, 0.0),
@@ -117,6 +135,7 @@ class FTRLProximal(BinaryLinearClassifier):
             )
         own = moved(
             slope * self._constant,
+            self.initial_intercept,
             self.intercept,
             self.intercept_sum,
             self.intercept_squares,
@@ -131,7 +150,14 @@ class FTRLProximal(BinaryLinearClassifier):
         return True
 
     def _moved(
-        self, gradient: float, weight: float, total: float, square: float, l1: float, l2: float
+        self,
+        gradient: float,
+        start: float,
+        weight: float,
+        total: float,
+        square: float,
+        l1: float,
+        l2: float,
     ) -> tuple[float, float, float]:
         """Return a weight, and the two sums that give it, after one gradient."""
         if gradient == 0.0:
@@ -139,9 +165,9 @@ class FTRLProximal(BinaryLinearClassifier):
         root = math.sqrt(square)
         square += gradient * gradient
         grown, rate = math.sqrt(square), self._learning_rate
-        total += gradient - (grown - root) / rate * weight
+        total += gradient - (grown - root) / rate * (weight - start)
         if abs(total) <= l1:
-            return 0.0, total, square
+            return start, total, square
         divisor = (self._beta + grown) / rate + l2
-        weight = (math.copysign(l1, total) - total) / divisor if divisor > 0.0 else 0.0
-        return weight, total, square
+        moved = (math.copysign(l1, total) - total) / divisor if divisor > 0.0 else 0.0
+        return start + moved, total, square

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+import sys
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
@@ -13,10 +15,12 @@ from hinged.parameters import (
     NonNegativeNumber,
     Rate,
     checked_choice,
+    checked_flag,
     is_schedule,
     rate_at,
 )
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
+from hinged.start import InitialWeights, RandomWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
@@ -46,7 +50,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if y (w . x + b) <= 1:  w += eta_t sample_weight y x,  b += eta_t sample_weight y
         w = sign(w) max(0, \|w\| - eta_t l1)
 
-    the margin being that before the event. The intercept is never penalised.
+    the margin being that before the event. The intercept is not penalised, but for Pegasos.
     The step eta_t is
 
         constant:  learning_rate, or a schedule's value
@@ -54,6 +58,14 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         pegasos:   1 / (l2 t)
         adagrad:   learning_rate / sqrt(G_i) for the feature i, G_i being the sum
                    of (sample_weight x_i)^2 over its updates, the present one included
+
+    Pegasos, unless `project` is false or l1 is above 0, is that of the paper: the
+    intercept is the weight of a constant feature, shrunk like the others, and after
+    an update all of them are projected onto the ball that holds the solution:
+
+        (w, b) *= min(1, 1 / (sqrt(l2) \|(w, b)\|))
+
+    Without it the first steps, 1 / l2 long, are felt for very long.
 
     Both penalties reach features that an event lacks. They are applied when a
     weight is next read or moved, with the result they would have had at once;
@@ -74,10 +86,18 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         Strength of the squared penalty, at least 0; above 0 for Pegasos.
     l1
         Strength of the absolute penalty, at least 0.
+    project
+        Whether Pegasos projects; without effect on other steps, and with l1.
     fit_intercept
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -99,6 +119,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     """
 
+    # Pegasos, which has no G, keeps as `intercept_squares` the squared norm of (w, b).
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
     _VECTORS: ClassVar[dict[str, float]] = {
         "weights": -math.inf,
@@ -118,8 +139,18 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         l1: float = 0.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        project: bool = True,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.steps = checked_choice("steps", steps, STEPS)
         self.learning_rate = learning_rate
         self.l2 = l2
@@ -129,6 +160,14 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         self.intercept_squares = 0.0
         self._squares = WeightVector()
         self._start_penalty()
+        self.project = checked_flag("project", project)
+        if self._penalised:
+            if isinstance(initial_weights, RandomWeights):
+                raise InvalidParameter(
+                    "random initial_weights need l1=0 and l2=0: penalties reach stored weights only"
+                )
+            self._mark(self._weights.view())
+        self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
 
     @property
     def numbers_per_name(self) -> int:
@@ -151,13 +190,13 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not hit:
             self._penalise(shrink, pull)
             return False
-        if self.max_features is not None:
-            x = self._room(x)
+        x = self._room(x)
         weights_before = self._due(x)
         self._penalise(shrink, pull)
         step = eta * w * target
         intercept = self.intercept + step * self._constant
-        if not (math.isfinite(intercept) and self._weights.fits(x, step, norm)):
+        squares = self._squares_after(x, weights_before, shrink, step) if self._projects else 0.0
+        if not (math.isfinite(intercept + squares) and self._weights.fits(x, step, norm)):
             return self._overflow()
         weights = self._weights.opened(x)
         if self._l1 == 0.0:
@@ -170,8 +209,39 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 weights[name] = _pulled(shrink * before + step * value, pull)
             self._mark(x)
         self.intercept = intercept
+        if self._projects:
+            self._project(squares)
         self.accounting.updates += 1
         return True
+
+    def _penalise(self, shrink: float, pull: float) -> None:
+        super()._penalise(shrink, pull)
+        if self._projects:
+            self.intercept *= shrink
+            self.intercept_squares *= shrink * shrink
+
+    def _squares_after(self, x: Numbers, before: list[float], shrink: float, step: float) -> float:
+        """Return the squared norm of (w, b) after a step, given the weights before the event."""
+        move = step * self._constant
+        squares = self.intercept_squares + move * (2.0 * self.intercept + move)
+        for value, weight in zip(x.values(), before, strict=True):
+            move = step * value
+            squares += move * (2.0 * shrink * weight + move)
+        return squares if squares > 0.0 else 0.0
+
+    def _project(self, squares: float) -> None:
+        """Scale (w, b), of that squared norm, into the ball of radius 1 / sqrt(l2)."""
+        self.intercept_squares = squares
+        if squares * self._l2 > 1.0:
+            self._penalise(1.0 / math.sqrt(squares * self._l2), 0.0)
+            self.intercept_squares = 1.0 / self._l2
+
+    def set_state(self, saved: Mapping[str, Any]) -> None:
+        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        super().set_state(saved)
+        if self._projects and self.intercept_squares == 0.0:  # not kept by earlier versions
+            norm = math.hypot(*self.weights.values(), self.intercept)
+            self.intercept_squares = min(norm * norm, sys.float_info.max)
 
     def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
         stored, penalised = self._squares.lookup, self._penalised

@@ -6,6 +6,7 @@ import math
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, Rate, checked_flag, rate_at
+from hinged.start import InitialWeights
 
 __all__ = ["LinearUnit"]
 
@@ -38,6 +39,12 @@ class LinearUnit(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -64,8 +71,17 @@ class LinearUnit(BinaryLinearClassifier):
         capped: bool = True,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.capped = checked_flag("capped", capped)
 

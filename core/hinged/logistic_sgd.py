@@ -6,10 +6,10 @@ import math
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.errors import InvalidParameter
 from hinged.events import as_floats
 from hinged.logistic import residual
-from hinged.parameters import LearningRate, NonNegativeNumber, Rate, checked_choice, rate_at
+from hinged.parameters import Fraction, LearningRate, Rate, checked_choice, rate_at
+from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
@@ -51,6 +51,12 @@ class LogisticSGD(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -75,7 +81,7 @@ class LogisticSGD(BinaryLinearClassifier):
     _update_margin = math.inf
     learning_rate = LearningRate()
     _learning_rate: Rate
-    decay = NonNegativeNumber()
+    decay = Fraction()
     _decay: float
 
     def __init__(
@@ -85,16 +91,23 @@ class LogisticSGD(BinaryLinearClassifier):
         decay: float = 0.999,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.steps = checked_choice("steps", steps, STEPS)
         self.decay = decay
-        if not self.decay < 1.0:
-            raise InvalidParameter(f"0 <= decay < 1 must hold, not decay={decay!r}")
         self.intercept_squares = 0.0
         self._squares = WeightVector()
-        self._kept, self._added = (self._decay, 1.0 - self._decay) if steps == "rms" else (1.0, 1.0)
+        self._rms = self.steps == "rms"
 
     @property
     def numbers_per_name(self) -> int:
@@ -133,5 +146,9 @@ class LogisticSGD(BinaryLinearClassifier):
         """Return a weight and its squares after one step."""
         if gradient == 0.0:
             return weight, square
-        square = self._kept * square + self._added * (gradient * gradient)
+        if self._rms:
+            decay = self._decay
+            square = decay * square + (1.0 - decay) * (gradient * gradient)
+        else:
+            square += gradient * gradient
         return weight - rate / math.sqrt(square + EPSILON) * gradient, square

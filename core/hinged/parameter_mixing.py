@@ -11,7 +11,7 @@ from hinged.errors import InvalidParameter
 from hinged.linear_unit import LinearUnit
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
-from hinged.vector import Features, Numbers, saturated
+from hinged.vector import Features, WeightVector, saturated
 
 __all__ = ["mix"]
 
@@ -87,12 +87,12 @@ def mix(
     scalars["clock"] = clock
     scalars["radius"] = max(model.accounting.radius for model in models)
     scalars["intercept"] = _mean([m.intercept for m in models], shares)
-    vectors = {"weights": _mixed([s["vectors"]["weights"].view() for s in states], shares)}
+    vectors = {"weights": _mixed([s["vectors"]["weights"] for s in states], shares)}
     if isinstance(first, AveragedPerceptron):
         factors = [c * clock / max(1, m.clock) for c, m in zip(shares, models, strict=True)]
         sums = [s["scalars"]["intercept_sum"] for s in states]
         scalars["intercept_sum"] = _mean(sums, factors)
-        vectors["sums"] = _mixed([s["vectors"]["sums"].view() for s in states], factors)
+        vectors["sums"] = _mixed([s["vectors"]["sums"] for s in states], factors)
     mixed: BinaryLinearClassifier = first.clone()
     mixed.set_state({**states[0], "scalars": scalars, "vectors": vectors})
     return mixed
@@ -117,6 +117,6 @@ def _mean(values: Sequence[float], shares: Sequence[float]) -> float:
     return saturated(math.fsum(v * c for v, c in zip(values, shares, strict=True)))
 
 
-def _mixed(vectors: Sequence[Numbers], shares: Sequence[float]) -> Features:
-    names = dict.fromkeys(name for vector in vectors for name in vector)
-    return {name: _mean([v.get(name, 0.0) for v in vectors], shares) for name in names}
+def _mixed(vectors: Sequence[WeightVector], shares: Sequence[float]) -> Features:
+    names = dict.fromkeys(name for vector in vectors for name in vector.view())
+    return {name: _mean([v.get(name) for v in vectors], shares) for name in names}

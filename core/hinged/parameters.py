@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from river.optim.base import Scheduler
 
 __all__ = [
+    "Fraction",
     "LearningRate",
     "NonNegativeNumber",
     "PositiveNumber",
@@ -124,6 +125,18 @@ class NonNegativeNumber(Parameter[float]):
     def checked(self, value: float) -> float:
         """Return the value as a float, or raise `InvalidParameter`."""
         return checked_number(self.name, value, f"0 <= {self.name} < inf", 0.0, closed=True)
+
+
+class Fraction(NonNegativeNumber):
+    """A parameter in [0, 1)."""
+
+    def checked(self, value: float) -> float:
+        """Return the value as a float, or raise `InvalidParameter`."""
+        number = super().checked(value)
+        if not number < 1.0:
+            condition = f"0 <= {self.name} < 1 must hold"
+            raise InvalidParameter(f"{condition}, not {self.name}={shown(value)}")
+        return number
 
 
 class LearningRate(Parameter[Rate]):

@@ -7,6 +7,7 @@ import math
 from hinged.binary import BinaryLinearClassifier, refuse_fraction
 from hinged.events import checked_weight
 from hinged.parameters import PositiveNumber, checked_choice
+from hinged.start import InitialWeights
 
 __all__ = ["MODES", "PassiveAggressive", "step_length"]
 
@@ -44,6 +45,12 @@ class PassiveAggressive(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -71,8 +78,17 @@ class PassiveAggressive(BinaryLinearClassifier):
         mode: str = "I",
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.C = C
         self.mode = checked_choice("mode", mode, MODES)
 

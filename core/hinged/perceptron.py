@@ -7,18 +7,16 @@ from collections.abc import Hashable, Iterable
 
 from hinged import frames
 from hinged.binary import BinaryLinearClassifier
-from hinged.errors import InvalidEvent, InvalidParameter
-from hinged.events import checked_numbers
+from hinged.errors import InvalidParameter
 from hinged.parameters import (
     LearningRate,
     NonNegativeNumber,
     Rate,
     checked_choice,
-    checked_flag,
-    checked_real,
     rate_at,
 )
-from hinged.vector import Features, Numbers, WeightVector
+from hinged.start import InitialWeights, RandomWeights
+from hinged.vector import Features, Numbers
 
 __all__ = ["Perceptron", "random_weights"]
 
@@ -58,7 +56,7 @@ class Perceptron(BinaryLinearClassifier):
     label_at_zero
         The label predicted at score 0.
     initial_weights
-        Weights to start from, by feature name; see `random_weights`.
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
     initial_intercept
         The intercept to start from.
     max_features
@@ -96,24 +94,22 @@ class Perceptron(BinaryLinearClassifier):
         margin: float = 0.0,
         update_on: str = "tie",
         label_at_zero: bool = False,
-        initial_weights: Numbers | None = None,
+        initial_weights: InitialWeights = None,
         initial_intercept: float = 0.0,
         max_features: int | None = None,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
         self.margin = margin
         self.update_on = checked_choice("update_on", update_on, ("tie", "mistake"))
         if self.update_on == "mistake" and self.margin > 0.0:
             raise InvalidParameter('update_on="mistake" needs margin=0: it asks only for the label')
-        self.label_at_zero = checked_flag("label_at_zero", label_at_zero)
-        self.initial_weights = initial_weights
-        self.initial_intercept = checked_real("initial_intercept", initial_intercept)
-        if self.initial_intercept != 0.0 and not self.fit_intercept:
-            raise InvalidParameter("initial_intercept needs fit_intercept=True")
-        self.intercept = self.initial_intercept
-        if initial_weights is not None:
-            self._weights = WeightVector(_checked_start(initial_weights))
         self._update_margin = self.margin
         self._on_tie = self.update_on == "tie"
 
@@ -124,6 +120,7 @@ class Perceptron(BinaryLinearClassifier):
 
     def _learn_table(self, X: frames.Frame, y: frames.Series, w: float | frames.Series) -> bool:
         plain = type(self.learning_rate) is float and self.max_features is None
+        plain = plain and not isinstance(self.initial_weights, RandomWeights)
         table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
         if table is None:
             return False
@@ -132,15 +129,10 @@ class Perceptron(BinaryLinearClassifier):
         return learn_table(self, self._weights, *table)
 
 
-def _checked_start(weights: Numbers) -> Features:
-    try:
-        return checked_numbers(weights)
-    except InvalidEvent as error:
-        raise InvalidParameter(f"initial_weights: {error}") from None
-
-
 def random_weights(names: Iterable[Hashable], seed: int, scale: float = 1.0) -> Features:
-    """Return seeded random initial weights, normal with mean 0.
+    """Return seeded random initial weights of some names, normal with mean 0.
+
+    `RandomWeights` has a weight for any name, and the same on every platform.
 
     Parameters
     ----------

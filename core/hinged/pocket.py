@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
 from hinged.parameters import LearningRate, Rate, rate_at
+from hinged.start import InitialWeights, started
 from hinged.state import COUNT, SIGNED, ScalarType
 from hinged.vector import Event, Numbers, WeightVector
 
@@ -34,6 +35,12 @@ class PocketPerceptron(BinaryLinearClassifier):
         Whether to learn the intercept, pocketed likewise.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Attributes
     ----------
@@ -62,6 +69,7 @@ class PocketPerceptron(BinaryLinearClassifier):
         "last_update": COUNT,
     }
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "pocket": -math.inf}
+    _STARTED: ClassVar[tuple[str, ...]] = ("weights", "pocket")
     _serves_raw = False
     learning_rate = LearningRate()
     _learning_rate: Rate
@@ -71,13 +79,22 @@ class PocketPerceptron(BinaryLinearClassifier):
         learning_rate: Rate = 1.0,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.learning_rate = learning_rate
-        self.pocket_intercept = 0.0
+        self.pocket_intercept = self.initial_intercept
         self.record = 0
         self.last_update = 0
-        self._pocket = WeightVector()
+        self._pocket = started(initial_weights, self.max_features)
 
     @property
     def weights(self) -> Numbers:

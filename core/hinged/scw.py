@@ -6,6 +6,7 @@ import math
 
 from hinged.confidence import ConfidenceRule
 from hinged.parameters import PositiveNumber
+from hinged.start import InitialWeights
 
 __all__ = ["SCW"]
 
@@ -41,6 +42,12 @@ class SCW(ConfidenceRule):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    label_at_zero
+        The label predicted at score 0.
+    initial_weights
+        Weights to start from: `None` for 0, by feature name, or `RandomWeights`.
+    initial_intercept
+        The intercept to start from.
 
     Examples
     --------
@@ -69,8 +76,17 @@ class SCW(ConfidenceRule):
         phi: float = 0.35,
         fit_intercept: bool = True,
         max_features: int | None = None,
+        label_at_zero: bool = False,
+        initial_weights: InitialWeights = None,
+        initial_intercept: float = 0.0,
     ) -> None:
-        super().__init__(fit_intercept, max_features)
+        super().__init__(
+            fit_intercept,
+            max_features,
+            label_at_zero=label_at_zero,
+            initial_weights=initial_weights,
+            initial_intercept=initial_intercept,
+        )
         self.C = C
         self.phi = phi
 

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hinged import frames
 from hinged.base import LinearClassifier
+from hinged.batch_descent import BatchFit, batch_gradient_descent
 from hinged.errors import InvalidParameter
-from hinged.events import binary_target, checked_features, checked_numbers
-from hinged.multiclass import checked_class
+from hinged.events import binary_target
+from hinged.multiclass import MulticlassClassifier, checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_number
 
 __all__ = [
     "BatchFit",
     "Epoch",
     "History",
+    "PocketFit",
     "batch_gradient_descent",
     "fit",
+    "fit_pocket",
     "fit_until_separated",
 ]
 
 Row = tuple[Mapping[Any, Any], Any]
+
+_SUMS = ("mistakes", "updates", "hinge_loss", "perceptron_loss", "squared_loss")
 
 
 class Epoch(NamedTuple):
@@ -41,11 +45,18 @@ class Epoch(NamedTuple):
     updates
         Weight changes.
     hinge_loss
-        Sum of the rows' losses before learning.
+        Sum of the rows' `max(0, 1 - margin)`, each before it was learned.
     held_out_errors
         Wrong labels on the held-out rows after the pass; `None` without any.
     learning_rate
         Of this pass; `None` if the learner has no constant one.
+    perceptron_loss
+        Sum of the rows' `max(0, -margin)`, likewise.
+    squared_loss
+        Sum of the rows' (target - score)^2 / 2, the E of the linear unit, likewise; `None` of a
+        multiclass learner.
+    rows
+        Rows of the pass.
 
     """
 
@@ -55,6 +66,9 @@ class Epoch(NamedTuple):
     hinge_loss: float
     held_out_errors: int | None
     learning_rate: float | None
+    perceptron_loss: float
+    squared_loss: float | None
+    rows: int
 
 
 @dataclass
@@ -74,9 +88,23 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     stopped: str = "epochs"
 
-    def column(self, name: str) -> list[Any]:
-        """Return one field of all epochs, ready to plot against 1, 2, ..."""
-        return [getattr(epoch, name) for epoch in self.epochs]
+    def column(self, name: str, *, mean: bool = False) -> list[Any]:
+        """Return one field of all epochs, ready to plot against 1, 2, ...
+
+        Parameters
+        ----------
+        name
+            A field of `Epoch`.
+        mean
+            Whether to divide a sum over the rows by their number.
+
+        """
+        values = [getattr(epoch, name) for epoch in self.epochs]
+        if not mean:
+            return values
+        checked_choice("name", name, _SUMS)
+        rows = [max(epoch.rows, 1) for epoch in self.epochs]
+        return [None if v is None else v / n for v, n in zip(values, rows, strict=True)]
 
 
 def fit(
@@ -200,6 +228,10 @@ def _one_pass(
     outcomes = [model.predict_learn_one(x, y) for x, y in rows]
     rate = getattr(model, "learning_rate", None)
     errors = [model.predict_one(dict(x)) != y for x, y in held_out]
+    squared = None
+    if not isinstance(model, MulticlassClassifier):
+        pairs = zip(outcomes, rows, strict=True)
+        squared = math.fsum(((1.0 if y else -1.0) - o.score) ** 2 / 2.0 for o, (_, y) in pairs)
     return Epoch(
         number,
         mistakes=[o.mistake for o in outcomes].count(True),
@@ -207,6 +239,9 @@ def _one_pass(
         hinge_loss=math.fsum(o.hinge_loss for o in outcomes),
         held_out_errors=errors.count(True) if held_out else None,
         learning_rate=rate if isinstance(rate, float) else None,
+        perceptron_loss=math.fsum(max(0.0, o.hinge_loss - 1.0) for o in outcomes),
+        squared_loss=squared,
+        rows=len(rows),
     )
 
 
@@ -271,93 +306,93 @@ def _misclassified(model: LinearClassifier, row: Row) -> bool:
     return model.predict_one(dict(x)) != y or (tie_is_wrong and model.score_one(x) == 0.0)
 
 
-class BatchFit(NamedTuple):
-    """A linear function found by batch descent.
+class PocketFit(NamedTuple):
+    """End of a training with a pocket.
 
     Parameters
     ----------
-    weights
-        By feature name.
-    intercept
-        The intercept.
-    losses
-        Mean of (target - output)^2 / 2 before each step and after the last.
+    errors
+        Rows that the pocketed weights get wrong.
+    picks
+        Rows picked.
+    run
+        Rows in a row that the weights had got right when they went into the pocket.
 
     """
 
-    weights: dict[Any, float]
-    intercept: float
-    losses: list[float]
+    errors: int
+    picks: int
+    run: int
 
 
-def batch_gradient_descent(
-    rows: Iterable[tuple[Mapping[Any, Any], float]],
-    *,
-    learning_rate: float | None = None,
-    epochs: int = 1_000,
-    tolerance: float = 0.0,
-    fit_intercept: bool = True,
-    progress: Callable[[int, float], Any] | None = None,
-) -> BatchFit:
-    r"""Fit the linear unit to real targets by batch gradient descent.
+def fit_pocket(
+    model: LinearClassifier, rows: Iterable[Row], *, seed: int = 0, picks: int = 10_000
+) -> PocketFit:
+    """Train with Gallant's pocket and its ratchet: the best weights met are never lost.
 
-    Each epoch takes one step on all rows, `w += eta X^T (targets - X w)`, X having
-    a column of ones for the intercept. It converges to least squares for
-    eta < 2 / lambda_max(X^T X). Time per epoch is rows times names.
+    A row is picked at random and learned, which moves the weights only if they get it
+    wrong. Weights whose run of right rows is the longest so far are counted on all
+    rows; with fewer errors than those in the pocket, they replace them. At the end the
+    model has the weights of the pocket. It needs the whole set of rows, so it is not
+    for streams: online, `PocketPerceptron` goes by the run alone.
 
     Parameters
     ----------
+    model
+        A learner that predicts by the weights that learn, such as `Perceptron` or
+        `MulticlassPerceptron`; its weights as they stand are the first in the pocket.
     rows
-        Pairs of features and target, a real number; +1 and -1 for labels.
-    learning_rate
-        eta > 0; `None` takes 1 / lambda_max(X^T X).
-    epochs
-        Steps at most, at least 1.
-    tolerance
-        Stop when no component of a step exceeds this; at least 0.
-    fit_intercept
-        Whether to fit an intercept.
-    progress
-        Called with the number and the loss of each epoch. Nothing is printed.
+        Pairs of features and label; kept in memory.
+    seed
+        Of the picking.
+    picks
+        Rows picked at most, at least 1; it ends before if no row is wrong.
 
     Raises
     ------
     InvalidParameter
-        If a parameter is out of range or the descent diverges.
+        If the learner predicts by other weights than those that learn.
+    InvalidEvent
+        Naming the row whose label is none; nothing has been learned.
 
     Examples
     --------
-    >>> points = [({"x": 1.0}, 2.0), ({"x": 2.0}, 1.0), ({"x": 3.0}, 4.0), ({"x": 4.0}, 3.0)]
-    >>> line = batch_gradient_descent(points, epochs=2_000)
-    >>> round(line.weights["x"], 6), round(line.intercept, 6)
-    (0.6, 1.0)
+    No line gets all four points of XOR right; three is the most:
+
+    >>> from hinged import Perceptron
+    >>> xor = [({"a": a, "b": b}, a != b) for a in (0, 1) for b in (0, 1)]
+    >>> fit_pocket(Perceptron(), xor, picks=1000).errors
+    1
+
+    References
+    ----------
+    Gallant, S. I., 1990. Perceptron-based learning algorithms. IEEE Transactions on Neural
+    Networks, 1(2).
 
     """
-    rows = [(checked_features(x), checked_numbers({"target": y})["target"]) for x, y in rows]
-    checked_cap("epochs", epochs)
-    tolerance = checked_number("tolerance", tolerance, "0 <= tolerance < inf", 0.0, closed=True)
-    names = list(dict.fromkeys(name for x, _ in rows for name in x))
-    X = np.array([[x.get(n, 0.0) for n in names] + [1.0] * fit_intercept for x, _ in rows])
-    targets = np.array([y for _, y in rows])
-    if X.size == 0:
-        return BatchFit({}, 0.0, [])
-    largest = float(np.linalg.eigvalsh(X.T @ X)[-1])
-    if learning_rate is None:
-        learning_rate = 1.0 / largest if largest > 0.0 else 1.0
-    eta = checked_number("learning_rate", learning_rate, "0 < learning_rate < inf", 0.0, False)
-    if eta * largest > 2.0:
-        raise InvalidParameter(f"learning_rate <= {2.0 / largest!r} must hold for these rows")
-    w, losses = np.zeros(X.shape[1]), []
-    for number in range(1, epochs + 1):
-        errors = targets - X @ w
-        losses.append(float(errors @ errors) / (2 * len(rows)))
-        if progress is not None:
-            progress(number, losses[-1])
-        step = eta * (X.T @ errors)
-        w += step
-        if np.max(np.abs(step)) <= tolerance:
-            break
-    errors = targets - X @ w
-    losses.append(float(errors @ errors) / (2 * len(rows)))
-    fitted = dict(zip(names, w.tolist(), strict=False))
-    return BatchFit(fitted, float(w[-1]) if fit_intercept else 0.0, losses)
+    if not getattr(model, "_serves_raw", False):
+        kind = type(model).__name__
+        raise InvalidParameter(f"model must predict by the weights that learn, not be {kind}")
+    rows = _with_labels(model, rows)
+    checked_cap("picks", picks)
+    pick = random.Random(seed)  # noqa: S311
+    least, best = _errors(model, rows), copy.deepcopy(model.get_state())
+    longest = run = number = 0
+    worse = False  # the present weights were counted, and are no better than the pocket's
+    while number < picks and least > 0:
+        number += 1
+        if model.predict_learn_one(*pick.choice(rows)).updated:
+            run, worse = 0, False
+            continue
+        run += 1
+        if run > longest and not worse:
+            errors = _errors(model, rows)
+            worse = errors >= least
+            if not worse:
+                longest, least, best = run, errors, copy.deepcopy(model.get_state())
+    model.set_state(best)
+    return PocketFit(least, number, longest)
+
+
+def _errors(model: LinearClassifier, rows: Sequence[Row]) -> int:
+    return [_misclassified(model, row) for row in rows].count(True)

@@ -68,6 +68,23 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "curved", "learner": {"type": "passive_aggressive"}, "n_components": 20},
         lambda: hinged.Curved(hinged.PassiveAggressive(), n_components=20),
     ),
+    "given-weights": (
+        {
+            "type": "passive_aggressive",
+            "initial_weights": {"ip_in_url": -0.5, "never met": 2.0},
+            "initial_intercept": 0.25,
+            "label_at_zero": True,
+        },
+        lambda: hinged.PassiveAggressive(
+            initial_weights={"ip_in_url": -0.5, "never met": 2.0},
+            initial_intercept=0.25,
+            label_at_zero=True,
+        ),
+    ),
+    "random-weights": (
+        {"type": "pocket_perceptron", "initial_weights": {"type": "random", "seed": 3}},
+        lambda: hinged.PocketPerceptron(initial_weights=hinged.RandomWeights(3)),
+    ),
     "hedge": ({"type": "hedge"}, hinged.Hedge),
     "hedge-curved": (
         {
@@ -520,12 +537,65 @@ def test_a_sample_weight_that_the_rule_does_not_know_is_refused_before_the_log(
     assert learn(client, path, True, w=1.0, id="e").json()["duplicate"] is False
 
 
+def test_a_reset_model_starts_from_its_initial_weights(
+    server: RedisServer, workers: list[Service]
+) -> None:
+    given = {"type": "perceptron", "initial_weights": {"a": 2.0, "b": -1.0, "type": 0.5}}
+    path = "/v1/models/reset-start"
+    with workers[0].client() as client:
+        assert client.put(path, json={"learner": given}).status_code == 201
+        assert client.get(f"{path}/weights").json()["weights"] == given["initial_weights"]
+        for _ in range(30):
+            learn(client, path, False, x={"a": 1.0, "c": 1.0})
+        assert client.get(f"{path}/weights").json()["weights"]["a"] < 2.0
+        _wait_until_saved(client, path)
+        assert client.post(f"{path}/reset").status_code == 200
+        for number in range(30):
+            learn(client, path, number % 2 == 0, x={"c": 1.0})
+        _wait_until_saved(client, path)
+    restarted = start(server)
+    with restarted.client() as client:
+        weights = client.get(f"{path}/weights").json()["weights"]
+    restarted.stop()
+    assert {name: weights[name] for name in ("a", "b", "type")} == given["initial_weights"]
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
         ({"learner": {"type": "multiclass_perceptron"}, "labels": ["a"]}, "labels"),
         ({"learner": {"type": "perceptron"}, "labels": "integers"}, "labels"),
         ({"learner": {"type": "hinge_sgd", "steps": "pegasos"}}, "learner"),
+        ({"learner": {"type": "arow", "initial_weights": {"a": "1"}}}, "learner.initial_weights.a"),
+        (
+            {"learner": {"type": "arow", "initial_weights": {"type": "random", "seed": 0.5}}},
+            "learner.initial_weights.seed",
+        ),
+        (
+            {"learner": {"type": "arow", "initial_weights": {"type": "normal"}}},
+            "learner.initial_weights.type",
+        ),
+        (
+            {"learner": {"type": "arow", "initial_intercept": 1.0, "fit_intercept": False}},
+            "learner",
+        ),
+        (
+            {
+                "learner": {
+                    "type": "hinge_sgd",
+                    "l2": 0.1,
+                    "initial_weights": {"type": "random"},
+                }
+            },
+            "learner",
+        ),
+        (
+            {
+                "learner": {"type": "arow", "initial_weights": {"a": 1.0, "b": 1.0}},
+                "max_features": 1,
+            },
+            "max_features",
+        ),
         ({"learner": {"type": "hedge", "models": []}}, "learner.models"),
         ({"learner": {"type": "hedge", "models": [{"type": "hedge"}]}}, "learner.models.0.type"),
         (

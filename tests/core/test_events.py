@@ -15,7 +15,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from river import preprocessing
 
-from hinged import INTERCEPT, HingedError, InvalidEvent, LinearClassifier, Perceptron
+from hinged import (
+    INTERCEPT,
+    HingedError,
+    HingeSGD,
+    InvalidEvent,
+    LinearClassifier,
+    MulticlassPerceptron,
+    Perceptron,
+)
 from hinged.checks import plain_state
 
 
@@ -51,6 +59,23 @@ def test_a_value_that_is_no_finite_number_is_refused_by_name(name: str, value: A
     assert dict(model.weights) == {"a": 1.0}
     assert model.intercept == 1.0
     assert model.accounting.events == 1
+
+
+@pytest.mark.parametrize("model", [Perceptron(), MulticlassPerceptron(), HingeSGD(l2=0.1)])
+def test_a_category_is_refused_with_the_encoder_that_helps(model: LinearClassifier) -> None:
+    x: Any = {"size": 1.0, "colour": "red"}
+    for call in (
+        lambda: model.learn_one(x, True),
+        lambda: model.predict_one(x),
+        lambda: model.learn_many(pd.DataFrame([x]), pd.Series([True])),
+    ):
+        with pytest.raises(InvalidEvent, match=r"x\['colour'\].*OneHotEncoder\(\) \| model"):
+            call()
+    assert model.accounting.events == 0
+    encoded = preprocessing.OneHotEncoder() | model
+    encoded.learn_one({"colour": "red"}, True)
+    encoded.learn_one({"colour": "blue"}, False)
+    assert model.accounting.events == 2
 
 
 @pytest.mark.parametrize("x", [None, 3, "abc", [("a", 1.0)], {"a"}])

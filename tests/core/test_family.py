@@ -257,11 +257,46 @@ class TestHingeSGD:
         assert model.weights["a"] == 0.0
 
     def test_pegasos_forgets_its_start_and_divides_by_nothing(self) -> None:
-        model = HingeSGD(steps="pegasos", l2=0.5, fit_intercept=False)
+        model = HingeSGD(steps="pegasos", l2=0.5, fit_intercept=False, project=False)
         model.learn_one({"a": 1.0}, True)  # factor 0, step 2
         assert model.weights["a"] == 2.0
         model.learn_one({"b": 1.0}, True)  # factor 1/2, step 1
         assert model.weights == {"a": 1.0, "b": 1.0}
+
+    def test_pegasos_projects_onto_the_ball(self) -> None:
+        model = HingeSGD(steps="pegasos", l2=0.5, fit_intercept=False)
+        model.learn_one({"a": 1.0}, True)  # 2, scaled to the radius, the root of 2
+        assert model.weights["a"] == pytest.approx(2**0.5, abs=1e-15)
+        model.learn_one({"b": 1.0}, True)  # halved; a step of 1: the squared norm is 3 / 2
+        assert model.weights == pytest.approx({"a": 0.5**0.5, "b": 1.0}, abs=1e-15)
+        model = learned(HingeSGD(steps="pegasos", l2=0.5), [({"a": 2.0}, True)])
+        # (4, 2), of squared norm 20, is scaled by 1 / sqrt(10)
+        assert model.weights["a"] == pytest.approx(4 / 10**0.5, abs=1e-15)
+        assert model.intercept == pytest.approx(2 / 10**0.5, abs=1e-15)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_pegasos_nears_the_largest_margin_of_and(self, seed: int) -> None:
+        model = HingeSGD(steps="pegasos", l2=1e-3)
+        rows, shuffle = list(AND), random.Random(seed).shuffle
+        for _ in range(10_000):
+            shuffle(rows)
+            learned(model, rows)
+        norm = math.hypot(*model.weights.values())
+        margin = min((1 if y else -1) * model.score_one(dict(x)) / norm for x, y in AND)
+        # the widest line is x1 + x2 = 3 / 2, at 1 / sqrt(8) = 0.3536
+        assert 0.348 < margin < 8**-0.5
+
+    def test_pegasos_goes_on_from_a_state_without_its_norm(self) -> None:
+        rows = [({"a": 1.0, "b": -2.0}, True), ({"a": 0.5}, False), ({"b": 1.0}, True)] * 5
+        model = learned(HingeSGD(steps="pegasos", l2=0.1), rows)
+        state = model.get_state()
+        old = {**state, "scalars": {**state["scalars"], "intercept_squares": 0.0}}
+        other = HingeSGD(steps="pegasos", l2=0.1)
+        other.set_state(old)
+        learned(other, rows)
+        learned(model, rows)
+        assert dict(other.weights) == pytest.approx(dict(model.weights), rel=1e-12)
+        assert other.intercept == pytest.approx(model.intercept, rel=1e-12)
 
     def test_a_factor_of_zero_drops_every_weight(self) -> None:
         model = HingeSGD(3.0, "constant", l2=0.5, fit_intercept=False)
@@ -390,6 +425,10 @@ class TestAROW:
         for bad in (1.0, 1.5, -0.1, math.nan, "0.1", None, True):
             with pytest.raises(InvalidParameter, match="forgetting"):
                 AROW(forgetting=bad)  # type: ignore[arg-type]
+            with pytest.raises(InvalidParameter, match="forgetting"):
+                model.mutate({"forgetting": bad})
+        model.mutate({"forgetting": 0.25})
+        assert model.forgetting == 0.25
 
     def test_forgetting_follows_a_turn(self) -> None:
         chance = random.Random(4)
@@ -472,6 +511,15 @@ class TestCoinBetting:
             (1 + c) / (1 + c + 2) * (1 + c / 6) / 2, abs=1e-15
         )
 
+    def test_it_bets_from_the_initial_weight(self) -> None:
+        model = CoinBetting(fit_intercept=False, initial_weights={"a": 1.0, "b": -1.0})
+        learned(model, [({"a": 2.0}, True)])
+        c = 2.0 / (1.0 + math.exp(2.0))
+        after = {"a": 1.0 + c / (c + 2.0) / 2.0, "b": -1.0}
+        assert model.weights == pytest.approx(after, abs=1e-15)
+        learned(model, [({"b": 0.0}, True)])
+        assert model.weights == pytest.approx(after, abs=1e-15)
+
     def test_the_scale_of_a_feature_does_not_matter(self) -> None:
         chance = random.Random(3)
         plain, scaled = CoinBetting(), CoinBetting()
@@ -483,6 +531,14 @@ class TestCoinBetting:
 
 
 class TestFTRLProximal:
+    def test_penalties_pull_towards_the_initial_weights(self) -> None:
+        start = {"a": 1.0, "b": -1.0}
+        model = FTRLProximal(0.5, 1.0, 0.2, 3.0, fit_intercept=False, initial_weights=start)
+        learned(model, [({"a": 2.0}, True), ({"b": 0.25}, False)])
+        g = 2.0 / (1.0 + math.exp(2.0))  # 0.238: beyond l1; that of b is below 0.125
+        after = {"a": 1.0 + (g - 0.2) / ((1.0 + g) / 0.5 + 3.0), "b": -1.0}
+        assert model.weights == pytest.approx(after, abs=1e-15)
+
     def test_l1_leaves_useless_weights_at_zero_where_all_features_are_present(self) -> None:
         chance = random.Random(1)
         names = [f"f{i}" for i in range(50)]

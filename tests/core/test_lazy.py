@@ -48,8 +48,10 @@ def test_average(stream: Stream) -> None:
 class Dense:
     """The hinge rule as its docstring states it, over all names at every event."""
 
-    def __init__(self, steps: str, rate: float, l2: float, l1: float) -> None:
-        self.steps, self.rate, self.l2, self.l1 = steps, rate, l2, l1
+    def __init__(
+        self, steps: str, rate: float, l2: float, l1: float, project: bool = False
+    ) -> None:
+        self.steps, self.rate, self.l2, self.l1, self.project = steps, rate, l2, l1, project
         self.w = dict.fromkeys(NAMES, 0.0)
         self.squares = dict.fromkeys(NAMES, 0.0)
         self.bias_squares = 0.0
@@ -80,22 +82,32 @@ class Dense:
             if hit:
                 weight += eta * w * target * x.get(name, 0.0)
             self.w[name] = math.copysign(max(0.0, abs(weight) - eta * self.l1), weight)
+        if self.project:
+            self.bias *= max(0.0, 1.0 - self.eta(0.0) * self.l2)
         if hit:
             self.bias += self.eta(self.bias_squares) * w * target
+        norm = math.hypot(*self.w.values(), self.bias)
+        if self.project and norm > self.l2**-0.5:
+            self.bias *= self.l2**-0.5 / norm
+            self.w = {n: v * self.l2**-0.5 / norm for n, v in self.w.items()}
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     streams,
-    st.sampled_from(["constant", "sqrt", "pegasos", "adagrad"]),
+    st.sampled_from(["constant", "sqrt", "pegasos", "projected", "adagrad"]),
     st.sampled_from([0.1, 0.5, 3.0]),
     st.sampled_from([0.0, 0.01, 0.5]),
     st.sampled_from([0.0, 0.01, 0.3]),
 )
 def test_penalties(stream: Stream, steps: str, rate: float, l2: float, l1: float) -> None:
+    project = steps == "projected"
+    if project:
+        steps, l1 = "pegasos", 0.0
     if steps == "pegasos":
         l2 = max(l2, 0.01)
-    lazy, dense = HingeSGD(rate, steps, l2=l2, l1=l1), Dense(steps, rate, l2, l1)
+    lazy = HingeSGD(rate, steps, l2=l2, l1=l1, project=project)
+    dense = Dense(steps, rate, l2, l1, project)
     for x, y, w in stream:
         margin = (1.0 if y else -1.0) * lazy.score_one(x)
         if abs(margin - 1.0) < 1e-9:  # a tie that rounding may break either way

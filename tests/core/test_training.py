@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -41,6 +42,86 @@ def test_stops_when_clean() -> None:
     assert sum(history.column("updates")) == model.accounting.updates == 18
     assert history.column("mistakes")[-1] == 0
     assert sum(history.column("hinge_loss")) == pytest.approx(model.accounting.hinge_loss)
+
+
+def test_an_epoch_sums_the_losses_of_its_rows() -> None:
+    rows: Rows = [({"a": 1.0}, True), ({"a": 2.0}, False), ({"a": 1.0}, True)]
+    history = training.fit(Perceptron(fit_intercept=False), rows, epochs=1)
+    # w = 0, 1, -1 before each: margins 0, -2, -1
+    (epoch,) = history.epochs
+    assert (epoch.hinge_loss, epoch.perceptron_loss) == (1.0 + 3.0 + 2.0, 0.0 + 2.0 + 1.0)
+    # (1 - 0)^2 + (-1 - 2)^2 + (1 + 1)^2 = 14
+    assert (epoch.squared_loss, epoch.rows) == (7.0, 3)
+    assert history.column("perceptron_loss", mean=True) == [1.0]
+    assert history.column("squared_loss", mean=True) == [7.0 / 3.0]
+    with pytest.raises(InvalidParameter, match="name"):
+        history.column("learning_rate", mean=True)
+    letters: Any = [({"a": 1.0}, "A"), ({"a": 2.0}, "B")]
+    many = MulticlassPerceptron(fit_intercept=False)
+    (epoch,) = training.fit(many, letters, epochs=1).epochs
+    assert (epoch.squared_loss, epoch.perceptron_loss) == (None, 0.0)
+
+
+def test_perceptron_losses_are_those_of_the_accounting() -> None:
+    rows = list(datasets.Phishing().take(200))
+    model = AveragedPerceptron()
+    history = training.fit(model, rows, epochs=5)
+    total = math.fsum(history.column("perceptron_loss"))
+    assert total == pytest.approx(model.accounting.perceptron_loss, rel=1e-12)
+    losses = training.fit(LinearUnit(), rows, epochs=5).column("squared_loss", mean=True)
+    assert losses[-1] < losses[0] < 0.5
+
+
+def fewest_errors(rows: Rows) -> int:
+    """Return the errors of the best line: one between two points, turned a little either way."""
+    points = [(x["a"], x["b"], 1 if y else -1) for x, y in rows]
+    positives = sum(t > 0 for *_, t in points)
+    least = min(positives, len(points) - positives)
+    for (a, b, _), (c, d, _) in itertools.combinations(points, 2):
+        sides = [(((p - a) * (d - b) - (q - b) * (c - a)), t) for p, q, t in points]
+        on = sorted(t for side, t in sides if side == 0.0)
+        right = sum((side > 0.0) is (t > 0) for side, t in sides if side != 0.0)
+        off = len(points) - len(on)
+        assert len(on) == 2  # turned about their middle or moved, the line splits them as it likes
+        least = min(least, off - right, right)
+    return least
+
+
+def test_the_ratchet_finds_the_best_line_more_often_than_the_run_alone() -> None:
+    alone = ratchet = 0
+    for seed in range(40):
+        draw = random.Random(seed)
+        rows: Rows = []
+        for _ in range(15):
+            x = {"a": draw.gauss(0.0, 1.0), "b": draw.gauss(0.0, 1.0)}
+            rows.append((x, (x["a"] + x["b"] > 0.0) is not (draw.random() < 0.15)))
+        best = fewest_errors(rows)
+        model = Perceptron()
+        found = training.fit_pocket(model, rows, seed=seed, picks=10_000)
+        assert found.errors >= best
+        assert found.errors == sum(model.predict_one(dict(x)) is not y for x, y in rows)
+        ratchet += found.errors == best
+        pocket = PocketPerceptron()
+        training.fit(pocket, rows, epochs=670, order="shuffled", seed=seed)
+        alone += sum(pocket.predict_one(dict(x)) is not y for x, y in rows) == best
+    assert ratchet >= 36
+    assert ratchet > alone
+
+
+def test_the_ratchet_keeps_a_good_start_and_stops_when_all_are_right() -> None:
+    good = Perceptron(initial_weights={"a": 1.0, "b": 1.0}, initial_intercept=-1.5)
+    assert training.fit_pocket(good, AND) == (0, 0, 0)
+    model = Perceptron()
+    found = training.fit_pocket(model, AND, seed=1)
+    assert found.errors == 0
+    assert found.picks < 1_000
+    assert all(model.predict_one(dict(x)) is y for x, y in AND)
+    letters: Any = [({"a": 1.0}, "A"), ({"b": 1.0}, "B"), ({"a": 1.0}, "B")]
+    assert training.fit_pocket(MulticlassPerceptron(), letters).errors == 1
+    assert training.fit_pocket(Perceptron(), XOR, picks=500).errors == 1
+    for bad in (PocketPerceptron(), AveragedPerceptron()):
+        with pytest.raises(InvalidParameter, match="weights that learn"):
+            training.fit_pocket(bad, AND)
 
 
 def test_stops_after_the_epochs() -> None:
@@ -149,23 +230,65 @@ POINTS = [({"x": 1.0}, 2.0), ({"x": 2.0}, 1.0), ({"x": 3.0}, 4.0), ({"x": 4.0}, 
 def test_batch_descent_on_four_points() -> None:
     steps: list[int] = []
     line = training.batch_gradient_descent(
-        POINTS, epochs=5_000, progress=lambda number, loss: steps.append(number)
+        POINTS, tolerance=1e-12, progress=lambda number, loss: steps.append(number)
     )
     assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-10)
     assert line.intercept == pytest.approx(1.0, abs=1e-10)
-    assert steps == list(range(1, 5_001))
-    assert len(line.losses) == 5_001
+    assert line.converged
+    assert steps == list(range(1, len(line.losses)))
+    assert len(steps) < 20
     # residuals 0.4, -1.2, 1.2, -0.4: their squares sum to 3.2
     assert line.losses[-1] == pytest.approx(3.2 / 8, abs=1e-10)
-    early = training.batch_gradient_descent(POINTS, epochs=5_000, tolerance=1e-6)
-    assert len(early.losses) < 5_001
+    assert line.sums[-1] == pytest.approx(3.2 / 2, abs=1e-10)
+    # at the start all outputs are 0: 4 + 1 + 16 + 9 = 30
+    assert (line.losses[0], line.sums[0]) == (30 / 8, 30 / 2)
+    early = training.batch_gradient_descent(POINTS, tolerance=1e-2)
+    assert early.converged
+    assert len(early.losses) < len(line.losses)
+    short = training.batch_gradient_descent(POINTS, epochs=2)
+    assert (short.converged, len(short.losses)) == (False, 3)
+
+
+@pytest.mark.parametrize("xs", [range(11), range(-10, 11), range(101), range(5, 15)], ids=str)
+def test_batch_descent_finds_the_square(xs: range) -> None:
+    rows = [({"x": float(x), "x2": float(x * x)}, float(x * x)) for x in xs]
+    fit = training.batch_gradient_descent(rows)
+    assert fit.converged
+    assert fit.weights == pytest.approx({"x": 0.0, "x2": 1.0}, abs=1e-7)
+    assert fit.intercept == pytest.approx(0.0, abs=1e-7)
+    assert len(fit.losses) < 200
+    rounding = 1e-12 * fit.losses[0]
+    assert all(b <= a + rounding for a, b in itertools.pairwise(fit.losses))
+    largest = np.linalg.svd(np.array([[x, x * x, 1.0] for x in xs]))[1][0] ** 2
+    constant = training.batch_gradient_descent(rows, learning_rate=1.0 / float(largest))
+    assert not constant.converged
+    assert len(constant.losses) == 1_001
+
+
+def test_batch_descent_of_the_line_through_a_parabola() -> None:
+    # x^2 on 0..10 without x^2: slope 10 (the sum of the ends), through (5, 35), the means
+    fit = training.batch_gradient_descent([({"x": float(x)}, float(x * x)) for x in range(11)])
+    assert fit.converged
+    assert (fit.weights["x"], fit.intercept) == pytest.approx((10.0, -15.0), abs=1e-7)
+
+
+def test_batch_descent_of_columns_that_depend_on_each_other() -> None:
+    rows = [({"a": a, "b": 2.0 * a}, 5.0 * a) for a in (1.0, 2.0, 3.0)]
+    fit = training.batch_gradient_descent([*rows, ({"c": 0.0}, 0.0)], fit_intercept=False)
+    assert fit.converged
+    assert fit.weights["a"] + 2.0 * fit.weights["b"] == pytest.approx(5.0, abs=1e-9)
+    assert fit.weights["c"] == 0.0
+    huge = training.batch_gradient_descent([({"a": 1e200}, 2.0), ({"b": 1e-160}, 3.0)])
+    assert all(map(math.isfinite, [*huge.weights.values(), huge.intercept, *huge.losses]))
+    assert training.batch_gradient_descent([]) == ({}, 0.0, [], [], True)
 
 
 def test_batch_descent_converges_up_to_two_over_the_largest_eigenvalue() -> None:
     X = np.array([[x["x"], 1.0] for x, _ in POINTS])
     limit = 2.0 / float(np.linalg.eigvalsh(X.T @ X)[-1])
     line = training.batch_gradient_descent(POINTS, learning_rate=0.95 * limit, epochs=5_000)
-    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-9)
+    assert line.converged
+    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-8)
     with pytest.raises(InvalidParameter, match="learning_rate"):
         training.batch_gradient_descent(POINTS, learning_rate=1.01 * limit)
     with pytest.raises(ValueError, match="finite"):

@@ -62,7 +62,14 @@ BY_HAND: list[tuple[dict[str, Any], Learned, float, float]] = [
         0.3 + 0.3 / math.sqrt(2.0),
     ),
     # 1 / (l2 t) = 2, then the weight is shrunk by 1 - 1 / 2; a score of 4 teaches nothing
-    ({"type": "hinge_sgd", "steps": "pegasos", "l2": 0.5}, [(A, True)] * 2, 1.0, 2.0),
+    (
+        {"type": "hinge_sgd", "steps": "pegasos", "l2": 0.5, "project": False},
+        [(A, True)] * 2,
+        1.0,
+        2.0,
+    ),
+    # (2, 2) is projected to (1, 1), of squared norm 1 / l2, and shrunk by 1 - 1 / 2
+    ({"type": "hinge_sgd", "steps": "pegasos", "l2": 0.5}, [(A, True)] * 2, 0.5, 0.5),
     (
         {"type": "hinge_sgd"},
         [(A, True)] * 2,

@@ -81,6 +81,8 @@ def _named(one: dict[str, Any]) -> str:
 KINDS: dict[str, dict[str, Any]] = {
     **{_named(one): {"learner": one} for one in (*_BINARY, *_MULTICLASS)},
     **{_named(one): {**_ON, "drift": {"detector": one}} for one in _DETECTORS},
+    "balanced": {**_ON, "class_weight": "balanced"},
+    "balanced classes": {"learner": {"type": "multiclass_arow"}, "class_weight": "balanced"},
     "metrics": {**_ON, "metrics": [*_METRICS, "roc_auc", "mcc"]},
     "rolling metrics": {**_ON, "metrics": [*_ROLLING, {**_ROLLING[0], "metric": "roc_auc"}]},
     "metrics of classes": {

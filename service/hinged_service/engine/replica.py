@@ -24,6 +24,9 @@ from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
 
 __all__ = ["AppliedEntry", "Replica", "Watcher"]
 
+_OF_ONE_KIND = ("learner", "pipeline", "labels", "class_weight", "metrics", "drift", "max_features")
+"""The parts of a spec that models must share for the state of one to be that of the other."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -241,7 +244,10 @@ class Replica:
         """Tell whether the state of a model of that spec may be this model's."""
         return all(
             getattr(self._spec, part) == getattr(spec, part)
-            for part in ("learner", "steps", "labels", "metrics", "drift", "max_features")
+            for part in (
+                *("learner", "steps", "labels", "class_weight"),
+                *("metrics", "drift", "max_features"),
+            )
         )
 
     def fold_restore(self, entry: Entry, checkpoint: Loaded | None) -> None:

@@ -213,6 +213,8 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
         )
     if not isinstance(learner.learning_rate, float):
         raise Conflict("No bound holds for a learning rate that is a schedule.")
+    if isinstance(learner.initial_weights, hinged.RandomWeights):
+        raise Conflict("No bound is known for random initial weights of any name.")
     deadline_s = time.monotonic() + settings.bound_timeout_ms / 1000
     for loaded in await _starts(connection, settings, live_model, state.events):
         recorder = await _fold_again(connection, settings, live_model, loaded, end, deadline_s)

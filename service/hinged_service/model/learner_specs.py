@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 import hinged
 from hinged.hedge import default_pool
@@ -16,12 +16,14 @@ from hinged_service.river_support.learners.parameters import (
     arguments,
     class_name,
 )
+from hinged_service.wire.faults import MAX_NAME
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner"]
+__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "given_names"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -49,6 +51,57 @@ class _Binary(StrictModel):
         return rule(**arguments(self), max_features=max_features)
 
 
+class RandomWeightsSpec(RiverSpec):
+    """Random initial weights, uniform between -scale and scale, from the seed and the name."""
+
+    type: Literal["random"]
+    seed: int = Field(0, ge=-(2**63), lt=2**63, description="Another seed, other weights.")
+    scale: Annotated[float, Field(gt=0, le=1e100)] = Field(1.0, description="Their bound.")
+
+    def river(self) -> hinged.RandomWeights:
+        """Return the weights by name."""
+        return hinged.RandomWeights(self.seed, self.scale)
+
+
+_FeatureName = Annotated[str, Field(max_length=MAX_NAME)]
+_GivenWeights = Annotated[dict[_FeatureName, Finite], Field(max_length=1_000)]
+
+
+def _kind(value: object) -> str:
+    """Return which of the two a value is meant to be; a feature may be named `type` too."""
+    named = isinstance(value, dict) and isinstance(value.get("type"), str)
+    return "random" if named or isinstance(value, RandomWeightsSpec) else "given"
+
+
+_InitialWeights = Annotated[
+    Annotated[RandomWeightsSpec, Tag("random")] | Annotated[_GivenWeights, Tag("given")],
+    Discriminator(_kind),
+]
+
+
+class _Started(_Binary):
+    """A binary rule whose weights may start anywhere."""
+
+    label_at_zero: bool = Field(
+        False, description="Predict the positive label at score 0 instead of the negative one."
+    )
+    initial_weights: _InitialWeights | None = Field(
+        None, description="Weights to start from: by feature name, or random; 0 if left out."
+    )
+    initial_intercept: Finite = Field(0.0, description="The intercept to start from.")
+
+    @model_validator(mode="after")
+    def _with_intercept(self) -> Self:
+        if self.initial_intercept != 0.0 and not getattr(self, "fit_intercept", True):
+            raise ValueError("initial_intercept needs fit_intercept true")
+        return self
+
+    @property
+    def given_names(self) -> int:
+        """The number of names that have an initial weight."""
+        return len(self.initial_weights) if isinstance(self.initial_weights, dict) else 0
+
+
 class _Multiclass(StrictModel):
     """A multiclass rule, likewise."""
 
@@ -63,16 +116,13 @@ class _WithRate(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PerceptronSpec(_WithRate, _Binary):
+class PerceptronSpec(_WithRate, _Started):
     """The perceptron: a step along the event whenever t * score <= margin."""
 
     type: Literal["perceptron"]
     margin: NonNegative = Field(0.0, description="Update at margins up to this.")
     update_on: Literal["tie", "mistake"] = Field(
         "tie", description="Update at score 0 too, or only when the predicted label is wrong."
-    )
-    label_at_zero: bool = Field(
-        False, description="Predict the positive label at score 0 instead of the negative one."
     )
 
     @model_validator(mode="after")
@@ -82,13 +132,13 @@ class PerceptronSpec(_WithRate, _Binary):
         return self
 
 
-class AveragedPerceptronSpec(_WithRate, _Binary):
+class AveragedPerceptronSpec(_WithRate, _Started):
     """The perceptron, predicting with the mean of its weights after each event."""
 
     type: Literal["averaged_perceptron"]
 
 
-class PocketPerceptronSpec(_WithRate, _Binary):
+class PocketPerceptronSpec(_WithRate, _Started):
     """The perceptron, predicting with the weights of its longest run of correct events."""
 
     type: Literal["pocket_perceptron"]
@@ -100,13 +150,13 @@ class _PassiveAggressive(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PassiveAggressiveSpec(_PassiveAggressive, _Binary):
+class PassiveAggressiveSpec(_PassiveAggressive, _Started):
     """Passive-aggressive learning: the smallest step that reaches margin 1."""
 
     type: Literal["passive_aggressive"]
 
 
-class LinearUnitSpec(_Binary):
+class LinearUnitSpec(_Started):
     """The linear unit (ADALINE): the delta rule on the score itself."""
 
     type: Literal["linear_unit"]
@@ -115,7 +165,7 @@ class LinearUnitSpec(_Binary):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class HingeSGDSpec(_Binary):
+class HingeSGDSpec(_Started):
     """Sub-gradient descent on the hinge loss with penalties: the linear SVM, online."""
 
     type: Literal["hinge_sgd"]
@@ -125,6 +175,11 @@ class HingeSGDSpec(_Binary):
     )
     l2: NonNegative = Field(0.0, description="Strength of the squared penalty.")
     l1: NonNegative = Field(0.0, description="Strength of the absolute penalty.")
+    project: bool = Field(
+        True,
+        description="Pegasos without l1: shrink the intercept too, and project onto the ball of "
+        "radius 1/sqrt(l2).",
+    )
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
     @model_validator(mode="after")
@@ -133,6 +188,8 @@ class HingeSGDSpec(_Binary):
             raise ValueError("pegasos needs l2 above 0: its step is 1 / (l2 t)")
         if self.steps != "constant" and isinstance(self.learning_rate, Schedule):
             raise ValueError("a schedule needs steps constant")
+        if isinstance(self.initial_weights, RandomWeightsSpec) and self.l1 + self.l2 > 0.0:
+            raise ValueError("random initial_weights need l1 and l2 of 0")
         return self
 
 
@@ -141,7 +198,7 @@ class _AROW(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class AROWSpec(_AROW, _Binary):
+class AROWSpec(_AROW, _Started):
     """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
 
     type: Literal["arow"]
@@ -150,7 +207,7 @@ class AROWSpec(_AROW, _Binary):
     )
 
 
-class SCWSpec(_Binary):
+class SCWSpec(_Started):
     """Soft confidence-weighted learning (SCW-I): a margin of several standard deviations."""
 
     type: Literal["scw"]
@@ -159,7 +216,7 @@ class SCWSpec(_Binary):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class LogisticSGDSpec(_Binary):
+class LogisticSGDSpec(_Started):
     """Stochastic gradient descent on the logistic loss: logistic regression, online."""
 
     type: Literal["logistic_sgd"]
@@ -175,14 +232,14 @@ class LogisticSGDSpec(_Binary):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class CoinBettingSpec(_Binary):
+class CoinBettingSpec(_Started):
     """Logistic regression that bets on the sign of each gradient: no rate to choose."""
 
     type: Literal["coin_betting"]
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class FTRLProximalSpec(_Binary):
+class FTRLProximalSpec(_Started):
     """Logistic regression (FTRL-proximal) whose useless weights are exactly 0."""
 
     type: Literal["ftrl_proximal"]
@@ -358,3 +415,9 @@ class AutoSpec(StrictModel):
 
 OwnLearner = AutoSpec | _BinaryRule | CurvedSpec | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
 """The learners of `hinged`."""
+
+
+def given_names(spec: object) -> int:
+    """Return how many names have an initial weight: of the learner, or the most of its members."""
+    members = [*(getattr(spec, "models", None) or ()), getattr(spec, "learner", None), spec]
+    return max(one.given_names if isinstance(one, _Started) else 0 for one in members)

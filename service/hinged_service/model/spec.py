@@ -15,9 +15,11 @@ from pydantic import (
     field_validator,
 )
 
+import hinged
+from hinged_service.errors import Detail, Unprocessable
 from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
-from hinged_service.model.learner_specs import AutoSpec, OwnLearner
+from hinged_service.model.learner_specs import AutoSpec, OwnLearner, given_names
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
@@ -100,6 +102,12 @@ class ModelSpec(StrictModel):
         "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. The "
         "learner auto is binary with two labels here; without it the first event says whether "
         "labels are text, integers or booleans. All labels of a model are of one JSON type.",
+    )
+    class_weight: Literal["balanced"] | None = Field(
+        None,
+        description="balanced: an event's sample weight is multiplied by n / (k n_y), n being the "
+        "events learned so far, this one included, n_y those of its label and k the labels seen. "
+        "Its effect depends on the rule.",
     )
     stream: Name | None = Field(
         None, description="The stream to follow; a new one with the model's name if left out."
@@ -187,6 +195,13 @@ class ModelSpec(StrictModel):
             raise ValueError("a custom model has a pipeline of its own: leave this out")
         return scale
 
+    @field_validator("max_features")
+    @classmethod
+    def _with_room(cls, most: int, info: ValidationInfo) -> int:
+        if (names := given_names(info.data.get("learner"))) > most:
+            raise ValueError(f"initial_weights has {names} names, which is more")
+        return most
+
     @field_validator("metrics")
     @classmethod
     def _measurable(cls, metrics: MetricSpecs, info: ValidationInfo) -> MetricSpecs:
@@ -256,9 +271,21 @@ class ModelSpec(StrictModel):
         return action.promote.alias if isinstance(action, Promote) else None
 
     def check_known(self) -> None:
-        """Raise `Unprocessable` if it names a custom model that this process does not serve."""
+        """Raise `Unprocessable` if no learner of this process can do what it asks for.
+
+        That is a custom model that the process does not serve, or balance of a learner
+        without sample weights.
+        """
         if isinstance(self.learner, CustomSpec):
             self.learner.check_known()
+        if self.class_weight is not None:
+            try:
+                self.learner.build(self.max_features).check_weight(0.5)
+            except hinged.InvalidEvent as error:
+                reason = f"needs a learner that takes every sample weight; here it {error.reason}"
+                raise Unprocessable(
+                    "Nothing was made: see errors.", [Detail("class_weight", reason)]
+                ) from None
 
     def configured(self, parameters: dict[str, Any]) -> Learner:
         """Return the learner's spec with some parameters changed.

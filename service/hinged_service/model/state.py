@@ -88,6 +88,8 @@ class ModelState:
         The predictor: the model's labels and answers.
     temperature
         What calibrates the probabilities, if the spec asks for it.
+    balance
+        The labels so far and the weights that balance them, if the spec asks for it.
     events
         Events that counted: learned, or only scored while the model was frozen.
     judged
@@ -153,6 +155,7 @@ class ModelState:
         """Make learner and pipeline anew, with the parameters as configured."""
         spec = self._spec
         self.temperature = Temperature() if spec.calibrate else None
+        self.balance = hinged.ClassBalance() if spec.class_weight is not None else None
         self._use(spec.configured(self.configured).build(spec.max_features))
         half = spec.bytes_bound // 2
         self.pipeline = Pipeline(spec.steps, spec.max_features, half) if spec.steps else None
@@ -185,11 +188,19 @@ class ModelState:
 
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
-        self._teach = learn if self._on_taught is None else self._teach_and_tell
+        bare = self._on_taught is None and self.balance is None
+        self._teach = learn if bare else self._teach_and_tell
         self._teach_plainly = self._teach if self.temperature is None else self._teach_and_calibrate
 
+    def _weighed(self, y: Label, w: float) -> float:
+        """Return the sample weight that the learner is taught with."""
+        return w if self.balance is None else saturated(w * self.balance.weight(y))
+
     def _teach_and_tell(self, x: Features, y: Label, w: float) -> hinged.Outcome:
+        w = self._weighed(y, w)
         outcome = self.learner.predict_learn_one(x, y, w)
+        if self.balance is not None and w > 0.0:
+            self.balance.count(y)
         if self._on_taught is not None:
             self._on_taught(x, y, w, outcome)
         return outcome
@@ -349,7 +360,7 @@ class ModelState:
         if pipeline is not None and at_once is None:
             before = pipeline.transform_one(x)
         answers.admit(y)
-        self.learner.check_weight(w)
+        self.learner.check_weight(self._weighed(y, w))
         taught = before
         self._check_room(before if at_once is None else self._with_added(before), y, w)
         if at_once is not None:
@@ -447,11 +458,12 @@ class ModelState:
         target, closely = self.answers.target, self.can_reject_features
         need, each = 0.0, 0 if closely or self.multiclass else self._per_name
         for i, event in enumerate(events):
-            if target(event.y) is None:
+            y = target(event.y)
+            if y is None:
                 found.append((i, Rejection("y", self.answers.expected())))
             if event.w != 1.0 or closely:
                 try:
-                    self.learner.check_weight(event.w)
+                    self.learner.check_weight(event.w if y is None else self._weighed(y, event.w))
                     if closely and not is_label(event):
                         x = self._transformed(event.x)
                         self.answers.predict(x)

@@ -35,6 +35,7 @@ def state_scalars(state: ModelState) -> dict[str, Any]:
         "frozen": state.frozen,
         "configured": state.configured,
         "calibration": None if state.temperature is None else state.temperature.scalars(),
+        "balance": None if state.balance is None else state.balance.get_state(),
         "pipeline": None if state.pipeline is None else state.pipeline.get_state(),
         "metrics": None if state.metrics is None else state.metrics.get_state(),
         "drift": None if state.drift is None else state.drift.get_state(),
@@ -88,6 +89,7 @@ def restore_state(
     parts: tuple[tuple[Any, str], ...] = (
         (state.pipeline, "pipeline"),
         (state.temperature, "calibration"),
+        (state.balance, "balance"),
         (state.metrics, "metrics"),
         (state.drift, "drift"),
     )

@@ -55,6 +55,8 @@ def _counts(scalars: Mapping[str, Any], state: ModelState) -> Iterator[int]:
     account = state.learner.accounting
     yield from (account.events, account.mistakes, account.updates, account.overflows)
     yield account.ignored
+    if state.balance is not None:
+        yield state.balance.events
 
 
 def _use(spec: ModelSpec, state: ModelState, names: list[str]) -> None:
