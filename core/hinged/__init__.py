@@ -8,6 +8,7 @@ from hinged.binary import BinaryLinearClassifier
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
+from hinged.linear_regression_unit import LinearRegressionUnit
 from hinged.linear_unit import LinearUnit
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidParameter",
     "InvalidState",
     "LinearClassifier",
+    "LinearRegressionUnit",
     "LinearUnit",
     "MulticlassAROW",
     "MulticlassAveragedPerceptron",
