@@ -60,6 +60,9 @@ MULTICLASS: list[LinearClassifier] = [
     MulticlassPassiveAggressive(mode="uncapped"),
     MulticlassPassiveAggressive(mode="II"),
     MulticlassAROW(),
+    MulticlassAveragedPerceptron(initial_weights=RandomWeights(1)),
+    MulticlassPocketPerceptron(initial_weights=RandomWeights(2, 0.5)),
+    MulticlassAROW(initial_weights=RandomWeights(3)),
     OneVsRest(),
     OneVsRest(PassiveAggressive()),
 ]
