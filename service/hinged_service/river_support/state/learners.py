@@ -8,7 +8,7 @@ from typing import Any
 
 import hinged
 
-__all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
+__all__ = ["COMPOSITE", "LEARNERS", "fits", "names", "parameters"]
 
 COMPOSITE: frozenset[type] = frozenset((hinged.Hedge, hinged.OneVsRest))
 """The learners made of others, which must be whole before these are."""
@@ -26,6 +26,17 @@ LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     )
 }
 """The learners that are stored, by name."""
+
+
+_LATER = frozenset(
+    ("label_at_zero", "initial_weights", "initial_intercept", "initial_intercepts", "project")
+)
+"""Parameters that learners stored before lack; they mean the defaults then."""
+
+
+def fits(kind: type, stored: Set[str]) -> bool:
+    """Tell whether stored parameters are those of a class, of this version or one before."""
+    return names(kind) - _LATER <= stored <= names(kind)
 
 
 def names(kind: type) -> Set[str]:
