@@ -16,6 +16,7 @@ from hinged.fourier_features import FourierFeatures
 from hinged.ftrl_proximal import FTRLProximal
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
+from hinged.linear_regression_unit import LinearRegressionUnit
 from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
 from hinged.multiclass_arow import MulticlassAROW
@@ -57,6 +58,7 @@ __all__ = [
     "InvalidParameter",
     "InvalidState",
     "LinearClassifier",
+    "LinearRegressionUnit",
     "LinearUnit",
     "LogisticSGD",
     "MulticlassAROW",

@@ -23,6 +23,7 @@ __all__ = [
     "finite_features",
     "floats_only",
     "plain",
+    "real_target",
 ]
 
 
@@ -74,6 +75,14 @@ def binary_target(y: object) -> float:
         f"must be true or false (or 1 or 0, or 1 or -1), not {shown(y)}: say whether it is the "
         "positive label, as in y == 'spam', or take a multiclass learner",
     )
+
+
+def real_target(y: object) -> float:
+    """Return a real target as a float, or raise `InvalidEvent`."""
+    target = _number(y)
+    if target is None or not math.isfinite(target):
+        raise InvalidEvent("y", f"must be a finite number, not {shown(y)}")
+    return target
 
 
 def checked_weight(w: object) -> float:

@@ -25,6 +25,7 @@ __all__ = [
     "each_row",
     "frame",
     "labels",
+    "numbers",
     "rows",
     "table",
 ]
@@ -143,6 +144,18 @@ def labels(values: list[Any], like: Frame, boolean: bool) -> Series:
         return pandas.Series(values, index=like.index, name="y_pred", dtype=dtype)
     kind = nw.Boolean() if boolean else None
     return nw.new_series("y_pred", values, kind, backend=wrapped.implementation).to_native()
+
+
+def numbers(values: list[float], like: Frame) -> Series:
+    """Return outputs as a series of the kind of `like`, its index kept."""
+    import narwhals as nw
+
+    wrapped = _frame(like)
+    if wrapped.implementation.is_pandas_like():
+        pandas = nw.get_native_namespace(wrapped)
+        return pandas.Series(values, index=like.index, name="y_pred", dtype=float)
+    series = nw.new_series("y_pred", values, nw.Float64(), backend=wrapped.implementation)
+    return series.to_native()
 
 
 def frame(columns: dict[Label, list[float]], like: Frame) -> Frame:

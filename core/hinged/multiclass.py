@@ -80,6 +80,11 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     def _new_part(self) -> Part:
         """Return the part of a new class, tracked if this learner is."""
 
+    def _add_class(self, label: Label, x: Numbers) -> float:
+        """Add a class, and return its score for the event that brought it."""
+        self._parts[label] = self._new_part()
+        return 0.0
+
     @abc.abstractmethod
     def scores_one(self, x: Event) -> dict[Label, float]:
         """Return the finite score of every class, in the order the classes were seen.
@@ -131,9 +136,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
             account.mistakes += 1
         norm = math.hypot(*numbers.values())
         account.add_norm(norm, self._constant)
-        if label not in self._parts:
-            self._parts[label] = self._new_part()
-        own = scores.pop(label, 0.0)
+        own = scores.pop(label) if label in self._parts else self._add_class(label, numbers)
         rival = best(scores)
         distance = 0.0 if rival is None else own - scores[rival]
         margin = 0.0 if math.isnan(distance) else saturated(distance)  # both may be infinite

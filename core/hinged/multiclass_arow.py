@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from hinged.events import as_floats
+from hinged.events import Label, as_floats
 from hinged.multiclass import DEFAULT_CLASSES
-from hinged.multiclass_linear import MulticlassLinearClassifier, Pair
+from hinged.multiclass_linear import ClassWeightsByName, MulticlassLinearClassifier, Pair
 from hinged.parameters import PositiveNumber
 from hinged.vector import Features, Numbers, WeightVector, all_finite
 
@@ -39,6 +40,11 @@ class MulticlassAROW(MulticlassLinearClassifier):
         The most classes, or `None` for no limit; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     Examples
     --------
@@ -68,8 +74,16 @@ class MulticlassAROW(MulticlassLinearClassifier):
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
+        initial_weights: ClassWeightsByName = None,
+        initial_intercepts: Mapping[Label, float] | None = None,
     ) -> None:
-        super().__init__(fit_intercept, max_classes, max_features)
+        super().__init__(
+            fit_intercept,
+            max_classes,
+            max_features,
+            initial_weights=initial_weights,
+            initial_intercepts=initial_intercepts,
+        )
         self.r = r
 
     def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:

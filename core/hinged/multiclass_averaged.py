@@ -34,6 +34,11 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
         The most classes, or `None` for no limit; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     Examples
     --------

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 from hinged import state
 from hinged.base import INTERCEPT, Contributions
 from hinged.binary import ACCOUNT, restored_accounting
+from hinged.errors import InvalidEvent, InvalidParameter, shown
 from hinged.events import Label, checked_features, checked_weight
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, best, restored_classes
-from hinged.parameters import checked_cap
+from hinged.parameters import checked_cap, checked_real
+from hinged.start import RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, ScalarType
 from hinged.vector import (
     VALUE_BYTES,
@@ -26,7 +28,7 @@ from hinged.vector import (
     wide_dot,
 )
 
-__all__ = ["ClassWeights", "MulticlassLinearClassifier", "Pair"]
+__all__ = ["ClassWeights", "ClassWeightsByName", "MulticlassLinearClassifier", "Pair"]
 
 
 class ClassWeights:
@@ -48,6 +50,8 @@ class ClassWeights:
         self.auxiliary_intercept = auxiliary_intercept
 
 
+ClassWeightsByName = Mapping[Label, Numbers] | RandomWeights | None
+"""Weights to start from, by class and name."""
 Pair = tuple[ClassWeights, ClassWeights]
 """The event's class and its rival."""
 
@@ -69,12 +73,19 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
         The most classes; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     """
 
     _AUXILIARY: ClassVar[str | None] = None
     """Saved name of the second vector of a class, if the rule has one."""
     _AUXILIARY_START: ClassVar[float] = 0.0
+    _AUXILIARY_STARTED = False
+    """Whether the second vector starts from the initial weights too."""
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _update_margin = 0.0
 
@@ -83,10 +94,52 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
+        *,
+        initial_weights: ClassWeightsByName = None,
+        initial_intercepts: Mapping[Label, float] | None = None,
     ) -> None:
         super().__init__(fit_intercept, max_classes)
         self.max_features = checked_cap("max_features", max_features)
         self._names: dict[Hashable, None] = {}
+        self.initial_weights = initial_weights
+        self.initial_intercepts = initial_intercepts
+        self._start_classes()
+
+    def _start_classes(self) -> None:
+        """Add the classes that initial weights or intercepts name."""
+        intercepts = {} if self.initial_intercepts is None else self.initial_intercepts
+        initial = self.initial_weights
+        weights = {} if initial is None or isinstance(initial, RandomWeights) else initial
+        for name, given in (("initial_weights", weights), ("initial_intercepts", intercepts)):
+            if not isinstance(given, Mapping):
+                raise InvalidParameter(f"{name} must be by class, not {shown(given)}")
+        if intercepts and not self.fit_intercept:
+            raise InvalidParameter("initial_intercepts needs fit_intercept=True")
+        for label in dict.fromkeys((*weights, *intercepts)):
+            try:
+                y = self._check_label(label)
+            except InvalidEvent as error:
+                raise InvalidParameter(f"a class of initial weights {error.reason}") from None
+            self._parts[y] = part = self._started_part(y)
+            part.intercept = checked_real("initial_intercepts", intercepts.get(label, 0.0))
+            if label in weights:
+                part.weights = started(weights[label], self.max_features)
+            self._names.update(dict.fromkeys(part.weights.view()))
+        if self.max_features is not None and len(self._names) > self.max_features:
+            raise InvalidParameter("initial_weights must hold at most max_features names")
+
+    def _started_part(self, label: Label) -> ClassWeights:
+        """Return the part of a new class with the weights that it starts from."""
+        part = self._new_part()
+        if isinstance(self.initial_weights, RandomWeights):
+            part.weights = StartedVector(self.initial_weights.of(label), None)
+            if self._tracking:
+                part.weights.track()
+        return part
+
+    def _add_class(self, label: Label, x: Numbers) -> float:
+        self._parts[label] = part = self._started_part(label)
+        return saturated(wide_dot(part.weights.get, x))
 
     @property
     def weights(self) -> dict[Label, Numbers]:
@@ -249,6 +302,12 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
             "vectors": vectors,
         }
 
+    def _begun(self, label: Label, stored: WeightVector) -> WeightVector:
+        """Return stored weights of a class as a vector with its start for all other names."""
+        if not isinstance(self.initial_weights, RandomWeights):
+            return stored
+        return StartedVector(self.initial_weights.of(label), None, dict(stored.view()))
+
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing."""
         saved = state.checked_header(saved, type(self).__name__)
@@ -267,10 +326,12 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
         for number, label in enumerate(classes):
             self._parts[label] = part = ClassWeights()
             part.intercept = scalars.pop(f"intercept/{number}")
-            part.weights = vectors[f"weights/{number}"]
+            part.weights = self._begun(label, vectors[f"weights/{number}"])
             for name in auxiliaries:
                 part.auxiliary_intercept = scalars.pop(f"{name}_intercept/{number}")
                 part.auxiliary = vectors[f"{name}/{number}"]
+                if self._AUXILIARY_STARTED:
+                    part.auxiliary = self._begun(label, part.auxiliary)
         for name, value in scalars.items():
             setattr(self, name, value)
         self.accounting = account

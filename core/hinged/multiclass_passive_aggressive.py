@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hinged.binary import refuse_fraction
-from hinged.events import checked_weight
+from hinged.events import Label, checked_weight
 from hinged.multiclass import DEFAULT_CLASSES
+from hinged.multiclass_linear import ClassWeightsByName
 from hinged.multiclass_perceptron import TwoClassStep
 from hinged.parameters import PositiveNumber, checked_choice
 from hinged.passive_aggressive import MODES, step_length
@@ -39,6 +42,11 @@ class MulticlassPassiveAggressive(TwoClassStep):
         The most classes, or `None` for no limit; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     Examples
     --------
@@ -67,8 +75,16 @@ class MulticlassPassiveAggressive(TwoClassStep):
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
+        initial_weights: ClassWeightsByName = None,
+        initial_intercepts: Mapping[Label, float] | None = None,
     ) -> None:
-        super().__init__(fit_intercept, max_classes, max_features)
+        super().__init__(
+            fit_intercept,
+            max_classes,
+            max_features,
+            initial_weights=initial_weights,
+            initial_intercepts=initial_intercepts,
+        )
         self.C = C
         self.mode = checked_choice("mode", mode, MODES)
 

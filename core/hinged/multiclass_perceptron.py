@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping
 
+from hinged.events import Label
 from hinged.multiclass import DEFAULT_CLASSES
-from hinged.multiclass_linear import ClassWeights, MulticlassLinearClassifier, Pair
+from hinged.multiclass_linear import (
+    ClassWeights,
+    ClassWeightsByName,
+    MulticlassLinearClassifier,
+    Pair,
+)
 from hinged.parameters import LearningRate, Rate, rate_at
 from hinged.vector import Numbers, WeightVector, add_all
 
@@ -64,6 +71,11 @@ class MulticlassPerceptron(TwoClassStep):
         The most classes, or `None` for no limit; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     Examples
     --------
@@ -90,8 +102,16 @@ class MulticlassPerceptron(TwoClassStep):
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
+        initial_weights: ClassWeightsByName = None,
+        initial_intercepts: Mapping[Label, float] | None = None,
     ) -> None:
-        super().__init__(fit_intercept, max_classes, max_features)
+        super().__init__(
+            fit_intercept,
+            max_classes,
+            max_features,
+            initial_weights=initial_weights,
+            initial_intercepts=initial_intercepts,
+        )
         self.learning_rate = learning_rate
 
     def _step(self, margin: float, norm2: float, w: float) -> float:

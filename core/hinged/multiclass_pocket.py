@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import ClassVar
 
+from hinged.events import Label
 from hinged.multiclass import DEFAULT_CLASSES
-from hinged.multiclass_linear import ClassWeights, Pair
+from hinged.multiclass_linear import ClassWeights, ClassWeightsByName, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.parameters import Rate
+from hinged.start import RandomWeights, StartedVector
 from hinged.state import COUNT, ScalarType
 from hinged.vector import Event, Numbers, WeightVector
 
@@ -36,6 +38,11 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
         The most classes, or `None` for no limit; an event of one more is refused.
     max_features
         The most feature names kept, or `None` for no limit.
+    initial_weights
+        Weights to start from: `None` for 0; by class, then by feature name, classes
+        that are known from the start; or `RandomWeights`, others for each class.
+    initial_intercepts
+        Intercepts to start from, by class, known from the start likewise.
 
     Attributes
     ----------
@@ -59,6 +66,7 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
     """
 
     _AUXILIARY = "pocket"
+    _AUXILIARY_STARTED = True
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"record": COUNT, "last_update": COUNT}
     _serves_raw = False
 
@@ -68,10 +76,33 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
         fit_intercept: bool = True,
         max_classes: int | None = DEFAULT_CLASSES,
         max_features: int | None = None,
+        initial_weights: ClassWeightsByName = None,
+        initial_intercepts: Mapping[Label, float] | None = None,
     ) -> None:
-        super().__init__(learning_rate, fit_intercept, max_classes, max_features)
+        super().__init__(
+            learning_rate,
+            fit_intercept,
+            max_classes,
+            max_features,
+            initial_weights=initial_weights,
+            initial_intercepts=initial_intercepts,
+        )
         self.record = 0
         self.last_update = 0
+
+    def _start_classes(self) -> None:
+        super()._start_classes()
+        for part in self._parts.values():
+            part.auxiliary.replace(part.weights)
+            part.auxiliary_intercept = part.intercept
+
+    def _started_part(self, label: Label) -> ClassWeights:
+        part = super()._started_part(label)
+        if isinstance(self.initial_weights, RandomWeights):
+            part.auxiliary = StartedVector(self.initial_weights.of(label), None)
+            if self._tracking:
+                part.auxiliary.track()
+        return part
 
     def _running(self) -> bool:
         return self.clock - self.last_update > self.record

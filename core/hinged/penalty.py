@@ -49,6 +49,8 @@ class LazyPenalty:
         accounting: Accounting
         _weights: WeightVector
         _squares: WeightVector
+        _projects: bool
+        intercept_squares: float
 
     def _start_penalty(self) -> None:
         self._penalised = self._l1 > 0.0 or self._l2 > 0.0
@@ -89,6 +91,9 @@ class LazyPenalty:
             self.pull = min(pull, sys.float_info.max)
             for vector in (self._weights, self._shrink_marks, self._pull_marks):
                 vector.clear()
+        if self._projects:  # Pegasos as in its paper: the intercept is a weight like the others
+            self.intercept *= shrink
+            self.intercept_squares *= shrink * shrink
 
     def _mark(self, names: Iterable[Hashable]) -> None:
         """Note that these weights have paid up to now."""

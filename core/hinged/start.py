@@ -55,6 +55,11 @@ class RandomWeights:
         object.__setattr__(self, "seed", int(self.seed))
         object.__setattr__(self, "scale", scale)
 
+    def of(self, label: Hashable) -> RandomWeights:
+        """Return the weights of a class: of a seed of its own."""
+        digest = hashlib.blake2b(f"{self.seed} c{label!r}".encode("utf-8", "surrogatepass"))
+        return RandomWeights(int.from_bytes(digest.digest()[:8], "big"), self.scale)
+
     def __call__(self, name: Hashable) -> float:
         """Return the weight of a name; of one that is no text, from its `repr`."""
         text = f"{self.seed} s{name}" if isinstance(name, str) else f"{self.seed} r{name!r}"

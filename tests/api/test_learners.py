@@ -108,6 +108,13 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         lambda: hinged.MulticlassPassiveAggressive(0.1, "I"),
     ),
     "arow": ({"type": "multiclass_arow"}, hinged.MulticlassAROW),
+    "random-weights": (
+        {
+            "type": "multiclass_pocket_perceptron",
+            "initial_weights": {"type": "random", "seed": 1, "scale": 0.5},
+        },
+        lambda: hinged.MulticlassPocketPerceptron(initial_weights=hinged.RandomWeights(1, 0.5)),
+    ),
     "ovr": (
         {"type": "one_vs_rest", "learner": {"type": "passive_aggressive"}},
         lambda: hinged.OneVsRest(hinged.PassiveAggressive()),

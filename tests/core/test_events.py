@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import math
 import types
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -64,11 +65,12 @@ def test_a_value_that_is_no_finite_number_is_refused_by_name(name: str, value: A
 @pytest.mark.parametrize("model", [Perceptron(), MulticlassPerceptron(), HingeSGD(l2=0.1)])
 def test_a_category_is_refused_with_the_encoder_that_helps(model: LinearClassifier) -> None:
     x: Any = {"size": 1.0, "colour": "red"}
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: model.learn_one(x, True),
         lambda: model.predict_one(x),
         lambda: model.learn_many(pd.DataFrame([x]), pd.Series([True])),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(InvalidEvent, match=r"x\['colour'\].*OneHotEncoder\(\) \| model"):
             call()
     assert model.accounting.events == 0

@@ -20,6 +20,11 @@ from hinged import (
     HingeSGD,
     InvalidParameter,
     LinearUnit,
+    MulticlassAROW,
+    MulticlassAveragedPerceptron,
+    MulticlassPassiveAggressive,
+    MulticlassPerceptron,
+    MulticlassPocketPerceptron,
     OneVsRest,
     PassiveAggressive,
     Perceptron,
@@ -195,3 +200,84 @@ def test_refuses(rule: Any, params: dict[str, Any]) -> None:
 def test_refuses_random_weights(make: Any) -> None:
     with pytest.raises(InvalidParameter):
         make()
+
+
+MANY: list[type[Any]] = [
+    *(MulticlassPerceptron, MulticlassAveragedPerceptron, MulticlassPocketPerceptron),
+    *(MulticlassPassiveAggressive, MulticlassAROW),
+]
+
+
+@pytest.mark.parametrize("rule", MANY)
+def test_classes_that_are_given_are_known_from_the_start(rule: Any) -> None:
+    start = {"A": {"a": 1.0}, "B": {"a": -1.0, "b": 2.0}}
+    model = rule(initial_weights=start, initial_intercepts={"B": 0.5, "C": -0.25})
+    assert model.classes == ["A", "B", "C"]
+    assert model.scores_one({"a": 2.0, "b": 1.0}) == {"A": 2.0, "B": 0.5, "C": -0.25}
+    assert model.predict_learn_one({"b": 1.0}, "A")[:3] == ("B", 2.5, True)
+    assert model.clone().scores_one({"b": 1.0}) == {"A": 0.0, "B": 2.5, "C": -0.25}
+    model.learn_one({"a": 1.0}, "D")
+    other = rule(initial_weights=start)
+    other.set_state(model.get_state())
+    assert other.scores_one({"a": 1.0, "b": 3.0}) == model.scores_one({"a": 1.0, "b": 3.0})
+
+
+def test_given_classes_move_as_the_perceptron_says() -> None:
+    model = MulticlassPerceptron(initial_weights={"A": {"a": 1.0}, "B": {"a": -1.0}})
+    model.learn_one({"a": -2.0}, "A")  # A has -2, B has 2
+    assert {y: dict(w) for y, w in model.weights.items()} == {"A": {"a": -1.0}, "B": {"a": 1.0}}
+    assert model.intercepts == {"A": 1.0, "B": -1.0}
+
+
+@pytest.mark.parametrize("rule", MANY)
+def test_random_weights_of_classes_are_those_of_their_own_seeds(rule: Any) -> None:
+    start, chance = RandomWeights(4, 0.5), random.Random(2)
+    assert start.of("A")("a") != start.of("B")("a") != start("a")
+    drawn = rule(initial_weights=start)
+    drawn.learn_one({}, "A")
+    x = {"a": 2.0, "d": -1.0}
+    assert drawn.scores_one(x) == pytest.approx(
+        {"A": 2.0 * start.of("A")("a") - start.of("A")("d")}, abs=1e-15
+    )
+    for number in range(200):
+        x = {name: chance.gauss(0.0, 1.0) for name in chance.sample("abcd", 3)}
+        y = "ABC"[chance.randrange(3)]
+        drawn.learn_one(x, y)
+        if number == 100:
+            fresh = rule(initial_weights=start)
+            fresh.set_state(drawn.get_state())
+            drawn = pickle.loads(pickle.dumps(fresh))
+    scores = drawn.scores_one({"unseen": 1.0})
+    for label in "ABC":
+        seen = scores[label] - drawn.intercepts[label]
+        assert seen == pytest.approx(start.of(label)("unseen"), abs=1e-12)
+
+
+def test_a_class_is_scored_by_its_start_when_it_comes() -> None:
+    start = RandomWeights(4)
+    model = MulticlassPerceptron(initial_weights=start, fit_intercept=False)
+    model.learn_one({"a": 1.0}, "A")
+    a, b = start.of("A")("a"), start.of("B")("a")
+    sign = 1.0 if b > a else -1.0  # B has the higher score already, so nothing moves
+    model.learn_one({"a": sign}, "B")
+    assert model.accounting.updates == 0
+    assert model.scores_one({"a": 1.0}) == {"A": a, "B": b}
+
+
+@pytest.mark.parametrize("rule", MANY)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"initial_weights": [1.0]},
+        {"initial_weights": {"A": {"a": math.nan}}},
+        {"initial_weights": {"A": {}, 1: {}}},
+        {"initial_weights": {0.5: {}}},
+        {"initial_weights": {"A": {}, "B": {}}, "max_classes": 1},
+        {"initial_weights": {"A": {"a": 1.0}, "B": {"b": 1.0}}, "max_features": 1},
+        {"initial_intercepts": {"A": math.inf}},
+        {"initial_intercepts": {"A": 1.0}, "fit_intercept": False},
+    ],
+)
+def test_refuses_starts_of_classes(rule: Any, params: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        rule(**params)

@@ -105,6 +105,10 @@ class _Started(_Binary):
 class _Multiclass(StrictModel):
     """A multiclass rule, likewise."""
 
+    initial_weights: RandomWeightsSpec | None = Field(
+        None, description="Weights that a new class starts from: random, or 0 if left out."
+    )
+
     def build(self, max_features: int) -> hinged.MulticlassLinearClassifier:
         """Return the fresh learner."""
         rule: type[hinged.MulticlassLinearClassifier] = getattr(hinged, class_name(self))

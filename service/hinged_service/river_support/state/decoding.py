@@ -246,7 +246,7 @@ class _Decoder:
         if len(state["vectors"]) != len(vectors):
             raise DamagedState("a stored learner is damaged")
         named = {name: self.value(one) for name, one in arguments.items()}
-        if not named.keys() <= learners.names(type(learner)):  # later ones have their defaults
+        if not learners.fits(type(learner), named.keys()):
             raise DamagedState("a stored learner has other parameters than its class")
         try:
             learner.__init__(**named)

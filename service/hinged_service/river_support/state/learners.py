@@ -8,7 +8,7 @@ from typing import Any
 
 import hinged
 
-__all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
+__all__ = ["COMPOSITE", "LEARNERS", "fits", "names", "parameters"]
 
 COMPOSITE: dict[type, int] = {
     hinged.Curved: 2,
@@ -32,6 +32,25 @@ LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     )
 }
 """The learners that are stored, by name."""
+
+
+_LATER = frozenset(
+    [
+        "curved",
+        "forgetting",
+        "initial_intercept",
+        "initial_intercepts",
+        "initial_weights",
+        "label_at_zero",
+        "project",
+    ]
+)
+"""Parameters that learners stored before lack; they mean the defaults then."""
+
+
+def fits(kind: type, stored: Set[str]) -> bool:
+    """Tell whether stored parameters are those of a class, of this version or one before."""
+    return names(kind) - _LATER <= stored <= names(kind)
 
 
 def names(kind: type) -> Set[str]:
