@@ -7,12 +7,15 @@ from hinged.averaged import AveragedPerceptron
 from hinged.base import INTERCEPT, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
 from hinged.calibrated import Calibrated
+from hinged.coin_betting import CoinBetting
 from hinged.curved import Curved
 from hinged.errors import HingedError, InvalidEvent, InvalidParameter, InvalidState
 from hinged.fourier_features import FourierFeatures
+from hinged.ftrl_proximal import FTRLProximal
 from hinged.hedge import Hedge
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
+from hinged.logistic_sgd import LogisticSGD
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
 from hinged.multiclass_linear import MulticlassLinearClassifier
@@ -24,18 +27,22 @@ from hinged.parameter_mixing import mix
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron
+from hinged.scw import SCW
 from hinged.vector import WeightVector
 
 __all__ = [
     "AROW",
     "FOLD_VERSION",
     "INTERCEPT",
+    "SCW",
     "Accounting",
     "AutoScaler",
     "AveragedPerceptron",
     "BinaryLinearClassifier",
     "Calibrated",
+    "CoinBetting",
     "Curved",
+    "FTRLProximal",
     "FourierFeatures",
     "Hedge",
     "HingeSGD",
@@ -45,6 +52,7 @@ __all__ = [
     "InvalidState",
     "LinearClassifier",
     "LinearUnit",
+    "LogisticSGD",
     "MulticlassAROW",
     "MulticlassAveragedPerceptron",
     "MulticlassLinearClassifier",

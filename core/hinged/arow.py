@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from typing import ClassVar
 
-from hinged.binary import BinaryLinearClassifier
-from hinged.events import as_floats
-from hinged.parameters import PositiveNumber
-from hinged.state import SUM, ScalarType
-from hinged.vector import Numbers, WeightVector
+from hinged.confidence import ConfidenceRule
+from hinged.errors import InvalidParameter
+from hinged.parameters import NonNegativeNumber, PositiveNumber
 
 __all__ = ["AROW"]
 
 
-class AROW(BinaryLinearClassifier):
+class AROW(ConfidenceRule):
     """Adaptive regularisation of weight vectors, with a diagonal covariance.
 
     On an event with margin `m = t (w . x + b) < 1`, S being the variances (1 for
@@ -24,6 +20,13 @@ class AROW(BinaryLinearClassifier):
         beta = 1 / (x . S x + r / sample_weight)
         w += (1 - m) beta t S x
         S -= beta S^2 x^2
+        S = S / (1 - forgetting + forgetting S)
+
+    The last line takes every updated variance back towards 1: the confidence counts
+    about the last `1 / forgetting` updates of a feature, so that the steps do not die
+    out and the weights follow drift. In terms of the confidence 1 / S it is the
+    mean, weighted by `1 - forgetting` and `forgetting`, of what was learned and of what
+    was known at first. With 0 it changes nothing.
 
     The intercept is the weight of a constant feature and has a variance too.
 
@@ -38,6 +41,8 @@ class AROW(BinaryLinearClassifier):
         Whether to learn the intercept b.
     max_features
         The most feature names kept, or `None` for no limit.
+    forgetting
+        The part of the confidence that an update forgets, in [0, 1).
 
     Examples
     --------
@@ -52,56 +57,30 @@ class AROW(BinaryLinearClassifier):
     ----------
     Crammer, K., Kulesza, A. and Dredze, M., 2009. Adaptive regularization of weight vectors.
     NIPS 22.
+    Kulhavy, R. and Zarrop, M. B., 1993. On a general concept of forgetting. International Journal
+    of Control, 58(4).
 
     """
 
-    _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_variance": SUM}
-    _VECTORS: ClassVar[dict[str, float]] = {"weights": -math.inf, "variance": 0.0}
     _update_margin = 1.0
     r = PositiveNumber(mutable=True)
     _r: float
+    forgetting = NonNegativeNumber(mutable=True)
 
     def __init__(
-        self, r: float = 1.0, fit_intercept: bool = True, max_features: int | None = None
+        self,
+        r: float = 1.0,
+        fit_intercept: bool = True,
+        max_features: int | None = None,
+        forgetting: float = 0.0,
     ) -> None:
         super().__init__(fit_intercept, max_features)
         self.r = r
-        self.intercept_variance = 1.0
-        self._variance = WeightVector()
+        self.forgetting = forgetting
+        if not self.forgetting < 1.0:
+            raise InvalidParameter(f"0 <= forgetting < 1 must hold, not forgetting={forgetting!r}")
 
-    def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
-        variance_of, weight_of = self._variance.lookup, self._weights.lookup
-        x, uncertainty = _measured(self._room(x), variance_of)
-        constant = self.intercept_variance * self._constant
-        total = uncertainty + constant + self._r / w
+    def _rates(self, margin: float, uncertainty: float, w: float) -> tuple[float, float]:
+        total = uncertainty + self._r / w
         beta = 1.0 / total if total > 0.0 else math.nan
-        step = (1.0 - margin) * beta * target
-        if step == 0.0:
-            return False
-        intercept = self.intercept + step * constant
-        if not (math.isfinite(uncertainty + intercept) and self._weights.fits(x, step, norm)):
-            return self._overflow()
-        weights, variance = self._weights.opened(x), self._variance.opened(x)
-        for name, value in x.items():
-            before = variance_of(name, 1.0)
-            product = before * value
-            weights[name] = weight_of(name, 0.0) + step * product
-            left = before - beta * product * product
-            variance[name] = left if left > 0.0 else 0.0
-        self.intercept = intercept
-        self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
-        self.accounting.updates += 1
-        return True
-
-
-def _measured(x: Numbers, variance_of: Callable[[Hashable, float], float]) -> tuple[Numbers, float]:
-    """Return `x` with floats for its numbers, and x . S x."""
-    uncertainty = 0.0
-    try:
-        for name, value in x.items():
-            uncertainty += variance_of(name, 1.0) * value * value
-    except TypeError:
-        return _measured(as_floats(x), variance_of)
-    if type(uncertainty) is float:  # so x holds nothing of NumPy's
-        return x, uncertainty
-    return _measured(as_floats(x), variance_of)
+        return (1.0 - margin) * beta, beta

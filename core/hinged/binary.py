@@ -347,7 +347,8 @@ class BinaryLinearClassifier(LinearClassifier):
         """Return `{False: 1 - p, True: p}` with p the logistic function of the score.
 
         A linear margin is no calibrated probability: p orders events and puts
-        0.5 at the boundary, nothing more. It is never NaN, 0 or 1.
+        0.5 at the boundary, nothing more; `Calibrated` makes it one. It is never
+        NaN, 0 or 1.
 
         """
         return probabilities(self.score_one(x))

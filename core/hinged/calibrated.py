@@ -191,10 +191,10 @@ class Calibrated(LinearClassifier):
         """Take over a saved state, or raise `InvalidState` and change nothing."""
         saved = state.checked_header(saved, type(self).__name__)
         scalars, kinds = saved.get("scalars"), Temperature.kinds()
-        if not isinstance(scalars, Mapping) or not kinds.keys() <= scalars.keys():
-            raise InvalidState(f"the scalars must be those of the learner, and {sorted(kinds)}")
-        own = {name: state.scalar(name, kind, scalars[name]) for name, kind in kinds.items()}
-        temperature = Temperature.restored(own)
+        if not isinstance(scalars, Mapping):
+            raise InvalidState(f"the scalars must be a mapping, not {shown(scalars)}")
+        temperature = Temperature()
+        temperature.set_state({name: scalars[name] for name in kinds if name in scalars})
         inner = {name: value for name, value in scalars.items() if name not in kinds}
         self.calibrated.set_state({**saved, "type": saved.get("learner"), "scalars": inner})
         self.temperature = temperature

@@ -18,7 +18,7 @@ from hinged.parameters import (
 )
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.state import SUM, ScalarType
-from hinged.vector import Features, Numbers, WeightVector, all_finite
+from hinged.vector import Features, Numbers, WeightVector, put_all
 
 __all__ = ["STEPS", "HingeSGD"]
 
@@ -195,11 +195,10 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     def _commit(
         self, weights: Features, squares: Features, intercept: float, square: float
     ) -> bool:
-        if not all(map(all_finite, ((intercept, square), weights.values(), squares.values()))):
+        moves = ((self._weights, weights), (self._squares, squares))
+        if not put_all(moves, intercept, square):
             return self._overflow()
         self.intercept = intercept
-        self._weights.put(weights)
-        self._squares.put(squares)
         if self._penalised:
             self._mark(weights)
         self.intercept_squares = square

@@ -157,8 +157,8 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
         """Return the softmax of the scores by class; `{}` while no class is known.
 
-        Not calibrated: it orders classes, and sums to 1. It is never NaN; 1 for the
-        only class known, else neither 0 nor 1.
+        Not calibrated (`Calibrated` does that): it orders classes, and sums to 1. It is
+        never NaN; 1 for the only class known, else neither 0 nor 1.
         """
         return softmax(self.scores_one(x))
 

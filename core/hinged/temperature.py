@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp
 
+from hinged import state
 from hinged.errors import InvalidState
 from hinged.events import Label
 from hinged.state import SIGNED, SUM, ScalarType
@@ -130,6 +131,15 @@ class Temperature:
     def scalars(self, suffix: str = "") -> dict[str, float]:
         """Return the scalars to save, by the names of `kinds`."""
         return {f"log_scale{suffix}": self.log_scale, f"curvature{suffix}": self.curvature}
+
+    def set_state(self, saved: object) -> None:
+        """Take over what `scalars` returned, or raise `InvalidState` and change nothing."""
+        kinds = self.kinds()
+        given = state.part({"temperature": saved}, "temperature", kinds)
+        one = self.restored(
+            {name: state.scalar(name, kind, given[name]) for name, kind in kinds.items()}
+        )
+        self.log_scale, self.curvature, self.scale = one.log_scale, one.curvature, one.scale
 
     @classmethod
     def restored(cls, scalars: Mapping[str, float], suffix: str = "") -> Temperature:

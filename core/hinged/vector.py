@@ -20,6 +20,7 @@ __all__ = [
     "add_all",
     "all_finite",
     "name_bytes",
+    "put_all",
     "room",
     "saturated",
     "wide_dot",
@@ -225,6 +226,15 @@ def add_all(moves: Iterable[tuple[WeightVector, float]], x: Numbers, norm: float
         return False
     for vector, step in moves:
         vector.add(x, step)
+    return True
+
+
+def put_all(moves: Collection[tuple[WeightVector, Features]], *scalars: float) -> bool:
+    """Set values of each vector, or of none if one of them or of some scalars is not finite."""
+    if not (all_finite(scalars) and all(all_finite(values.values()) for _, values in moves)):
+        return False
+    for vector, values in moves:
+        vector.put(values)
     return True
 
 

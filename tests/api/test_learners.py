@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import math
+import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,6 +55,18 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "curved", "learner": {"type": "passive_aggressive"}, "n_components": 20},
         lambda: hinged.Curved(hinged.PassiveAggressive(), n_components=20),
     ),
+    "arow-forgetting": (
+        {"type": "arow", "forgetting": 0.01},
+        lambda: hinged.AROW(forgetting=0.01),
+    ),
+    "scw": ({"type": "scw", "C": 0.5, "phi": 1.0}, lambda: hinged.SCW(0.5, 1.0)),
+    "logistic": ({"type": "logistic_sgd"}, hinged.LogisticSGD),
+    "logistic-constant": (
+        {"type": "logistic_sgd", "steps": "constant", "learning_rate": 0.1},
+        lambda: hinged.LogisticSGD(0.1, "constant"),
+    ),
+    "coin": ({"type": "coin_betting"}, hinged.CoinBetting),
+    "ftrl": ({"type": "ftrl_proximal", "l1": 0.5}, lambda: hinged.FTRLProximal(l1=0.5)),
     "hedge": ({"type": "hedge"}, hinged.Hedge),
     "hedge-curved": (
         {
@@ -152,12 +166,14 @@ def check_through_http(
 ) -> None:
     path = f"/v1/models/{name}"
     clients = [worker.client() for worker in workers]
-    assert clients[0].put(path, json={"learner": spec}).status_code == 201
+    calibrated = isinstance(learner, hinged.Calibrated)
+    plain = learner.calibrated if calibrated else learner
+    body = {"learner": spec, "calibrate": calibrated}
+    assert clients[0].put(path, json=body).status_code == 201
     turns = itertools.cycle(clients)
     for start_at in range(0, len(events), 7):
         chunk = events[start_at : start_at + 7]
-        body = [{"x": x, "y": y} for x, y in chunk]
-        answers = next(turns).post(f"{path}/learn", json=body)
+        answers = next(turns).post(f"{path}/learn", json=[{"x": x, "y": y} for x, y in chunk])
         assert answers.status_code == 200, answers.text
         for (x, y), answer in zip(chunk, answers.json(), strict=True):
             outcome = learner.predict_learn_one(x, y)
@@ -171,11 +187,11 @@ def check_through_http(
             account = client.get(path).json()
             for field in ("events", "mistakes", "updates", "hinge_loss", "perceptron_loss"):
                 assert account[field] == getattr(learner.accounting, field), field
-            if hasattr(learner, "classes"):  # in the order seen, which decides ties
+            if hasattr(plain, "classes"):  # in the order seen, which decides ties
                 assert account["classes"] == learner.classes
             shown = client.get(f"{path}/weights").json()
             del shown["position"]
-            assert shown == weights_of(learner)
+            assert shown == weights_of(plain)
             for x, _ in events[:20]:
                 answer = client.post(f"{path}/predict", json={"x": x}).json()
                 assert answer["y"] == learner.predict_one(x)
@@ -273,6 +289,68 @@ def test_labels_of_a_model_are_of_one_type_and_come_back_as_they_were(
         assert refused.json()["errors"][0]["field"] == "y"
     assert learn(client, path, good[0], id="kept").json()["duplicate"] is False
     assert json.dumps(client.get(path).json()["classes"]) == json.dumps(good)
+
+
+@pytest.mark.parametrize(
+    ("sort", "name"), [("b", "pa"), ("b", "hedge"), ("m", "perceptron"), ("m", "ovr")]
+)
+def test_calibrated_learners_are_the_same_through_http(
+    server: RedisServer,
+    workers: list[Service],
+    binary_events: list[Event],
+    multiclass_events: list[Event],
+    sort: str,
+    name: str,
+) -> None:
+    spec, make = BINARY[name] if sort == "b" else MULTICLASS[name]
+    events = binary_events if sort == "b" else multiclass_events
+    check_through_http(server, workers, f"c-{sort}-{name}", spec, hinged.Calibrated(make()), events)
+
+
+@pytest.mark.parametrize(
+    ("learner", "labels", "steps"),
+    [
+        ({"type": "perceptron"}, (False, True), []),
+        ({"type": "perceptron"}, (False, True), [{"type": "StandardScaler"}]),
+        ({"type": "LogisticRegression"}, (False, True), []),
+        ({"type": "multiclass_perceptron"}, ("no", "yes"), []),
+        ({"type": "GaussianNB"}, ("no", "yes"), []),
+    ],
+    ids=["binary", "scaled", "river", "multiclass", "river-multiclass"],
+)
+def test_calibrated_probabilities_are_those_of_the_labels(
+    client: httpx.Client, new_model: NewModel, learner: Spec, labels: Any, steps: list[Any]
+) -> None:
+    chance = random.Random(6)
+    events = []
+    for _ in range(1_500):
+        x = {name: chance.gauss(0.0, 1.0) for name in "ab"}
+        truth = (x["a"] > x["b"]) is not (chance.random() < 0.3)
+        events.append({"x": x, "y": labels[truth]})
+    metrics = ["accuracy", {"type": "rolling", "metric": "log_loss"}, "reliability"]
+    shape = {"learner": learner, "pipeline": steps, "metrics": metrics}
+    plain, path = new_model(**shape), new_model(**shape, calibrate=True)
+    for one in (plain, path):
+        client.post(f"{one}/learn", json=events).raise_for_status()
+    before, after = (client.get(one).json()["metrics"] for one in (plain, path))
+    assert before["accuracy"] == after["accuracy"], "the labels are the same"
+    loss = after["rolling_log_loss_1000"]
+    assert loss < min(before["rolling_log_loss_1000"] + 0.005, math.log(2.0))
+    assert sum(one["events"] for one in after["reliability"]) >= 1_499
+    question = {"x": {"a": 1.0, "b": -1.0}}
+    said = client.post(f"{path}/predict", json=question).json()
+    assert said["score"] == client.post(f"{plain}/predict", json=question).json()["score"]
+    client.post(f"{path}/checkpoints", json={"name": "then"}).raise_for_status()
+    document = client.get(f"{path}/checkpoints/then/export").content
+    again = f"{path}-again"
+    made = client.post(f"{again}/import", content=document)
+    assert made.status_code == 201, made.text
+    for body in ({"x": {"a": 1.0, "b": -1.0}}, {"x": {"a": 0.25}}):
+        answers = [client.post(f"{one}/predict", json=body).json() for one in (path, again)]
+        assert answers[0]["proba"] == answers[1]["proba"]
+    client.post(f"{path}/freeze").raise_for_status()
+    client.post(f"{path}/learn", json=events[:50]).raise_for_status()
+    assert client.post(f"{path}/predict", json=question).json()["proba"] == said["proba"]
 
 
 @pytest.mark.parametrize("kind", ["perceptron", "arow", "hedge"])

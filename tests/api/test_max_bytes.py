@@ -51,6 +51,10 @@ def test_new_names_beyond_the_bytes_are_refused_and_known_ones_learned(
         ({"type": "arow"}, 2),
         ({"type": "hinge_sgd"}, 2),
         ({"type": "pocket_perceptron"}, 2),
+        ({"type": "scw"}, 2),
+        ({"type": "logistic_sgd"}, 2),
+        ({"type": "ftrl_proximal"}, 3),
+        ({"type": "coin_betting"}, 5),
         ({"type": "hedge"}, 9),  # 1, 2, 1, 2, 2 and 1 of the experts
     ],
 )

@@ -84,6 +84,23 @@ BINARY: dict[str, tuple[Make, Make]] = {
         lambda: _descent(optim.SGD(0.1), l1=0.001),
     ),
     "AROW (beside PassiveAggressive)": (hinged.AROW, _river.PAClassifier),
+    "AROW forgetting (beside PassiveAggressive)": (
+        lambda: hinged.AROW(forgetting=0.01),
+        _river.PAClassifier,
+    ),
+    "SCW (beside PassiveAggressive)": (hinged.SCW, _river.PAClassifier),
+    "LogisticSGD RMS": (
+        hinged.LogisticSGD,
+        lambda: _river.LogisticRegression(optim.RMSProp(0.01, rho=0.999)),
+    ),
+    "CoinBetting (beside AdaGrad)": (
+        hinged.CoinBetting,
+        lambda: _river.LogisticRegression(optim.AdaGrad(0.3)),
+    ),
+    "FTRLProximal": (
+        hinged.FTRLProximal,
+        lambda: _river.LogisticRegression(optim.FTRLProximal(0.3, 0.1, l2=0.0)),
+    ),
     "Hedge (beside a vote of six)": (hinged.Hedge, _vote),
 }
 

@@ -35,6 +35,11 @@ OURS: dict[str, Callable[[], Any]] = {
     "HingeSGD AdaGrad": hinged.HingeSGD,
     "HingeSGD Pegasos": lambda: hinged.HingeSGD(steps="pegasos", l2=1e-3),
     "AROW": hinged.AROW,
+    "AROW forgetting": lambda: hinged.AROW(forgetting=0.01),
+    "SCW": hinged.SCW,
+    "LogisticSGD RMS": hinged.LogisticSGD,
+    "CoinBetting": hinged.CoinBetting,
+    "FTRLProximal": hinged.FTRLProximal,
     "Hedge": hinged.Hedge,
 }
 

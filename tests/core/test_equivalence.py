@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,19 @@ import pytest
 from river import linear_model, optim
 from sklearn.linear_model import SGDClassifier
 
-from hinged import AveragedPerceptron, HingeSGD, LinearUnit, PassiveAggressive, Perceptron, training
+from hinged import (
+    AROW,
+    SCW,
+    AveragedPerceptron,
+    CoinBetting,
+    FTRLProximal,
+    HingeSGD,
+    LinearUnit,
+    LogisticSGD,
+    PassiveAggressive,
+    Perceptron,
+    training,
+)
 
 Array = np.ndarray[Any, Any]
 ONE_PASS: dict[str, Any] = {"shuffle": False, "max_iter": 1, "tol": None}
@@ -117,3 +130,93 @@ def test_the_linear_unit_meets_least_squares(rows: tuple[Array, Array]) -> None:
     for _ in range(20):
         online = learned(unit, X, y)
     assert np.max(np.abs(online - exact)) <= 0.02
+
+
+def logistic(optimizer: optim.base.Optimizer, X: Array, y: Array) -> Array:
+    """Return the weights of River's logistic regression; the intercept is a feature there."""
+    model: Any = linear_model.LogisticRegression(optimizer, intercept_lr=0.0, clip_gradient=np.inf)
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one({**dict(zip(NAMES, row, strict=True)), "1": 1.0}, label)
+    return np.array([model.weights[n] for n in [*NAMES, "1"]])
+
+
+@pytest.mark.parametrize(
+    ("model", "theirs"),
+    [
+        (LogisticSGD(), optim.RMSProp(0.01, rho=0.999)),
+        (LogisticSGD(0.1, decay=0.9), optim.RMSProp(0.1, rho=0.9)),
+        (LogisticSGD(0.3, "adagrad"), optim.AdaGrad(0.3)),
+        (LogisticSGD(0.1, "constant"), optim.SGD(0.1)),
+    ],
+    ids=["rms", "rms-fast", "adagrad", "constant"],
+)
+def test_logistic_regression(rows: tuple[Array, Array], model: Any, theirs: Any) -> None:
+    close(learned(model.clone(), *rows), logistic(theirs.clone(), *rows))
+
+
+def signed(X: Array, y: Array) -> Iterator[tuple[Array, float]]:
+    """Yield the events with a constant feature, and their targets."""
+    yield from zip(np.column_stack([X, np.ones(len(X))]), np.where(y, 1.0, -1.0), strict=True)
+
+
+@pytest.mark.parametrize(("alpha", "beta", "l1", "l2"), [(0.3, 0.1, 0, 0), (0.1, 1.0, 4.0, 2.0)])
+def test_follow_the_proximal_leader(
+    rows: tuple[Array, Array], alpha: float, beta: float, l1: float, l2: float
+) -> None:
+    """Algorithm 1 of McMahan et al., 2013: weights from both sums whenever they are needed."""
+    z, n = np.zeros(7), np.zeros(7)
+    strength, ridge = np.array([l1] * 6 + [0.0]), np.array([l2] * 6 + [0.0])
+
+    def leader() -> Array:
+        w = -(z - np.sign(z) * strength) / ((beta + np.sqrt(n)) / alpha + ridge)
+        return np.where(np.abs(z) <= strength, 0.0, w)
+
+    for x, t in signed(*rows):
+        w = leader()
+        g = (1.0 / (1.0 + np.exp(-w @ x)) - (t > 0.0)) * x
+        z += g - (np.sqrt(n + g * g) - np.sqrt(n)) / alpha * w
+        n += g * g
+    close(learned(FTRLProximal(alpha, beta, l1, l2), *rows), leader())
+
+
+@pytest.mark.parametrize(("C", "phi"), [(0.1, 0.35), (1.0, 1.0), (1e6, 1.64)])
+def test_soft_confidence(rows: tuple[Array, Array], C: float, phi: float) -> None:
+    """Proposition 1 of Wang, Zhao and Hoi, 2012, of whose matrix the diagonal is kept."""
+    w, S = np.zeros(7), np.ones(7)
+    psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
+    for x, t in signed(*rows):
+        v, m = float(x @ (S * x)), t * float(w @ x)
+        if phi * np.sqrt(v) - m <= 0.0:
+            continue
+        root = np.sqrt(m**2 * phi**4 / 4.0 + v * phi**2 * zeta)
+        alpha = min(C, max(0.0, (-m * psi + root) / (v * zeta)))
+        u = (-alpha * v * phi + np.sqrt(alpha**2 * v**2 * phi**2 + 4.0 * v)) ** 2 / 4.0
+        w += alpha * t * S * x
+        S -= alpha * phi / (np.sqrt(u) + v * alpha * phi) * (S * x) ** 2
+    close(learned(SCW(C, phi), *rows), w)
+
+
+def test_coin_betting(rows: tuple[Array, Array]) -> None:
+    """Algorithm 1 of Orabona and Tommasi, 2017, with a first wealth of 1 and outcomes over L."""
+    w, outcomes, sizes, winnings, L = (np.zeros(7) for _ in range(5))
+    for x, t in signed(*rows):
+        c = t * x / (1.0 + np.exp(t * (w @ x)))
+        L = np.maximum(L, np.abs(x))
+        winnings = np.maximum(0.0, winnings + c * w)
+        outcomes, sizes = outcomes + c, sizes + np.abs(c)
+        w = outcomes / (L * (sizes + L)) * (1.0 + winnings)
+    close(learned(CoinBetting(), *rows), w)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.01, 0.2])
+def test_confidence_that_is_forgotten(rows: tuple[Array, Array], decay: float) -> None:
+    """AROW by the confidences P = 1 / S: they add up, and go back towards 1."""
+    w, P = np.zeros(7), np.ones(7)
+    for x, t in signed(*rows):
+        v, m = x @ (x / P), t * (w @ x)
+        if m < 1.0:
+            beta = 1.0 / (v + 1.0)
+            w += (1.0 - m) * beta * t * x / P
+            P = P / (1.0 - beta * x * x / P)
+            P = (1.0 - decay) * P + decay
+    close(learned(AROW(forgetting=decay), *rows), w)

@@ -14,7 +14,10 @@ from river import optim
 
 from hinged import (
     AROW,
+    SCW,
     AveragedPerceptron,
+    CoinBetting,
+    FTRLProximal,
     Hedge,
     HingeSGD,
     InvalidEvent,
@@ -22,6 +25,7 @@ from hinged import (
     InvalidState,
     LinearClassifier,
     LinearUnit,
+    LogisticSGD,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
     MulticlassPassiveAggressive,
@@ -368,6 +372,129 @@ class TestAROW:
             learned(AROW(r=0.25), [({"a": 1.0}, True)]).weights
         )
 
+    def test_forgetting_takes_variances_back_towards_one(self) -> None:
+        model = AROW(fit_intercept=False, forgetting=0.5)
+        for weight, variance in ((0.5, 2 / 3), (0.7, 4 / 7)):
+            # S = 1/2, 1/S = (2 + 1) / 2; then beta = 3/5, w + 1/2 * 3/5 * 2/3,
+            # S = 2/3 - 3/5 * 4/9 = 2/5, 1/S = (5/2 + 1) / 2
+            model.learn_one({"a": 1.0}, True)
+            assert model.weights["a"] == pytest.approx(weight, abs=1e-15)
+            left = model.get_state()["vectors"]["variance"].get("a")
+            assert left == pytest.approx(variance, abs=1e-15)
+            assert model.score_one({"b": 1.0}) == 0.0
+        for bad in (1.0, 1.5, -0.1, math.nan, "0.1", None, True):
+            with pytest.raises(InvalidParameter, match="forgetting"):
+                AROW(forgetting=bad)  # type: ignore[arg-type]
+
+    def test_forgetting_follows_a_turn(self) -> None:
+        chance = random.Random(4)
+        steady, forgetful = AROW(), AROW(forgetting=0.01)
+        for i in range(4_000):
+            x = {name: chance.gauss(0.0, 1.0) for name in "abcd"}
+            y = (x["a"] + x["b"] if i < 2_000 else x["a"] - x["b"]) > 0.0
+            steady.learn_one(x, y)
+            forgetful.learn_one(x, y)
+        assert forgetful.accounting.mistakes < 0.5 * steady.accounting.mistakes
+
+
+class TestSCW:
+    def test_the_margin_is_met_in_standard_deviations(self) -> None:
+        model = learned(SCW(9.0, 1.0, fit_intercept=False), [({"a": 1.0}, True)])
+        # v = 1, m = 0: alpha = sqrt(2) / 2, u = 1/2, beta = 1/2
+        assert model.weights["a"] == pytest.approx(0.5**0.5, abs=1e-15)
+        assert model.get_state()["vectors"]["variance"].get("a") == pytest.approx(0.5, abs=1e-15)
+        learned(model, [({"a": 2.0}, True)])  # 2 sqrt(1/2) = sqrt(4 / 2): met already
+        assert model.accounting.updates == 1
+        for phi in (0.5, 1.0, 2.5):
+            model = SCW(1e9, phi, fit_intercept=False)
+            for x, y in ((3.0, True), (0.5, False), (2.0, True), (1.0, False)):
+                learned(model, [({"a": x}, y)])
+                spread = x * model.get_state()["vectors"]["variance"].get("a") ** 0.5
+                margin = model.score_one({"a": x}) * (1.0 if y else -1.0)
+                assert margin >= phi * spread - 1e-12
+
+    def test_the_sample_weight_scales_the_cap(self) -> None:
+        x = {"a": 1.0, "b": -2.0}
+        weighted = learned(SCW(0.1), [(x, True, 2.0), (x, False, 0.5)])
+        bolder = learned(SCW(0.2), [(x, True)])
+        assert learned(SCW(0.1), [(x, True, 2.0)]).weights == bolder.weights
+        assert weighted.accounting.updates == 2
+
+    def test_an_event_without_variance_teaches_nothing(self) -> None:
+        model = learned(SCW(fit_intercept=False), [({}, True), ({"a": 1e-200}, True)])
+        assert (dict(model.weights), model.accounting.updates) == ({}, 0)
+        assert model.accounting.overflows == 0
+
+
+class TestLogisticSGD:
+    def test_rms_steps(self) -> None:
+        model = learned(LogisticSGD(0.1, decay=0.75), [({"a": 2.0}, True)])
+        # gradients of -1 and -1/2, mean squares of 1/4 and 1/16
+        assert model.weights["a"] == pytest.approx(0.1 / (0.25 + 1e-8) ** 0.5, abs=1e-15)
+        assert model.intercept == pytest.approx(0.05 / (0.0625 + 1e-8) ** 0.5, abs=1e-15)
+
+    def test_a_steady_sample_weight_counts_in_the_squares_too(self) -> None:
+        events = [({"a": 1.0, "b": -2.0}, True), ({"a": 0.5}, False), ({"b": 1.0}, True)]
+        for steps, same in (("rms", True), ("adagrad", True), ("constant", False)):
+            plain = learned(LogisticSGD(0.1, steps), events)
+            heavy = learned(LogisticSGD(0.1, steps), [(*event, 8.0) for event in events])
+            close = heavy.weights == pytest.approx(dict(plain.weights), rel=1e-3)
+            assert close is same
+
+    def test_a_feature_of_zero_is_as_good_as_absent(self) -> None:
+        for kind in (LogisticSGD, CoinBetting, FTRLProximal):
+            zeros = learned(kind(), [({"a": 1.0}, True), *[({"a": 0.0, "b": 1.0}, False)] * 3])
+            bare = learned(kind(), [({"a": 1.0}, True), *[({"b": 1.0}, False)] * 3])
+            assert dict(zeros.weights) == dict(bare.weights)
+            x = {"a": -1.0}
+            assert zeros.predict_learn_one(x, True) == bare.predict_learn_one(x, True)
+            assert zeros.score_one(x) == bare.score_one(x)
+
+    @pytest.mark.parametrize("params", [{"steps": "sqrt"}, {"decay": 1.0}, {"decay": -0.1}])
+    def test_refuses(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InvalidParameter, match=next(iter(params))):
+            LogisticSGD(**params)
+
+
+class TestCoinBetting:
+    def test_two_events(self) -> None:
+        model = learned(CoinBetting(fit_intercept=False), [({"a": 2.0}, True)])
+        # an outcome of 1 of 2 at most: 1 / (1 + 2) of a wealth of 1, over 2
+        assert model.weights["a"] == pytest.approx(1 / 6, abs=1e-15)
+        learned(model, [({"a": 2.0}, True)])
+        c = 2.0 / (1.0 + math.exp(1 / 3))
+        assert model.weights["a"] == pytest.approx(
+            (1 + c) / (1 + c + 2) * (1 + c / 6) / 2, abs=1e-15
+        )
+
+    def test_the_scale_of_a_feature_does_not_matter(self) -> None:
+        chance = random.Random(3)
+        plain, scaled = CoinBetting(), CoinBetting()
+        for _ in range(300):
+            x = {name: chance.gauss(0.0, 1.0) for name in "abc"}
+            other = {"a": 2.0**20 * x["a"], "b": x["b"], "c": 2.0**-20 * x["c"]}
+            y = x["a"] + 2.0 * x["b"] + chance.gauss(0.0, 1.0) > 0.5
+            assert scaled.predict_learn_one(other, y) == plain.predict_learn_one(x, y)
+
+
+class TestFTRLProximal:
+    def test_l1_leaves_useless_weights_at_zero_where_all_features_are_present(self) -> None:
+        chance = random.Random(1)
+        names = [f"f{i}" for i in range(50)]
+        true = {name: chance.gauss(0.0, 1.0) for name in names[:5]}
+        model, dense = FTRLProximal(l1=25.0), FTRLProximal()
+        for _ in range(5_000):
+            x = {name: chance.gauss(0.0, 1.0) for name in names}
+            y = sum(weight * x[name] for name, weight in true.items()) > 0.0
+            model.learn_one(x, y)
+            dense.learn_one(x, y)
+        zeros = [name for name, weight in model.weights.items() if weight == 0.0]
+        assert len(zeros) >= 39
+        assert not true.keys() & set(zeros)
+        assert model.accounting.mistakes < (1 - 0.956) * 5_000
+        assert model.accounting.mistakes < dense.accounting.mistakes
+        assert 0.0 not in dense.weights.values()
+
 
 class TestMulticlass:
     @pytest.fixture
@@ -404,7 +531,7 @@ class TestMulticlass:
         outcome = model.predict_learn_one({"a": 1.0}, "A")
         assert outcome[:3] == (None, 0.0, False)
         assert model.accounting.mistakes == 0
-        assert outcome.updated is isinstance(model, OneVsRest)
+        assert outcome.updated is isinstance(getattr(model, "calibrated", model), OneVsRest)
         assert model.predict_one({}) == "A"
 
     def test_perceptron_moves_two_classes(self) -> None:
@@ -632,7 +759,9 @@ def test_weight_zero_moves_nothing(learner: LinearClassifier) -> None:
     [
         *((kind(), "learning_rate") for kind in (AveragedPerceptron, PocketPerceptron, LinearUnit)),
         *((kind(), "learning_rate") for kind in (HingeSGD, MulticlassPerceptron, Hedge)),
-        *((kind(), "C") for kind in (PassiveAggressive, MulticlassPassiveAggressive)),
+        *((kind(), "C") for kind in (PassiveAggressive, MulticlassPassiveAggressive, SCW)),
+        *((kind(), "learning_rate") for kind in (LogisticSGD, FTRLProximal)),
+        (SCW(), "phi"),
         *((kind(), "r") for kind in (AROW, MulticlassAROW)),
     ],
     ids=lambda v: v if isinstance(v, str) else type(v).__name__,
@@ -648,7 +777,8 @@ def test_strengths_must_be_positive_and_may_change(model: Any, name: str) -> Non
 
 
 def test_a_full_learner_ignores_new_names_and_counts_them() -> None:
-    for model in (Perceptron(max_features=3), AROW(max_features=3), HingeSGD(max_features=3)):
+    for kind in (Perceptron, AROW, HingeSGD, SCW, LogisticSGD, CoinBetting, FTRLProximal):
+        model: Any = kind(max_features=3)
         for i in range(10):
             model.learn_one({f"user_{i}": 1.0, "known": 0.5}, i % 2 == 0)
         assert len(model.weights) == 3
@@ -693,6 +823,9 @@ def test_features_without_room_do_not_count_in_the_step(far: float) -> None:
 CAPPED: list[Any] = [
     *(kind for kind in (Perceptron, AveragedPerceptron, PocketPerceptron, LinearUnit, AROW)),
     *(functools.partial(PassiveAggressive, mode=mode) for mode in ("uncapped", "I", "II")),
+    *(kind for kind in (SCW, LogisticSGD, CoinBetting, FTRLProximal)),
+    functools.partial(AROW, forgetting=0.1),
+    functools.partial(LogisticSGD, 0.1, "constant"),
     functools.partial(Perceptron, margin=0.5),
     functools.partial(LinearUnit, 5.0, fit_intercept=False),
     HingeSGD,

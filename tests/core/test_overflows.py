@@ -9,6 +9,7 @@ import pytest
 
 from hinged import (
     AROW,
+    SCW,
     Hedge,
     LinearUnit,
     MulticlassAROW,
@@ -71,6 +72,8 @@ LARGE = {"a": 1e150, "b": 1e-3}
         PassiveAggressive(1e300, "II"),
         PassiveAggressive(mode="uncapped"),
         AROW(1e-300),
+        AROW(1e-300, forgetting=0.5),
+        SCW(1e300),
     ],
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'mode', '')}",
 )

@@ -11,11 +11,15 @@ import pytest
 
 from hinged import (
     AROW,
+    SCW,
     AveragedPerceptron,
+    CoinBetting,
+    FTRLProximal,
     Hedge,
     HingeSGD,
     LinearClassifier,
     LinearUnit,
+    LogisticSGD,
     MulticlassPerceptron,
     OneVsRest,
     PassiveAggressive,
@@ -72,6 +76,7 @@ def test_every_binary_learner_answers_inside(binary: LinearClassifier) -> None:
 
 def test_a_turned_learner_gives_the_mirrored_probabilities() -> None:
     kinds: list[Any] = [Perceptron, AveragedPerceptron, PocketPerceptron, PassiveAggressive]
+    kinds += [SCW, LogisticSGD, CoinBetting, FTRLProximal]
     for kind in [*kinds, LinearUnit, HingeSGD, AROW, Hedge]:
         straight, turned = kind(), kind()
         for i in range(50):

@@ -71,6 +71,40 @@ BY_HAND: list[tuple[dict[str, Any], Learned, float, float]] = [
     ),
     # the step is 1 over the variances of x and the intercept and r, 1 + 1 + 2
     ({"type": "arow", "r": 2.0}, [(A, True)], 0.25, 0.25),
+    # the variances of 3/4 become 6/7, the next step half of 6/7 over their sum and r
+    ({"type": "arow", "r": 2.0, "forgetting": 0.5}, [(A, True)] * 2, 0.25 + 3 / 26, 0.25 + 3 / 26),
+    # a margin of 0 and a variance of 2: sqrt(2 * 2) / (2 * 2), unless C is smaller
+    ({"type": "scw", "C": 9.0, "phi": 1.0}, [(A, True)], 0.5, 0.5),
+    ({"type": "scw", "C": 0.2, "phi": 1.0}, [(A, True)], 0.2, 0.2),
+    # a gradient of 1/2 over its root mean square
+    (
+        {"type": "logistic_sgd", "decay": 0.75},
+        [(A, True)],
+        0.005 / math.sqrt(0.0625 + 1e-8),
+        0.005 / math.sqrt(0.0625 + 1e-8),
+    ),
+    (
+        {"type": "logistic_sgd", "steps": "adagrad"},
+        [(A, True)],
+        0.005 / math.sqrt(0.25 + 1e-8),
+        0.005 / math.sqrt(0.25 + 1e-8),
+    ),
+    ({"type": "logistic_sgd", "steps": "constant", "learning_rate": 0.5}, [(A, True)], 0.25, 0.25),
+    # outcomes of 1/2 in sum, of 1 at most: 1/2 / (1/2 + 1)
+    ({"type": "coin_betting"}, [(A, True)], 1 / 3, 1 / 3),
+    # 1/2 over (1 + 1/2) / 0.5 + 1; less than l1 gives none; the intercept has no penalty
+    (
+        {"type": "ftrl_proximal", "learning_rate": 0.5, "beta": 1.0, "l2": 1.0},
+        [(A, True)],
+        1 / 8,
+        1 / 6,
+    ),
+    (
+        {"type": "ftrl_proximal", "learning_rate": 0.5, "beta": 1.0, "l1": 0.6},
+        [(A, True)],
+        0.0,
+        1 / 6,
+    ),
 ]
 
 

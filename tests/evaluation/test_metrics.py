@@ -39,6 +39,7 @@ MULTICLASS: dict[str, Any] = {
     "cohen_kappa": metrics.CohenKappa,
 }
 WINDOWS = (1, 7, 100)
+RELIABILITY = ("reliability", "calibration_error")
 ADAPTER: TypeAdapter[Any] = TypeAdapter(MetricSpecs)
 
 
@@ -52,8 +53,8 @@ def parsed(specs: list[Any]) -> Any:
 
 def everything(names: Any) -> Any:
     """Return specs of all metrics of these names, and of each over a window."""
-    both = [*names, "confusion_matrix", *(["roc_auc"] if "mcc" in names else [])]
-    return parsed([*both, *(rolling(name, 7) for name in both)])
+    both = [*names, *RELIABILITY, "confusion_matrix", *(["roc_auc"] if "mcc" in names else [])]
+    return [*parsed(both), *parsed([rolling(name, 7) for name in both])]
 
 
 def model(multiclass: bool) -> Any:
@@ -287,3 +288,46 @@ def test_specs_are_names_or_objects_and_refused_where_they_cannot_work() -> None
         check_metrics(parsed([name]), multiclass=False)
     with pytest.raises(ValueError, match="accuracy is there twice"):
         check_metrics(parsed(["accuracy", {"type": "accuracy"}]), multiclass=False)
+
+
+def test_reliability_by_hand() -> None:
+    ours = Metrics(parsed([*RELIABILITY, *(rolling(name, 2) for name in RELIABILITY)]), False)
+    assert set(ours.report().values()) == {None}
+    for y, p in ((True, 0.72), (False, 0.78), (True, 0.7), (False, 0.04), (True, 1.0)):
+        ours.update(y, p > 0.5, {False: 1.0 - p, True: p})
+    assert ours.report()["reliability"] == [
+        {"probability": 0.04, "share": 0.0, "events": 1},
+        {"probability": pytest.approx(2.2 / 3), "share": 2 / 3, "events": 3},
+        {"probability": 1.0, "share": 1.0, "events": 1},
+    ]
+    assert ours.report()["calibration_error"] == pytest.approx((0.04 + 2.2 - 2.0) / 5)
+    assert [one["events"] for one in ours.report()["rolling_reliability_2"]] == [1, 1]
+    assert ours.report()["rolling_calibration_error_2"] == pytest.approx(0.02)
+    many = Metrics(parsed(["reliability", "calibration_error"]), True)
+    many.update("a", "b", {"a": 0.2, "b": 0.45, "c": 0.35})
+    many.update("b", "b", {"a": 0.2, "b": 0.41, "c": 0.39})
+    # what counts is the probability of the label that was predicted
+    assert many.report()["reliability"] == [
+        {"probability": pytest.approx(0.43), "share": 0.5, "events": 2}
+    ]
+    assert many.report()["calibration_error"] == pytest.approx(0.07)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["bins"].pop(),
+        lambda state: state["bins"][0].__setitem__(1, 5),
+        lambda state: state["bins"][0].__setitem__(2, -1.0),
+        lambda state: state.update(window=[[10, 1, 0.5]]),
+        lambda state: state.update(window=[[1, 2, 0.5]]),
+        lambda state: state.update(window=[[1, 1, 1.5]]),
+    ],
+)
+def test_damaged_reliability_is_refused(change: Any) -> None:
+    ours = Metrics(parsed([rolling("reliability", 5)]), False)
+    ours.update(True, True, {True: 0.9})
+    saved = ours.get_state()
+    change(saved["counts"]["reliability/5"])
+    with pytest.raises(hinged.InvalidState):
+        Metrics(parsed([rolling("reliability", 5)]), False).set_state(saved)

@@ -25,6 +25,7 @@ _LOGISTIC: dict[str, Any] = {"type": "LogisticRegression"}
 _BINARY: list[dict[str, Any]] = [
     *({"type": name} for name in ("perceptron", "averaged_perceptron", "pocket_perceptron")),
     *({"type": name} for name in ("passive_aggressive", "linear_unit", "arow", "hedge", "curved")),
+    *({"type": name} for name in ("scw", "logistic_sgd", "coin_betting", "ftrl_proximal")),
     *({"type": "hinge_sgd", "steps": name} for name in ("adagrad", "constant", "sqrt")),
     *({"type": name} for name in ("PAClassifier", "ALMAClassifier")),
     *(
@@ -49,7 +50,7 @@ _DETECTORS: list[dict[str, Any]] = [
     {"type": "KSWIN", "window_size": 20, "stat_size": 5, "seed": 1},
 ]
 _SHARED = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "cohen_kappa")
-_METRICS: list[Any] = [*_SHARED, "log_loss", "confusion_matrix"]
+_METRICS: list[Any] = [*_SHARED, "log_loss", "calibration_error", "reliability", "confusion_matrix"]
 _ROLLING = [{"type": "rolling", "metric": name, "window": 10} for name in _METRICS]
 _IMPUTERS = [
     {"feature": f"n{n}", "statistic": name}

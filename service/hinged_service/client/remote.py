@@ -153,7 +153,10 @@ class RemoteClassifier(base.Classifier):
         return self._predict(x).y
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return a number per label, in sum 1; uncalibrated. `{}` while no class is known."""
+        """Return a number per label, in sum 1; `{}` while no class is known.
+
+        Calibrated of a hedge, and of a model with `calibrate` in its spec.
+        """
         label = self._label
         return {label(text): p for text, p in self._predict(x, "all").proba.items()}
 

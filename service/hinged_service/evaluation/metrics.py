@@ -15,6 +15,7 @@ import hinged
 from hinged_service.evaluation.checks import Label
 from hinged_service.evaluation.confusion import Confusion
 from hinged_service.evaluation.log_loss import LogLoss
+from hinged_service.evaluation.reliability import Reliability
 from hinged_service.evaluation.roc_auc import RocAuc, RollingRocAuc
 from hinged_service.evaluation.specs import (
     Metric,
@@ -27,6 +28,7 @@ from hinged_service.evaluation.specs import (
 __all__ = ["Metrics"]
 
 _STATE_VERSION = 1
+_OF_RELIABILITY = ("calibration_error", "reliability")
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 
 
@@ -96,6 +98,8 @@ class Metrics:
             return RollingRocAuc(window, self._by_score)
         if metric == "log_loss":
             return LogLoss(window, self._multiclass)
+        if metric in _OF_RELIABILITY:
+            return Reliability(window, self._multiclass)
         return Confusion(window, self._multiclass, self._labels)
 
     def update(
@@ -132,9 +136,9 @@ class Metrics:
         Returns
         -------
         A finite number; `None` before the first event, or where there is no
-        number; for a confusion matrix, by the text of the true and then of the
-        predicted label, the counts above 0; `{"error": reason}` of a metric that
-        failed.
+        number; for reliability, a list of bins; for a confusion matrix, by the text
+        of the true and then of the predicted label, the counts above 0; `{"error":
+        reason}` of a metric that failed.
 
         """
         return {spec.name: self._value(spec) for spec in self._specs}
@@ -190,6 +194,8 @@ def _reason(error: Exception) -> str:
 def _key(spec: MetricSpec | RollingSpec) -> str:
     """Return the key of the counts that a metric is computed from."""
     kind = spec.metric if spec.metric in ("roc_auc", "log_loss") else "confusion"
+    if spec.metric in _OF_RELIABILITY:
+        kind = "reliability"
     return kind if spec.window is None else f"{kind}/{spec.window}"
 
 

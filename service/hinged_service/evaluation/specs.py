@@ -19,6 +19,8 @@ Name = Literal[
     "recall",
     "roc_auc",
     "log_loss",
+    "calibration_error",
+    "reliability",
     "confusion_matrix",
     "mcc",
     "cohen_kappa",
@@ -30,7 +32,10 @@ class MetricSpec(StrictModel):
 
     With more classes, f1, precision and recall are the mean over the classes. ROC AUC is exact
     for the first 500 events of each label; after that it is off by 0.002 at most, whatever the
-    scores are. It is null while only one label was seen.
+    scores are. It is null while only one label was seen. Reliability tells, for ten bins of the
+    probability (of the positive label; with more classes of the predicted one), its mean, the share
+    of events that came true, and their number; calibration_error (ECE) is the mean distance of the
+    two over all events.
     """
 
     type: Name

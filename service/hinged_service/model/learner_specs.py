@@ -144,6 +144,52 @@ class AROWSpec(_AROW, _Binary):
     """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
 
     type: Literal["arow"]
+    forgetting: NonNegative = Field(
+        0.0, lt=1, description="The part of the confidence that an update forgets."
+    )
+
+
+class SCWSpec(_Binary):
+    """Soft confidence-weighted learning (SCW-I): a margin of several standard deviations."""
+
+    type: Literal["scw"]
+    C: Positive = Field(0.1, description="The largest step.")
+    phi: Positive = Field(0.35, description="Standard deviations between margin and 0.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class LogisticSGDSpec(_Binary):
+    """Stochastic gradient descent on the logistic loss: logistic regression, online."""
+
+    type: Literal["logistic_sgd"]
+    learning_rate: Rate = Field(0.01, description="The step eta, a number or a schedule.")
+    steps: Literal["rms", "adagrad", "constant"] = Field(
+        "rms",
+        description="Division of the step per feature: by the root of the mean square of its "
+        "gradients, of their sum, or not at all.",
+    )
+    decay: NonNegative = Field(
+        0.999, lt=1, description="The part of the mean square that an update keeps, in rms."
+    )
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class CoinBettingSpec(_Binary):
+    """Logistic regression that bets on the sign of each gradient: no rate to choose."""
+
+    type: Literal["coin_betting"]
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+
+
+class FTRLProximalSpec(_Binary):
+    """Logistic regression (FTRL-proximal) whose useless weights are exactly 0."""
+
+    type: Literal["ftrl_proximal"]
+    learning_rate: Positive = Field(0.3, description="The step alpha.")
+    beta: NonNegative = Field(0.1, description="The larger, the smaller the first steps.")
+    l1: NonNegative = Field(0.0, description="Strength of the absolute penalty.")
+    l2: NonNegative = Field(0.0, description="Strength of the squared penalty.")
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
 _BinaryRule = (
@@ -154,6 +200,10 @@ _BinaryRule = (
     | LinearUnitSpec
     | HingeSGDSpec
     | AROWSpec
+    | SCWSpec
+    | LogisticSGDSpec
+    | CoinBettingSpec
+    | FTRLProximalSpec
 )
 BinaryLearner = Annotated[_BinaryRule, Field(discriminator="type")]
 

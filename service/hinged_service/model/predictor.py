@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +13,7 @@ import msgspec
 import hinged
 from hinged.binary import probabilities
 from hinged.multiclass import best, softmax
+from hinged.temperature import Temperature
 from hinged.vector import saturated
 from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support.learners import (
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 _INT64 = 2**63
+_LEAST = 1e-300
+"""What a probability of 0 counts as, where its logarithm is scaled."""
 _SHARE_BYTES = 26
 """Bytes of a probability in JSON at most, with the signs around it."""
 Scores = TypeVar("Scores")
@@ -96,6 +100,9 @@ class Predictor(Protocol[Scores]):
     def margin(self, y: Label, score: float, scores: Scores) -> float:
         """Return the margin of an event of the learner's label `y`."""
 
+    def calibrate(self, y: Label, scores: Scores, w: float) -> None:
+        """Let the temperature, if there is one, learn from the learner's label `y` of an event."""
+
     def predict(self, x: Features, most: int = USUAL) -> Prediction:
         """Return the answer for one event, with the `most` largest probabilities."""
 
@@ -112,10 +119,17 @@ class BinaryPredictor:
         Negative and positive label; `None` for true and false or 0 and 1.
     learner
         A binary learner, whose label is decided by the sign of its score.
+    temperature
+        What calibrates the probabilities; `None` to leave them as they are.
 
     """
 
-    def __init__(self, pair: tuple[Label, Label] | None, learner: Learner) -> None:
+    def __init__(
+        self,
+        pair: tuple[Label, Label] | None,
+        learner: Learner,
+        temperature: Temperature | None = None,
+    ) -> None:
         negative, positive = pair if pair is not None else (False, True)
         self._labels: tuple[Label, Label] = (negative, positive)
         self.label: Callable[[bool], Label] = self._labels.__getitem__
@@ -124,7 +138,25 @@ class BinaryPredictor:
         self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
         self._learner = learner
         self._at_zero: bool = getattr(learner, "label_at_zero", False)
-        self.probabilities: Callable[[Any], dict[Any, float]] = probabilities
+        self._temperature = temperature
+        self.probabilities: Callable[[Any], dict[Any, float]] = (
+            probabilities if temperature is None else self._calibrated
+        )
+
+    def _calibrated(self, scores: object) -> dict[Any, float]:
+        assert self._temperature is not None  # noqa: S101
+        return probabilities(self._temperature.log_odds(self._log_odds(scores)))
+
+    def _log_odds(self, scores: object) -> float:
+        """Return what a temperature scales, of what `decide` gave."""
+        assert isinstance(scores, float)  # noqa: S101
+        return scores
+
+    def calibrate(self, y: Label, scores: object, w: float) -> None:
+        """Let the temperature, if there is one, learn from the learner's label `y` of an event."""
+        temperature = self._temperature
+        if temperature is not None and w > 0.0:
+            temperature.learn(temperature.log_odds(self._log_odds(scores)), y is True, w)
 
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
@@ -179,10 +211,20 @@ class RiverPredictor(BinaryPredictor):
     Its score, 2 P(true) - 1, would lose the digits of a small one.
     """
 
-    def __init__(self, pair: tuple[Label, Label] | None, learner: RiverBinary) -> None:
-        super().__init__(pair, learner)
+    def __init__(
+        self,
+        pair: tuple[Label, Label] | None,
+        learner: RiverBinary,
+        temperature: Temperature | None = None,
+    ) -> None:
+        super().__init__(pair, learner, temperature)
         self._river = learner
-        self.probabilities = dict
+        if temperature is None:
+            self.probabilities = dict
+
+    def _log_odds(self, scores: object) -> float:
+        assert isinstance(scores, dict)  # noqa: S101
+        return _log(scores[True]) - _log(scores[False])
 
     def decide(self, x: Features) -> tuple[bool, float, object]:
         """Return the learner's label, its score, and its probabilities."""
@@ -201,11 +243,17 @@ class MulticlassPredictor:
         A multiclass learner.
     cap
         The most classes that it learns.
+    temperature
+        What calibrates the probabilities; `None` to leave them as they are.
 
     """
 
     def __init__(
-        self, labels: tuple[Label, ...] | str | None, learner: MulticlassLearner, cap: int
+        self,
+        labels: tuple[Label, ...] | str | None,
+        learner: MulticlassLearner,
+        cap: int,
+        temperature: Temperature | None = None,
     ) -> None:
         self._allowed: frozenset[Label] | None = None
         if isinstance(labels, tuple):
@@ -215,10 +263,26 @@ class MulticlassPredictor:
             self._type = int if labels == "integers" else str
         self._learner = learner
         self._cap = cap
-        linear = isinstance(learner, hinged.LinearClassifier)
+        self._linear = isinstance(learner, hinged.LinearClassifier)
+        self._temperature = temperature
         self.probabilities: Callable[[dict[Any, float]], dict[Any, float]] = (
-            softmax if linear else dict
+            self._calibrated if temperature is not None else softmax if self._linear else dict
         )
+
+    def _calibrated(self, scores: dict[Any, float]) -> dict[Any, float]:
+        return softmax(self._scaled(scores))
+
+    def _scaled(self, scores: dict[Any, float]) -> dict[Any, float]:
+        """Return what softmax makes probabilities of."""
+        if self._temperature is None:
+            return scores
+        known = scores if self._linear else {y: _log(p) for y, p in scores.items()}
+        return self._temperature.log_shares(known)
+
+    def calibrate(self, y: Label, scores: dict[Any, float], w: float) -> None:
+        """Let the temperature, if there is one, learn from the label of an event."""
+        if self._temperature is not None and w > 0.0:
+            self._temperature.learn_class(self._scaled(scores), y, w)
 
     def target(self, y: object) -> Label | None:
         """Return `y` if it is a label of this model, else `None`."""
@@ -270,8 +334,8 @@ class MulticlassPredictor:
             shares = self.probabilities(scores)
         else:
             likeliest = heapq.nlargest(most, scores, key=scores.__getitem__)
-            if self.probabilities is softmax:
-                shares = softmax(scores, likeliest)
+            if self._linear or self._temperature is not None:
+                shares = softmax(self._scaled(scores), likeliest)
             else:
                 shares = {c: scores[c] for c in likeliest}
         return Prediction(y, score, {label_text(c): p for c, p in shares.items()})
@@ -281,13 +345,19 @@ class MulticlassPredictor:
         return _answer_bytes([label_text(y) for y in self._learner.classes], most)
 
 
-def predictor_for(spec: ModelSpec, learner: Learner) -> Predictor[Any]:
+def predictor_for(
+    spec: ModelSpec, learner: Learner, temperature: Temperature | None
+) -> Predictor[Any]:
     """Return the predictor of the model of `spec` with `learner`."""
     if isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.OneVsRest, RiverMulticlass)):
-        return MulticlassPredictor(spec.labels, learner, spec.max_classes or 0)
+        return MulticlassPredictor(spec.labels, learner, spec.max_classes or 0, temperature)
     if isinstance(learner, RiverBinary):
-        return RiverPredictor(spec.pair, learner)
-    return BinaryPredictor(spec.pair, learner)
+        return RiverPredictor(spec.pair, learner, temperature)
+    return BinaryPredictor(spec.pair, learner, temperature)
+
+
+def _log(p: float) -> float:
+    return math.log(max(p, _LEAST))
 
 
 def _answer_bytes(texts: Sequence[str], most: int) -> int:

@@ -89,6 +89,11 @@ class ModelSpec(StrictModel):
         "FourierFeatures. It centres and scales dense numeric features, and leaves flags and "
         "sparse features alone.",
     )
+    calibrate: bool = Field(
+        False,
+        description="Scale the scores online so that the probabilities are calibrated; labels and "
+        "scores stay. A hedge is calibrated without it.",
+    )
     labels: _Listed = Field(
         None,
         description="Binary: the two labels, the negative one first; without it true and false "

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import hinged
+from hinged.temperature import Temperature
 from hinged.vector import VALUE_BYTES, saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
@@ -85,6 +86,8 @@ class ModelState:
         The transformers of the features; `None` for a model of plain numbers.
     answers
         The predictor: the model's labels and answers.
+    temperature
+        What calibrates the probabilities, if the spec asks for it.
     events
         Events that counted: learned, or only scored while the model was frozen.
     judged
@@ -139,10 +142,17 @@ class ModelState:
         self.metrics = (
             Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
         )
+        told = self.temperature is None or isinstance(
+            self.learner, (hinged.BinaryLinearClassifier, hinged.Hedge)
+        )
+        parts = (self.pipeline, self.metrics, self.drift)
+        self._plain = told and not any(part is not None for part in parts)
+        """True if an outcome tells all that there is to know of an event."""
 
     def renew(self) -> None:
         """Make learner and pipeline anew, with the parameters as configured."""
         spec = self._spec
+        self.temperature = Temperature() if spec.calibrate else None
         self._use(spec.configured(self.configured).build(spec.max_features))
         half = spec.bytes_bound // 2
         self.pipeline = Pipeline(spec.steps, spec.max_features, half) if spec.steps else None
@@ -160,7 +170,7 @@ class ModelState:
 
     def _use(self, learner: Learner) -> None:
         self.learner = learner
-        self.answers = predictor_for(self._spec, learner)
+        self.answers = predictor_for(self._spec, learner, self.temperature)
         self._spare = 0.0
         """Bytes that the learner surely has left: never more than it really has."""
         self._per_name = learner.numbers_per_name * _NAME_BYTES
@@ -176,11 +186,17 @@ class ModelState:
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
         self._teach = learn if self._on_taught is None else self._teach_and_tell
+        self._teach_plainly = self._teach if self.temperature is None else self._teach_and_calibrate
 
     def _teach_and_tell(self, x: Features, y: Label, w: float) -> hinged.Outcome:
         outcome = self.learner.predict_learn_one(x, y, w)
         if self._on_taught is not None:
             self._on_taught(x, y, w, outcome)
+        return outcome
+
+    def _teach_and_calibrate(self, x: Features, y: Label, w: float) -> hinged.Outcome:
+        outcome = self._teach(x, y, w)
+        self.answers.calibrate(y, outcome.score, w)
         return outcome
 
     def look_at_names(self) -> None:
@@ -221,7 +237,7 @@ class ModelState:
         exclusion = self._exclusion
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
         numbers = not self.accepts_non_numeric
-        plain = self.pipeline is None and self.metrics is None and self.drift is None
+        plain = self._plain
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -244,7 +260,7 @@ class ModelState:
                             self._check_room(event.x, known, event.w)
                         else:
                             self._spare -= need
-                        outcome = self._teach(event.x, known, event.w)
+                        outcome = self._teach_plainly(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
                         outcome = self._progress(event, known)
@@ -356,6 +372,7 @@ class ModelState:
             learned = self._teach(taught, y, w)
             outcome = hinged.Outcome(y_pred, score, mistake, learned.updated, learned.hinge_loss)
         if judged:
+            answers.calibrate(y, scores, 0.0 if self.frozen else w)
             if self.metrics is not None:
                 self.metrics.update(y, y_pred, proba, score)
             if self.drift is not None and not self.frozen and self.drift.update(mistake):

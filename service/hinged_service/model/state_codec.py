@@ -34,6 +34,7 @@ def state_scalars(state: ModelState) -> dict[str, Any]:
         "counts": {name: getattr(state, name) for name in _COUNTS},
         "frozen": state.frozen,
         "configured": state.configured,
+        "calibration": None if state.temperature is None else state.temperature.scalars(),
         "pipeline": None if state.pipeline is None else state.pipeline.get_state(),
         "metrics": None if state.metrics is None else state.metrics.get_state(),
         "drift": None if state.drift is None else state.drift.get_state(),
@@ -86,6 +87,7 @@ def restore_state(
     state.learner.set_state({**learner, "vectors": vectors})
     parts: tuple[tuple[Any, str], ...] = (
         (state.pipeline, "pipeline"),
+        (state.temperature, "calibration"),
         (state.metrics, "metrics"),
         (state.drift, "drift"),
     )

@@ -37,9 +37,13 @@ __all__ = [
     "place",
 ]
 
-VECTORS = ("weights", "sums", "pocket", "variance", "squares", "shrink_marks", "pull_marks")
+VECTORS = (
+    *("weights", "sums", "pocket", "variance", "squares", "shrink_marks", "pull_marks"),
+    *("scales", "sizes", "rewards"),
+)
 """The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
-learn, and the vectors that averaging, pocket, AROW, AdaGrad and lazy penalties add."""
+learn, and the vectors that averaging, pocket, variances, squared gradients, lazy penalties and
+coin betting add."""
 
 SCHEMA = 1
 _FOLD_TAG = (

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.e2e.page.conftest import Open
 from tests.e2e.page.visiting import Visit
@@ -67,6 +68,23 @@ def test_numbers_and_charts_move_as_it_learns(visit: Open, client: httpx.Client)
     for title in ("Accuracy", "Mistakes and updates", "Throughput"):
         line = here.card(title).locator("path.line").first
         here.until(lambda drawn: len(re.findall("[ML]", drawn.get_attribute("d") or "")) > 1, line)
+
+
+def test_calibration_shows_what_came_true(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "reliable", metrics=["reliability", "log_loss"], calibrate=True)
+    here = watching(visit, "reliable")
+    card = here.card("Calibration")
+    client.post(f"{path}/learn", json=events(50)).raise_for_status()
+    bins = client.get(path).json()["metrics"]["reliability"]
+    dots = card.locator("circle.dot")
+    here.until(lambda: dots.count() == len(bins) > 1)
+    texts = card.locator("svg text").all_text_contents()
+    assert {"Probability told", "Share that came true"} <= set(texts)
+    assert "perfectly calibrated" in card.locator(".legend").inner_text()
+    gap = sum(one["events"] * abs(one["probability"] - one["share"]) for one in bins) / 50
+    note = card.locator("p.soft").inner_text()
+    assert "by the probability of the label up" in note
+    assert float(re.findall("Calibration error ([0-9.]+),", note)[0]) == pytest.approx(gap, 1e-3)
 
 
 def test_what_was_learned_before_one_looked_is_there(visit: Open, client: httpx.Client) -> None:

@@ -52,6 +52,7 @@ TRANSFORMERS = types_of(Step)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "curved": {"n_components": 20},
     "hinge_sgd": {"l2": 0.01, "l1": 0.001},
+    "ftrl_proximal": {"l1": 0.1},
     "one_vs_rest": {"learner": {"type": "averaged_perceptron"}},
     "HoeffdingTreeClassifier": {"grace_period": 20, "delta": 0.01},
     "OneVsRestClassifier": {"classifier": {"type": "LogisticRegression"}},
@@ -74,6 +75,10 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "hinge_sgd": lambda: hinged.HingeSGD(l2=0.01, l1=0.001),
     "arow": hinged.AROW,
     "curved": lambda: hinged.Curved(n_components=20),
+    "scw": hinged.SCW,
+    "logistic_sgd": hinged.LogisticSGD,
+    "coin_betting": hinged.CoinBetting,
+    "ftrl_proximal": lambda: hinged.FTRLProximal(l1=0.1),
     "hedge": hinged.Hedge,
     "multiclass_perceptron": hinged.MulticlassPerceptron,
     "multiclass_averaged_perceptron": hinged.MulticlassAveragedPerceptron,

@@ -261,8 +261,11 @@ _BINARY: dict[str, Callable[[], Any]] = {
     ),
     "Bagging-hinged": lambda: ENSEMBLE.BaggingClassifier(hinged.AROW(), n_models=3, seed=4),
     "hinged-AROW": hinged.AROW,
+    "hinged-AROW-forgetting": lambda: hinged.AROW(forgetting=0.05),
     "hinged-AveragedPerceptron": hinged.AveragedPerceptron,
     "hinged-Calibrated": lambda: hinged.Calibrated(hinged.Hedge()),
+    "hinged-CoinBetting": hinged.CoinBetting,
+    "hinged-FTRLProximal": lambda: hinged.FTRLProximal(l1=0.01),
     "hinged-Curved": lambda: hinged.Curved(hinged.LinearUnit(), n_components=9),
     "hinged-Hedge": hinged.Hedge,
     "hinged-Hedge-curved": lambda: hinged.Hedge([hinged.Curved(n_components=5)]),
@@ -272,9 +275,11 @@ _BINARY: dict[str, Callable[[], Any]] = {
         optim.schedulers.InverseScaling(0.1), steps="constant", l2=0.01
     ),
     "hinged-LinearUnit": hinged.LinearUnit,
+    "hinged-LogisticSGD": hinged.LogisticSGD,
     "hinged-PassiveAggressive": lambda: hinged.PassiveAggressive(mode="II"),
     "hinged-Perceptron": lambda: hinged.Perceptron(initial_weights={"a": 1.0}, max_features=3),
     "hinged-PocketPerceptron": hinged.PocketPerceptron,
+    "hinged-SCW": hinged.SCW,
 }
 
 _MULTICLASS: dict[str, Callable[[], Any]] = {

@@ -246,8 +246,7 @@ class _Decoder:
         if len(state["vectors"]) != len(vectors):
             raise DamagedState("a stored learner is damaged")
         named = {name: self.value(one) for name, one in arguments.items()}
-        known = learners.names(type(learner))
-        if not known - learners.LATER <= named.keys() <= known:
+        if not named.keys() <= learners.names(type(learner)):  # later ones have their defaults
             raise DamagedState("a stored learner has other parameters than its class")
         try:
             learner.__init__(**named)

@@ -8,7 +8,7 @@ from typing import Any
 
 import hinged
 
-__all__ = ["COMPOSITE", "LATER", "LEARNERS", "names", "parameters"]
+__all__ = ["COMPOSITE", "LEARNERS", "names", "parameters"]
 
 COMPOSITE: dict[type, int] = {
     hinged.Curved: 2,
@@ -31,10 +31,6 @@ LEARNERS: dict[str, type[hinged.LinearClassifier]] = {
     )
 }
 """The learners that are stored, by name."""
-
-
-LATER = frozenset({"curved"})
-"""Parameters that a learner stored by an earlier version may lack: it has the default."""
 
 
 def names(kind: type) -> Set[str]:

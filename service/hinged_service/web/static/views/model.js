@@ -4,6 +4,7 @@ import { call, every, get, modelPath, Problem, watch } from "../api.js";
 import { announce, card, h, put, say } from "../dom.js";
 import { count, percent } from "../format.js";
 import { historyOf } from "../history.js";
+import { calibrationPanel } from "../panels/calibration.js";
 import { challengersPanel } from "../panels/challengers.js";
 import { checkpointsPanel } from "../panels/checkpoints.js";
 import { confusionPanel } from "../panels/confusion.js";
@@ -80,7 +81,7 @@ export function modelView(name, signal) {
   const numbers = numbersPanel();
   const wide = [
     [accuracyPanel()], [planePanel(name, signal)], [boundPanel(name, signal), throughputPanel()],
-    [marginsPanel(), confusionPanel()], [eventsPanel()],
+    [marginsPanel(), confusionPanel()], [calibrationPanel()], [eventsPanel()],
   ];
   const narrow = [weightsPanel(), tryPanel(name), challengers, checkpoints, labelsPanel(), specPanel()];
   const panels = [numbers, ...wide.flat(), ...narrow];

@@ -1,0 +1,47 @@
+// Whether the probabilities are those of the labels.
+
+import { ReliabilityChart } from "../charts/reliability.js";
+import { card, h, say } from "../dom.js";
+import { label, number } from "../format.js";
+
+/** The value of a metric, of all events or rolling: `[its name in the report, the value]`. */
+function reported(metrics, metric) {
+  return Object.entries(metrics).find(([name, value]) =>
+    (name === metric || name.startsWith(`rolling_${metric}_`)) && value !== null && value.error === undefined);
+}
+
+/** Mean distance of what was told and what came true, over all events of the bins. */
+function gap(bins) {
+  const events = bins.reduce((sum, bin) => sum + bin.events, 0);
+  return bins.reduce((sum, bin) => sum + bin.events * Math.abs(bin.probability - bin.share), 0) / events;
+}
+
+/** A reliability diagram, if the spec of the model asks for the metric. */
+export function calibrationPanel() {
+  const chart = new ReliabilityChart({
+    title: "Calibration",
+    xTitle: "Probability told",
+    yTitle: "Share that came true",
+  });
+  const note = h("p", { class: "soft" });
+  return {
+    node: card("Calibration", null, chart.node, note),
+    update({ history, info }) {
+      if (!info) return;
+      const metrics = { ...info.metrics, ...history.metrics?.metrics };
+      const found = reported(metrics, "reliability");
+      chart.node.hidden = found === undefined;
+      if (found === undefined) {
+        say(note, "With the metric reliability in its spec a model tells how often its probabilities come true.");
+        return;
+      }
+      const [name, bins] = found;
+      const loss = reported(metrics, "log_loss");
+      const binary = (info.spec.learner.max_classes ?? null) === null;
+      const whose = binary ? `the label ${label(info.classes[1])}` : "the predicted label";
+      const which = name === "reliability" ? "All events since the beginning" : `The newest ${name.split("_").at(-1)} events`;
+      say(note, `${which}, by the probability of ${whose}. Calibration error ${number(gap(bins))}${loss ? `, log loss ${number(loss[1])}` : ""}.`);
+      chart.draw(bins);
+    },
+  };
+}
