@@ -24,6 +24,8 @@ LARGEST = 1e100
 """The largest value; larger ones are cut to it."""
 REMEMBERED = 20_000
 """Random weights that are remembered at most, in 8 bytes each."""
+REMEMBERED_NAMES = 500
+"""Names of which they are at most."""
 _PARTS = 8
 _LEVELS = 2**16
 
@@ -153,15 +155,16 @@ class FourierFeatures(base.MiniBatchTransformer):
 class _Weights(dict[Hashable, "array[float]"]):
     """The normal weights of each name, a pure function; those of a few names are remembered.
 
-    They take 160 kB at most, and are no part of any state.
+    They take 160 kB and the names at most, and are no part of any state.
     """
 
     def __init__(self, n: int, seed: int) -> None:
         super().__init__()
         self._n, self._seed = n, seed
+        self._room = min(REMEMBERED_NAMES, REMEMBERED // n)
 
     def __missing__(self, name: Hashable) -> array[float]:
-        if (len(self) + 1) * self._n > REMEMBERED:
+        if len(self) >= self._room:
             self.clear()
         parts = _hashed(f"weights {self._seed} {name}", self._n * _PARTS)
         middle = _PARTS * (_LEVELS - 1) / 2.0

@@ -88,6 +88,27 @@ def test_what_it_keeps_counts_in_bytes(client: httpx.Client, new_model: NewModel
     assert 25 * 128 < info["bytes"] < 26 * 128 + 99
 
 
+def test_scaled_first_then_curved(client: httpx.Client, new_model: NewModel) -> None:
+    curves = {"type": "FourierFeatures", "n_components": 20}
+    path = new_model(learner={"type": "arow"}, scale="auto", pipeline=[curves])
+    expert = {"type": "curved", "n_components": 20}
+    alone = new_model(learner=expert, scale="auto")
+    here: Any = hinged.AutoScaler() | hinged.FourierFeatures(20) | hinged.AROW()
+    for event in events():
+        here.learn_one(event["x"], event["y"])
+    question = {"area": 950.5, "flag": 1.0}
+    for one in (path, alone):
+        assert client.post(f"{one}/learn", json=events()).status_code == 200
+        assert client.get(f"{one}/weights").json()["weights"] == here["AROW"].weights
+        answer = client.post(f"{one}/predict", json={"x": question}).json()
+        assert answer["proba"]["true"] == here.predict_proba_one(question)[True]
+    told = client.post(f"{path}/explain", json={"x": question}).json()
+    assert set(told["contributions"]) == {f"cos_{j}" for j in range(20)}
+    assert set(told["features"]) == set(question)
+    total = told["intercept"] + sum(told["features"].values())
+    assert total == pytest.approx(told["score"], rel=1e-9)
+
+
 @pytest.mark.parametrize("scale", ["standard", True, {}])
 def test_no_other_word_is_taken(scale: object) -> None:
     with pytest.raises(ValidationError, match="scale"):

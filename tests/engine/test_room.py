@@ -63,7 +63,7 @@ def really_stored(state: ModelState) -> int:
 
 
 SPECS: dict[str, dict[str, Any]] = {
-    kind: {"learner": catalogue.learner(kind)} for kind in catalogue.LEARNERS
+    kind: {"learner": catalogue.learner(kind)} for kind in catalogue.LEARNERS if kind != "curved"
 }
 SPECS |= {
     name: {"learner": {"type": "arow"}, "pipeline": steps, "metrics": ["accuracy"]}
@@ -90,6 +90,17 @@ def test_a_fold_fills_the_room_and_skips_what_does_not_fit(name: str) -> None:
     assert all(one.field == "x" and str(MAX_BYTES) in one.reason for one in skipped)
     pipeline = plain.pipeline
     assert skipped or (pipeline is not None and pipeline.ignored)
+
+
+def test_a_curved_learner_has_room_for_all_cosines_or_for_none() -> None:
+    bytes_of_all = 2 * sum(128 + len(f"cos_{j}") for j in range(100))
+    for room, rejected, stored in ((bytes_of_all - 1, 200, 0), (bytes_of_all, 0, bytes_of_all)):
+        state = state_of({"learner": {"type": "curved"}}, room)
+        events = stream(state)
+        assert len(state.faults(events[:1])) == (rejected > 0)
+        state.learn_all(events, frozenset(), "1-1")
+        assert (state.rejected, state.stored_bytes()) == (rejected, stored)
+        assert really_stored(state) == stored
 
 
 @pytest.mark.parametrize("name", SPECS)
