@@ -1,30 +1,34 @@
-"""Accuracy of every learner beside fixed peers: predict, then learn, on identical input.
+"""Quality on streams: predict, then learn; every learner, fixed and tuned peers.
 
-Phishing and Bananas ship with River; elec.csv and sms_spam.tsv are read from the folder
-HINGED_DATA, where it is set. Vowpal Wabbit takes part if `vowpalwabbit` is installed.
+Learners of this package that do not scale by themselves get the scaled form of a stream, as
+the peers do; `Auto` gets the events as they come.
 """
 
 from __future__ import annotations
 
-import csv
-import functools
-import importlib
-import importlib.util
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from river import datasets, linear_model, optim, preprocessing
+from sklearn.metrics import roc_auc_score
 
 import hinged
+from tests.bench import quality_peers
+from tests.bench.quality_peers import Model
+from tests.bench.streams import Event, Label, Stream, read
 from tests.bench.table import RIGHT, Row, table
 
-RANK = "average rank"
-Rows = list[tuple[dict[str, float], bool]]
+__all__ = ["grid", "measure"]
 
-OURS: dict[str, Callable[[], Any]] = {
+RANK = "average rank"
+NATS = "nats"
+BELOW_FIXED, BELOW_TUNED = 0.3, 0.5
+_LEAST = 1e-15
+
+BINARY: dict[str, Callable[[], Model]] = {
     "Perceptron": hinged.Perceptron,
     "AveragedPerceptron": hinged.AveragedPerceptron,
     "PocketPerceptron": hinged.PocketPerceptron,
@@ -42,128 +46,133 @@ OURS: dict[str, Callable[[], Any]] = {
     "FTRLProximal": hinged.FTRLProximal,
     "Hedge": hinged.Hedge,
 }
-
-_river: Any = linear_model
-PEERS: dict[str, Callable[[], Any]] = {
-    "River Perceptron": _river.Perceptron,
-    "River PA I": lambda: _river.PAClassifier(C=1.0, mode=1),
-    "River PA II": lambda: _river.PAClassifier(C=1.0, mode=2),
-    "River logistic SGD(.1)": lambda: _river.LogisticRegression(optim.SGD(0.1)),
-    "River logistic AdaGrad(.3)": lambda: _river.LogisticRegression(optim.AdaGrad(0.3)),
-    "River ALMA": _river.ALMAClassifier,
+MULTICLASS: dict[str, Callable[[], Model]] = {
+    "MulticlassPerceptron": hinged.MulticlassPerceptron,
+    "MulticlassAveragedPerceptron": hinged.MulticlassAveragedPerceptron,
+    "MulticlassPocketPerceptron": hinged.MulticlassPocketPerceptron,
+    "MulticlassPassiveAggressive": hinged.MulticlassPassiveAggressive,
+    "MulticlassAROW": hinged.MulticlassAROW,
 }
 
 
-class VowpalWabbit:
-    """Vowpal Wabbit behind the two methods the table needs."""
+@dataclass(frozen=True)
+class Quality:
+    """What predictions before learning were worth; NaN where the model does not tell.
 
-    def __init__(self, loss: str) -> None:
-        module = importlib.import_module("vowpalwabbit")
-        self.workspace = module.Workspace(f"--loss_function {loss} --quiet")
+    Attributes
+    ----------
+    accuracy, balanced
+        In per cent; balanced is the mean over classes of the share predicted right.
+    log_loss
+        Mean of -log of the probability of the true label, in nats.
+    auc
+        Area under the ROC curve, of binary labels.
 
-    def _example(self, x: dict[str, float], label: str = "") -> str:
-        names = {n: str(n).replace(" ", "_").replace(":", "_").replace("|", "_") for n in x}
-        return f"{label} | " + " ".join(f"{names[n]}:{v}" for n, v in x.items())
+    """
 
-    def predict_one(self, x: dict[str, float]) -> bool:
-        return float(self.workspace.predict(self._example(x))) > 0.0
-
-    def learn_one(self, x: dict[str, float], y: bool) -> None:
-        self.workspace.learn(self._example(x, "1" if y else "-1"))
-
-
-def phishing() -> Rows:
-    return [(dict(x), bool(y)) for x, y in datasets.Phishing()]
-
-
-def bananas() -> Rows:
-    source: Any = datasets.Bananas
-    return [(dict(x), bool(y)) for x, y in source()]
+    accuracy: float
+    balanced: float
+    log_loss: float
+    auc: float
 
 
-def _open(name: str, **options: Any) -> Iterator[dict[str, str]]:
-    path = Path(os.environ.get("HINGED_DATA", "")) / name
-    with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file, **options)
-
-
-def elec() -> Rows:
-    return [
-        ({k: float(v) for k, v in row.items() if k != "class"}, row["class"] == "1")
-        for row in _open("elec.csv")
-    ]
-
-
-def sms() -> Rows:
-    rows = _open("sms_spam.tsv", delimiter="\t", quoting=csv.QUOTE_NONE)
-    return [
-        (dict.fromkeys(sorted(set(r["SMS"].lower().split())), 1.0), r["Label"] == "spam")
-        for r in rows
-    ]
-
-
-def scaled(rows: Rows) -> Rows:
-    scaler: Any = preprocessing.StandardScaler()
-    done = []
-    for x, y in rows:
-        scaler.learn_one(x)
-        done.append((scaler.transform_one(x), y))
-    return done
-
-
-def accuracy(model: Any, rows: Rows) -> float:
-    right = 0
-    for x, y in rows:
-        right += bool(model.predict_one(x)) is y
+def judged(model: Model, events: list[Event]) -> Quality:
+    """Return the quality of `model` over `events`, each predicted before it is learned."""
+    right: Counter[Label] = Counter()
+    losses: list[float] = []
+    scores: list[float] = []
+    for x, y in events:
+        right[y] += model.predict_one(x) == y
+        if hasattr(model, "predict_proba_one"):
+            proba: Mapping[Any, float] = model.predict_proba_one(x)
+            losses.append(-math.log(max(proba.get(y, 0.0), _LEAST)))
+            scores.append(proba.get(True, 0.0))
+        elif hasattr(model, "score_one"):
+            scores.append(model.score_one(x))
         model.learn_one(x, y)
-    return right / len(rows)
+    counts = Counter(y for _, y in events)
+    binary = len(counts) == 2 and True in counts
+    return Quality(
+        100 * right.total() / len(events),
+        100 * fmean(right[y] / n for y, n in counts.items()),
+        fmean(losses) if losses else math.nan,
+        roc_auc_score([y for _, y in events], scores) if binary and scores else math.nan,
+    )
+
+
+def base_rate(events: list[Event]) -> float:
+    """Return the log loss of the labels' shares, as known in hindsight, told for every event."""
+    shares = [n / len(events) for n in Counter(y for _, y in events).values()]
+    return -math.fsum(p * math.log(p) for p in shares)
 
 
 def measure(quick: bool) -> list[Row]:
-    """Return the rows: accuracies, how far the best is from the best peer, average ranks."""
-    streams = {"Phishing": scaled(phishing()), "Bananas": scaled(bananas())}
-    if os.environ.get("HINGED_DATA"):
-        streams |= {"elec": scaled(elec()), "sms_spam": sms()}
-    peers = dict(PEERS)
-    if importlib.util.find_spec("vowpalwabbit") is not None:
-        for loss in ("logistic", "hinge"):
-            peers[f"Vowpal Wabbit {loss}"] = functools.partial(VowpalWabbit, loss)
-    found = {
-        stream: {
-            name: 100 * accuracy(make(), rows[:1_000] if quick else rows)
-            for name, make in (OURS | peers).items()
-        }
-        for stream, rows in streams.items()
-    }
+    """Return the rows: every quality, `Auto` beside the best peers and the base rate, ranks."""
     rows: list[Row] = []
-    for stream, of in found.items():
-        best = max(of[name] for name in OURS)
-        ahead = max(of[name] for name in peers) - best
-        rows += [Row(f"{stream}: {name}", [value], RIGHT) for name, value in of.items()]
-        rows.append(_distance(f"{stream}: the best peer ahead of our best", ahead, 0.2))
-        rows.append(_distance(f"{stream}: our best ahead of Hedge", best - of["Hedge"], 0.5))
-    ranks = {name: [_rank(of, name) for of in found.values()] for name in OURS | peers}
+    ranks: dict[str, list[float]] = {}
+    for stream in read(1_000) if quick else read():
+        found, tuned = _measured(stream, quick)
+        rows += _rows(stream, found, tuned)
+        ranked = {n: q.accuracy for n, q in found.items()}
+        for name in ranked:
+            ranks.setdefault(name, []).append(_rank(ranked, name))
     return [*rows, *(Row(f"{RANK}: {name}", [fmean(of)], RANK) for name, of in ranks.items())]
 
 
+def _measured(stream: Stream, quick: bool) -> tuple[dict[str, Quality], dict[str, float]]:
+    """Return the quality of all learners, and the accuracy of the tuned peers."""
+    ours = BINARY if stream.binary else MULTICLASS
+    scaled = ours | quality_peers.fixed(stream)
+    found = {name: judged(make(), stream.scaled) for name, make in scaled.items()}
+    found["Auto"] = judged(hinged.Auto(), stream.raw)
+    if not quick:
+        found |= {n: judged(make(), stream.raw) for n, make in quality_peers.ceilings().items()}
+    grid = {} if quick else quality_peers.tuned(stream)
+    tuned = {name: judged(make(), stream.scaled).accuracy for name, make in grid.items()}
+    return found, tuned
+
+
+def _rows(stream: Stream, found: dict[str, Quality], tuned: dict[str, float]) -> list[Row]:
+    name, auto = stream.name + (" (told)" if stream.told else ""), found["Auto"]
+    rows: list[Row] = []
+    for learner, quality in found.items():
+        rows.append(Row(f"{name}: {learner}", [quality.accuracy], RIGHT))
+        for kind, value in (("log loss", quality.log_loss), ("AUC", quality.auc)):
+            if not math.isnan(value):
+                unit = NATS if kind == "log loss" else "area"
+                rows.append(Row(f"{name}: {learner}, {kind}", [value], unit))
+        rows.append(Row(f"{name}: {learner}, balanced", [quality.balanced], "% of each class"))
+    peers = {n: found[n].accuracy for n in quality_peers.fixed(stream)}
+    rows += _behind(f"{name}: Auto below the best fixed peer", auto, peers, BELOW_FIXED)
+    rows += _behind(f"{name}: Auto below the best tuned peer", auto, tuned, BELOW_TUNED)
+    above = auto.log_loss - base_rate(stream.raw)
+    rows.append(Row(f"{name}: Auto's log loss above the base rate", [above], NATS, 0.0, True))
+    return rows
+
+
+def _behind(text: str, auto: Quality, peers: Mapping[str, float], target: float) -> list[Row]:
+    if not peers:
+        return []
+    best = max(peers, key=peers.__getitem__)
+    behind = peers[best] - auto.accuracy
+    return [Row(f"{text}, {best}", [behind], "points of per cent", target, at_most=True)]
+
+
 def grid(rows: list[Row]) -> str:
-    """Return the accuracies as one line per learner, and the distances below."""
-    cells: dict[str, dict[str, Row]] = {}
+    """Return the accuracies as one line per stream, then the ranks and the targets."""
+    cells: dict[str, dict[str, float]] = {}
     for row in rows:
-        if row.unit in (RIGHT, RANK):
-            column, _, name = row.name.partition(": ")
-            cells.setdefault(name, {})[column] = row
-    columns = list(next(iter(cells.values())))
-    lines = [f"| learner | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for name, of in sorted(cells.items(), key=lambda item: item[1][RANK].values[0]):
-        shown = (f"{of[c].values[0]:.{1 if c == RANK else 2}f}" for c in columns)
-        lines.append(f"| {name} | {' | '.join(shown)} |")
-    rest = [row for row in rows if row.unit not in (RIGHT, RANK)]
-    return "\n".join(lines) + "\n\n" + table(rest)
-
-
-def _distance(name: str, value: float, target: float) -> Row:
-    return Row(name, [value], "points of per cent", target=target, at_most=True)
+        if row.unit == RIGHT:
+            stream, _, name = row.name.partition(": ")
+            cells.setdefault(stream, {})[name] = row.values[0]
+    shown = ("Auto", "Hedge", "AROW", "River ARF", "River KNN")
+    lines = [f"| stream | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
+    for stream, of in cells.items():
+        numbers = (f"{of[name]:.2f}" if name in of else "" for name in shown)
+        lines.append(f"| {stream} | {' | '.join(numbers)} |")
+    ranks = sorted((r for r in rows if r.unit == RANK), key=lambda row: row.values[0])
+    lines += ["", *(f"- {row.name}: {row.values[0]:.1f}" for row in ranks)]
+    return "\n".join(lines) + "\n\n" + table([row for row in rows if row.target is not None])
 
 
 def _rank(of: dict[str, float], name: str) -> float:
