@@ -265,6 +265,7 @@ end
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
 local between, more, left_out, damaged =
   entries_after(meta, log, last, last_chain, position, chain, tonumber(ARGV[9]))
+if not between then return {'lost'} end
 if damaged then return {'damaged', damaged} end
 
 local id, appended, joined_json = last, 0, ''
