@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from hinged import __version__
 from hinged_service.cli import checkpoints, events, models, streams
 from hinged_service.cli.command import add_verb
+from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.ingest_options import sendable
@@ -290,6 +291,7 @@ def demo(
 for _panel, _verbs in _VERBS.items():
     for _verb in _verbs:
         add_verb(cli, _panel, _verb)
+cli.command()(doctor)
 cli.command(
     epilog="The service reads the file at its start: HINGED_KEYS_FILE=keys.json hinged serve"
 )(key)
