@@ -36,6 +36,7 @@ def test_a_foreign_entry_is_told_and_removed(redis_url: str, db: redis.Redis) ->
         told = two.get("/v1/models/m").json()
         assert (told["events"], [part["where"] for part in told["damaged"]]) == (2, [entry])
         assert one.get("/v1/models/m").json()["damaged"] == told["damaged"]
+        assert "\nhinged_foreign_entries_total 1.0\n" in two.get("/metrics").text
         recent = one.get("/v1/models/m/recent")
         assert (recent.status_code, len(recent.json())) == (200, 2)
         for client, removed in ((one, [entry]), (two, [])):
@@ -62,6 +63,7 @@ def test_lost_content_is_told_and_passed_over(redis_url: str, db: redis.Redis) -
             assert lost in problem["errors"][0]["reason"]
             assert problem["errors"] == check_problem(one.get("/v1/models/m"), 503)["errors"]
             assert db.hgetall(keys.followers) == saved
+            assert "\nhinged_models_set_aside 1.0\n" in one.get("/metrics").text
             done = one.post("/v1/models/m/repair").json()
             assert done == {"removed": [], "passed_over": [lost]}
             _learn(one)

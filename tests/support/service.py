@@ -28,7 +28,7 @@ class Service:
 
     def __init__(
         self,
-        redis_url: str,
+        redis_url: str | None,
         wrap: Callable[[FastAPI], FastAPI] = lambda app: app,
         **settings: Any,
     ) -> None:

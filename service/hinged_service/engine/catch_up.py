@@ -255,6 +255,7 @@ class LogFollower:
         if not new:
             return
         self._left_out.update(new[:_LEFT_OUT])
+        self.observer.left_out(len(new))
         logger.error(
             "model %s: %d entries of the log do not follow from the one before and are left out: "
             "%s; POST /v1/models/%s/repair removes them",

@@ -86,7 +86,9 @@ class Scraping:
             if not live_model.mid_entry
         ]
         labels, disk = dict(self._labels), _disk(registry.connection.disk)
-        return self._observer.page(registry.open_count, self._feeds(), rows, labels, disk)
+        return self._observer.page(
+            registry.open_count, self._feeds(), rows, labels, disk, registry.aside_count
+        )
 
     async def _ask_for_labels(self) -> None:
         """Read the counts of labels of the streams in use, once a second at most."""

@@ -57,6 +57,7 @@ _DISK: tuple[tuple[str, str, Callable[[DiskSample], float]], ...] = (
 _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
     "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
+    "foreign_entries": ("Entries met in logs that do not follow from the one before.", ()),
     "queue_refused": ("Calls turned away because a model's queue was full.", ()),
 }
 _SPREADS = {
@@ -87,6 +88,11 @@ class _Workers(Collector):
             ("hinged_workers", "Living workers.", len(pages)),
             ("hinged_replicas", "Models in the memory of workers.", sum(p.replicas for p in pages)),
             ("hinged_live_feeds", "Open live feeds.", sum(p.feeds for p in pages)),
+            (
+                "hinged_models_set_aside",
+                "Models that a worker cannot serve, on the worker with most of them.",
+                max((page.aside for page in pages), default=0),
+            ),
             ("hinged_models_left_out", "Models that these metrics leave out.", left_out),
         ):
             yield GaugeMetricFamily(name, text, value)

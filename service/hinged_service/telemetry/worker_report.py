@@ -106,6 +106,8 @@ class WorkerReport(msgspec.Struct):
         The disk of the embedded Valkey, if there is one.
     models
         How many models there are, in memory or not; 0 before that is known.
+    aside
+        Models that the worker has set aside.
 
     """
 
@@ -119,6 +121,7 @@ class WorkerReport(msgspec.Struct):
     redis: dict[str, int] = {}
     disk: DiskSample | None = None
     models: int = 0
+    aside: int = 0
 
 
 class Totals(msgspec.Struct):
