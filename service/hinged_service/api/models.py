@@ -103,6 +103,7 @@ def router(settings: LimitSettings) -> APIRouter:
             hinge_loss=account.hinge_loss,
             overflows=account.overflows,
             rejected=fold.rejected,
+            doors=await live_model.doors(),
             excluded=fold.excluded,
             frozen=fold.frozen,
             configured=fold.configured,

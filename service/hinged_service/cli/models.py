@@ -282,6 +282,7 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         **{n: value for n, value in info.metrics.items() if n != "accuracy"},
         "drifts": info.drifts or None,
         "rejected": info.rejected or None,
+        **{f"in vain by {door}": _counted(counts) for door, counts in info.doors.items()},
         "excluded": info.excluded or None,
         "overflows": info.overflows or None,
         "ignored features": info.ignored_features or None,
@@ -290,6 +291,10 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
         "position": info.position,
     }
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
 def _draw_weights(found: Weights) -> None:

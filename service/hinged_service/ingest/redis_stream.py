@@ -87,6 +87,7 @@ async def bring_stream(
     ServiceError
         The model is gone or cannot be used.
     """
+    feeder.door = "redis-stream"
     patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0

@@ -151,6 +151,7 @@ class Observer:
         rows: list[ModelSample],
         labels: dict[str, Labels],
         disk: DiskSample | None = None,
+        doors: dict[str, dict[str, dict[str, int]]] | None = None,
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
@@ -167,6 +168,7 @@ class Observer:
             self.redis_condition,
             disk,
             self._models,
+            {} if doors is None else doors,
         )
 
     def publish(self, page: WorkerReport) -> None:
