@@ -217,8 +217,9 @@ class LogFollower:
         """
         if times > REBUILDS:
             raise SetAside(
-                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
-                "again.",
+                f"{why}, and the model's snapshot is of no help. POST /v1/models/{self.name}/repair"
+                "?checkpoint=NAME goes on from a checkpoint, if there is one; else delete it and "
+                "create it again.",
                 retry_after_s=60,
             )
         self.in_trouble = True
