@@ -18,7 +18,7 @@ import hinged
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.lost_entries import recovered, unlisted
+from hinged_service.engine.lost_entries import recovered, unlisted, unused
 from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.repair import repair, start_from_checkpoint
@@ -123,12 +123,17 @@ class ModelLifecycle:
         return entry if entry is not None else await recovered(self._connection, name)
 
     async def _check_unused(self, stream: str) -> None:
-        """Refuse to make a model on a stream that has one which the index lost."""
-        if await unlisted(self._connection, stream):
+        """Refuse to make a model on a stream that has one which the index lost.
+
+        One that learned nothing is no loss, as of a creation that a failover lost a part of: a
+        sweep removes what is left of it.
+        """
+        left = await unlisted(self._connection, stream)
+        if left and not await unused(self._connection, stream):
             raise Conflict(
                 f"The stream {stream!r} has the log of a model that the index does not know: Redis "
-                f"lost the index or a part of it. Restore the key {INDEX} from a backup, or "
-                f"DELETE /v1/models/{stream} with all that is left of it, and create it again."
+                f"lost the index or a part of it. Restore the key {INDEX} from a backup; or "
+                f"remove what is left of it by DELETE /v1/models/{stream}, then create it again."
             )
 
     def _bounded(self, spec: ModelSpec) -> ModelSpec:
@@ -310,7 +315,8 @@ class ModelLifecycle:
                 return None
             raise Conflict(
                 f"Redis lost the model {name!r}: the index has it, its stream {entry.stream!r} has "
-                "not. Restore Redis from a backup, or delete the model and create it again."
+                "not. Restore Redis from a backup; or, if there were no events or they can be sent "
+                f"again, DELETE /v1/models/{name}, then create it again."
             )
         try:
             position = await self._register(keys, entry)
