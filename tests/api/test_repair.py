@@ -11,7 +11,7 @@ from hinged_service.client import AsyncClient, Client, Conflict, NotFound, Retri
 from hinged_service.store.keys import StreamKeys
 from tests.cli.conftest import run_hinged
 from tests.support.checks import check_problem
-from tests.support.engine import model_uid
+from tests.support.plain_fold import model_uid
 from tests.support.service import Service
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
