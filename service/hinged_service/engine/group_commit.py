@@ -26,7 +26,7 @@ from hinged_service.engine.write_queue import (
     batch_of,
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
-from hinged_service.model.state import Result
+from hinged_service.model.results import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.wire.events import Event, Json

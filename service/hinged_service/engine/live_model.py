@@ -22,8 +22,9 @@ from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
 from hinged_service.model.predictor import Prediction
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection

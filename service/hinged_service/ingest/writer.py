@@ -14,8 +14,9 @@ from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Door
 from hinged_service.tasks import cancel
 
