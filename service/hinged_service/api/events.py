@@ -41,7 +41,7 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.model.predictor import Label
-from hinged_service.model.state import Rejection
+from hinged_service.model.results import Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings

@@ -22,11 +22,13 @@ from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
 from hinged_service.model.predictor import Prediction
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
+from hinged_service.store.door_counts import DoorCounts, door_counts
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
 from hinged_service.wire.codec import DamagedState
@@ -346,6 +348,13 @@ class LiveModel:
         """
         try:
             return await log.damage(self._connection, self.keys)
+        except Unavailable:
+            return {}
+
+    async def doors(self) -> DoorCounts:
+        """Return what sources brought in vain, by door and reason; empty while Redis is away."""
+        try:
+            return await door_counts(self._connection, self.keys)
         except Unavailable:
             return {}
 

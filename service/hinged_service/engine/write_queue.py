@@ -12,7 +12,7 @@ import msgspec
 
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.errors import Busy, ServiceError
-from hinged_service.model.state import Result
+from hinged_service.model.results import Result
 from hinged_service.settings import Settings
 from hinged_service.store.log_types import Batch, Caller, Span, independent_events
 from hinged_service.telemetry.observer import Observer

@@ -136,9 +136,13 @@ class Connection:
         return reply
 
     async def hgetall(self, key: str) -> dict[str, str]:
-        """Return a small hash whole."""
+        """Return a small hash whole; bytes that are no UTF-8 come as escapes.
+
+        A field that is damaged is then no other's trouble: whoever needs it finds it damaged.
+        """
         found = await self._ask(key, "HGETALL", key)
-        return dict(replies.pairs(found))
+        words = iter([word.decode(errors="backslashreplace") for word in found])
+        return dict(zip(words, words, strict=True))
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""

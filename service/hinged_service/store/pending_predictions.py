@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -18,7 +18,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 
-__all__ = ["COUNTS", "KeepRefusal", "PendingPredictions", "counts", "retire"]
+__all__ = ["COUNTS", "KeepRefusal", "PendingPredictions", "counts", "counts_in", "retire"]
 
 _KEEP = load("keep_predictions")
 _EXPIRE = load("expire_predictions")
@@ -177,7 +177,11 @@ async def retire(connection: Connection, keys: StreamKeys) -> None:
 
 async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int] | None:
     """Return how many predictions were made, wait, got a label, and how; `None` before any."""
-    meta = await connection.hgetall(keys.meta)
+    return counts_in(await connection.hgetall(keys.meta))
+
+
+def counts_in(meta: Mapping[str, str]) -> dict[str, int] | None:
+    """Return the same counts from a stream's meta."""
     if "predicted" not in meta:
         return None
     return {name: int(meta.get(field, 0)) for name, field in COUNTS.items()}

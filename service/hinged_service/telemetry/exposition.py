@@ -143,8 +143,8 @@ class _Workers(Collector):
         )
         rejected = CounterMetricFamily(
             "hinged_rejected",
-            "Learn calls, lines and records of an inbox that were refused; reason fold: events in "
-            "the log that the model could not take.",
+            "Learn calls and lines that were refused, and with a door dead letters of sources; "
+            "reason fold: events in the log that the model could not take.",
             labels=["model", "reason"],
         )
         for row in rows:
@@ -154,6 +154,13 @@ class _Workers(Collector):
             for what, count in sorted(counts.items()):
                 if what != "duplicates":
                     rejected.add_metric([row.name, what], count)
+            for door, told in self._gathered.totals.doors.get(row.uid, {}).items():
+                at = {"model": row.name, "door": door}
+                for what, count in told.items():
+                    if what == "duplicates":
+                        duplicates.add_sample("hinged_duplicates_total", at, count)
+                    else:
+                        rejected.add_sample("hinged_rejected_total", {**at, "reason": what}, count)
         yield from (duplicates, rejected)
         yield from self._gauges(rows)
 

@@ -157,6 +157,7 @@ class Observer:
         labels: dict[str, Labels],
         disk: DiskSample | None = None,
         aside: int = 0,
+        doors: dict[str, dict[str, dict[str, int]]] | None = None,
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
@@ -174,6 +175,7 @@ class Observer:
             disk,
             self._models,
             aside,
+            {} if doors is None else doors,
         )
 
     def publish(self, page: WorkerReport) -> None:
