@@ -48,6 +48,7 @@ from hinged_service.insights.overview import Overview
 from hinged_service.river_support import custom
 from hinged_service.server import framing
 from hinged_service.server.admission import AdmissionControl
+from hinged_service.server.fast_path import FastPath
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
@@ -81,6 +82,7 @@ class _Service(FastAPI):
     keys: Keys | None = None
     rates: Rates
     room: AdmissionControl
+    fast_path: FastPath | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -154,6 +156,19 @@ class _Service(FastAPI):
         if key is not None and (limit := self.rates.limit(key)) is not None:
             await self.rates.take(key, limit)
 
+    def is_allowed(self, scope: Scope) -> bool:
+        """Tell whether a request like this one may always be made: its answer needs no look."""
+        if not framing.is_plain(scope):
+            return False
+        if self.keys is None:
+            return True
+        try:
+            given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+            key = self.keys.authorize(given, scope["method"], scope["path"])
+        except ServiceError:
+            return False
+        return key is None or self.rates.limit(key) is None
+
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         if self.observer is not None:
             route = request_context.template(scope)
@@ -201,6 +216,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         observer.tracing = tracing.configured(os.environ)
         async with opened(settings, observer) as connection:
             registry = ModelRegistry(connection, settings)
+            if settings.fast_path and observer.tracing is None and not app.user_middleware:
+                app.fast_path = FastPath(
+                    app.hot, app.room, hot.HEADERS, app.is_allowed, observer.answered
+                )
             predicting.registry = learning.registry = app.state.registry = registry
             lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
             feeds = app.state.feeds = Feeds(registry, settings)

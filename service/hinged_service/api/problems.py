@@ -91,12 +91,12 @@ def guarded(send: Send) -> Send:
     return sending
 
 
-def internal_error(route: str) -> ServiceError:
-    """Log the exception being handled and return the client's part of it.
+def internal_error(route: str, error: BaseException | None = None) -> ServiceError:
+    """Log an exception, the one being handled if left out, and return the client's part of it.
 
     The `route` is a template: nothing in it comes from the caller.
     """
-    error = sys.exception()
+    error = error or sys.exception()
     _faults.enter(
         (route, type(error)),
         logger,
@@ -104,7 +104,7 @@ def internal_error(route: str) -> ServiceError:
         route,
         type(error).__name__,
         level=logging.ERROR,
-        exc_info=True,
+        exc_info=error,
         every_s=_TELL_S,
     )
     return _Internal("The service failed; its log says why.")
