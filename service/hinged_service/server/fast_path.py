@@ -1,17 +1,16 @@
 """Fast path: plain calls are answered where their bytes arrive, without a task or an ASGI cycle.
 
-The HTTP parser reads the first request of a head and the ordinary way answers it. If all about it
-is plain, the head is noted, byte for byte, with what it asks for. When the same head comes again
-with its whole body and nothing else, on a connection that owes no answer, the call gets the body
-at once. What a call does not take, and every request that differs in anything, goes the ordinary
-way, where it is answered as if there were no other.
+The HTTP parser frames every request. If all that a head says is plain, and no answer is due before
+its own, the request is held back until the parser has read the bytes that came. If these end with
+its body, the call gets it at once. A request of which more is to come, that another one follows,
+or that the call does not take is given to uvicorn, as if it had not been held back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -23,14 +22,10 @@ __all__ = ["FastPath", "FastPathProtocol", "Headers", "PlainCall", "Reply"]
 
 MAX_BODY_BYTES: Final = 2**16
 """Most bytes of a body: a larger one gains nothing."""
-_MAX_HEAD_BYTES = 2**11
-_MAX_HEADS = 4_096
-_HEAD_END = b"\r\n\r\n"
-_JSON = b"application/json"
-_UNLIKE = frozenset(
-    b"content-encoding expect traceparent transfer-encoding upgrade x-request-id".split()
-)
-"""Headers that ask for something, or that differ from request to request."""
+_MAX_KNOWN = 4_096
+_MODELS = [b"", b"v1", b"models"]
+_UNLIKE = frozenset(b"content-encoding expect transfer-encoding upgrade".split())
+"""Headers that ask for something."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -51,7 +46,7 @@ class Reply(Protocol):
         ...
 
     def take_ordinary_way(self) -> None:
-        """Let the ordinary way answer; nothing was done."""
+        """Let the application answer; nothing was done."""
         ...
 
 
@@ -72,17 +67,8 @@ class PlainCall(Protocol):
         ...
 
 
-class _Head(NamedTuple):
-    """What a head asks for: a call of a model, with a body of `size` bytes."""
-
-    call: PlainCall
-    model: str
-    size: int
-    scope: Scope
-
-
 class FastPath:
-    """The heads that were noted, and what answers them.
+    """What the fast path of all connections shares.
 
     Parameters
     ----------
@@ -93,7 +79,7 @@ class FastPath:
     headers
         Headers of every good answer, after its length.
     is_allowed
-        Tells whether a request with this scope may always be made.
+        Tells whether any request with the host, key and path of this scope may be made.
     answered
         Counts an answer: method, path, status and seconds.
 
@@ -108,40 +94,38 @@ class FastPath:
         answered: Callable[[str, str, int, float], None],
     ) -> None:
         self.control = control
-        self.answered = answered
         self.headers = headers
-        self._calls = calls
+        self.answered = answered
+        self._calls = {name.encode(): call for name, call in calls.items()}
         self._is_allowed = is_allowed
-        self._heads: dict[bytes, _Head] = {}
+        self._allowed: set[tuple[bytes | None, bytes | None, bytes]] = set()
         self._start: tuple[Headers, bytes, bytes] = ([], b"", b"")
 
-    def find(self, data: bytes) -> tuple[_Head | None, int]:
-        """Return the head of a request if it is known and its body whole, and where it ends."""
-        end = data.find(_HEAD_END) + 4
-        head = self._heads.get(data[:end])
-        return (head if head is not None and len(data) == end + head.size else None), end
-
-    def note(self, head: bytes, size: int, scope: Mapping[str, Any]) -> None:
-        """Note a head that the parser read before a body of `size` bytes, if it is plain."""
-        parts = scope["path"].split("/")
-        names = [name for name, _ in scope["headers"]]
-        plain = (
-            scope["method"] == "POST"
-            and len(parts) == 5
-            and parts[:3] == ["", "v1", "models"]
-            and parts[4] in self._calls
-            and not scope["query_string"]
-            and size <= MAX_BODY_BYTES
-            and len(head) <= _MAX_HEAD_BYTES
-            and _UNLIKE.isdisjoint(names)
-            and [v for n, v in scope["headers"] if n == b"content-type"] == [_JSON]
-            and [v for n, v in scope["headers"] if n == b"content-length"] == [b"%d" % size]
-            and self._is_allowed(dict(scope))
-        )
-        if plain:
-            if len(self._heads) >= _MAX_HEADS:
-                self._heads.clear()
-            self._heads[head] = _Head(self._calls[parts[4]], parts[3], size, dict(scope))
+    def plain_call(self, url: bytes, headers: Headers) -> tuple[PlainCall, str] | None:
+        """Return call and model of a POST of HTTP/1.1 if all about its head is plain."""
+        parts, fields = url.split(b"/"), dict(headers)
+        if (
+            len(parts) != 5
+            or parts[:3] != _MODELS
+            or b"%" in url
+            or len(fields) < len(headers)
+            or fields.get(b"content-type") != b"application/json"
+            or not _UNLIKE.isdisjoint(fields)
+        ):
+            return None
+        call, size = self._calls.get(parts[4]), fields.get(b"content-length", b"")
+        if call is None or not (size.isdigit() and int(size) <= MAX_BODY_BYTES):
+            return None
+        asked = fields.get(b"host"), fields.get(b"authorization"), url
+        if asked not in self._allowed:
+            path = url.decode("latin-1")
+            scope = {"method": "POST", "http_version": "1.1", "path": path, "headers": headers}
+            if not self._is_allowed(scope):
+                return None
+            if len(self._allowed) >= _MAX_KNOWN:
+                self._allowed.clear()
+            self._allowed.add(asked)
+        return call, parts[3].decode("latin-1")
 
     def answer(self, defaults: Headers, body: bytes) -> bytes:
         """Return a good answer; `defaults` are uvicorn's headers, another list each second."""
@@ -161,83 +145,116 @@ class FastPathProtocol(BoundedProtocol):
     """
 
     _fast_path: FastPath
-    _head: _Head
-    _data: bytes
+    _call: PlainCall
     _began_s: float
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_fast = False
-        self._unread = b""
+        self._is_fast = self._held = self._whole = False
+        self._model = ""
+        self._body = self._unread = b""
 
     def connection_made(self, transport: Any) -> None:
         """Begin a connection."""
         super().connection_made(transport)
         found: FastPath | None = getattr(self.app, "fast_path", None)
-        if found is not None and not self.access_log:
+        if found is not None and not (self.access_log or self.root_path):
             self._fast_path, self._is_fast = found, True
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes: the fast path if they are one plain request, else the ordinary way."""
+        """Take bytes; those behind a request that waits for its answer wait, too."""
         if self._owes:
             self._unread += data
             self.flow.pause_reading()
             return
-        if not (self._is_fast and self._is_idle()):
-            super().data_received(data)
-            return
-        head, end = self._fast_path.find(data)
-        if head is not None:
-            if not self._take(head, data, end):
-                super().data_received(data)
-            return
-        heads = self._heads
         super().data_received(data)
-        if self._heads == heads + 1 and not (self._in_head or self._ends):
-            cycle = self.cycle
-            if cycle.keep_alive and not cycle.more_body:
-                self._fast_path.note(data[:end], len(data) - end, cycle.scope)
+        if self._held and not (self._whole and self._is_answered()):
+            self._give_up()
 
-    def _is_idle(self) -> bool:
-        """Tell whether the parser stands between two requests and no answer is due."""
-        cycle = self.cycle
-        return not (self._in_head or self._ends or self.flow.write_paused) and (
-            cycle is None or (cycle.response_complete and not cycle.more_body)
-        )
+    def on_message_begin(self) -> None:
+        """Begin a head."""
+        if self._held:
+            self._give_up()
+        super().on_message_begin()
 
-    def _take(self, head: _Head, data: bytes, end: int) -> bool:
-        """Let the call answer; return `False` if the ordinary way has to."""
-        control, size = self._fast_path.control, head.size
+    def on_headers_complete(self) -> None:
+        """End a head: hold its request back if it is plain and nothing is due before it."""
+        parser, cycle = self.parser, self.cycle
+        if (
+            self._is_fast
+            and (cycle is None or (cycle.response_complete and not cycle.more_body))
+            and parser.get_method() == b"POST"
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and not (self._ends or self.flow.write_paused)
+        ):
+            found = self._fast_path.plain_call(self.url, self.headers)
+            if found is not None:
+                self._call, self._model = found
+                self._held, self._whole, self._body, self._in_head = True, False, b"", False
+                return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        if self._held:
+            self._body += body
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        if self._held:
+            self._whole = True
+        else:
+            super().on_message_complete()
+
+    def _refuse(self, answer: bytes, data: bytes) -> None:
+        if self._held:
+            self._give_up()
+        super()._refuse(answer, data)
+
+    def _give_up(self) -> None:
+        """Give the request held back to uvicorn, with what came of its body."""
+        self._held = False
+        super().on_headers_complete()
+        if self._body:
+            super().on_body(self._body)
+        if self._whole:
+            super().on_message_complete()
+
+    def _is_answered(self) -> bool:
+        """Let the call answer the request held back; return `False` if it did not take it."""
+        control, size = self._fast_path.control, len(self._body)
         if (
             control.requests >= control.most_requests
             or control.bytes + size > control.most_bytes
             or self.transport.is_closing()
         ):
             return False
-        self._head, self._data, self._began_s = head, data, perf_counter()
-        self._owes = self._heard = True
+        self._began_s = perf_counter()
         control.requests += 1
         control.bytes += size
+        self._owes = True
         try:
-            if head.call.at_once(head.model, data[end:], self):
-                self._heads += 1
-                return True
+            self._held = not self._call.at_once(self._model, self._body, self)
         except Exception:  # the ordinary way meets it again, and tells it
             if not self._owes:
                 raise
-        self._leave()
-        return False
+        if self._held:
+            self._leave()
+        return not self._held
 
     def _leave(self) -> None:
         """End the request for the bounds of the worker."""
         self._owes = False
         control = self._fast_path.control
         control.requests -= 1
-        control.bytes -= self._head.size
+        control.bytes -= len(self._body)
 
     def copied_scope(self) -> Scope:
         """Return a scope of the request under way, for what reads its headers."""
-        return dict(self._head.scope)
+        return {"headers": self.headers}
 
     def send(self, body: bytes) -> None:
         """Give the good answer to the request under way."""
@@ -254,29 +271,28 @@ class FastPathProtocol(BoundedProtocol):
     def refuse(self, status: int, headers: Headers, body: bytes) -> None:
         """Give another answer; the last one when the server stops."""
         self._count(status)
-        if not self.transport.is_closing():
-            answer = [*self.server_state.default_headers]
-            answer += [(b"content-length", b"%d" % len(body)), *headers]
-            if self._stops:
-                answer.append((b"connection", b"close"))
-            self.transport.write(STATUS_LINE[status] + _lines(answer) + b"\r\n" + body)
-            if self._stops:
-                self.transport.close()
-            else:
-                self._read_unread()
+        if self.transport.is_closing():
+            return
+        length = (b"content-length", b"%d" % len(body))
+        close = [(b"connection", b"close")] * self._stops
+        lines = _lines([*self.server_state.default_headers, length, *headers, *close])
+        self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
+        if self._stops:
+            self.transport.close()
+        else:
+            self._read_unread()
 
     def _count(self, status: int) -> None:
         self._leave()
         self.server_state.total_requests += 1
         seconds = perf_counter() - self._began_s
-        self._fast_path.answered("POST", self._head.call.path, status, seconds)
+        self._fast_path.answered("POST", self._call.path, status, seconds)
 
     def take_ordinary_way(self) -> None:
-        """Read the request under way again, with the parser."""
+        """Let the application answer the request under way."""
         self._leave()
         if not self.transport.is_closing():
-            self._heads -= 1
-            super().data_received(self._data)
+            self._give_up()
             self._read_unread()
 
     def _read_unread(self) -> None:
