@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 from collections.abc import AsyncIterator
 from time import perf_counter
@@ -66,18 +65,18 @@ of an event the last value counts."""
 
 
 _FAILED = 500
-_MODELS = ["v1", "models"]
 
 
 class _Service(FastAPI):
-    """FastAPI, but for a short cut: the hot calls go straight to their endpoints.
+    """FastAPI behind a check of each request's framing, key, rate and share of the worker.
 
-    The layers that FastAPI puts before every route cost more than a prediction.
-    With middleware added, or mounted under another app, the hot calls take the
-    ordinary way through the router.
+    Attributes
+    ----------
+    fast_path
+        What `FastPathProtocol` answers without the application, if it may.
+
     """
 
-    hot: dict[str, Call]
     observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
@@ -94,45 +93,29 @@ class _Service(FastAPI):
         except Malformed as error:
             await self._refuse(error, scope, Lingering(scope, receive, send, close=True).send)
             return
-        call, parts = None, scope["path"].split("/")
-        if parts[0]:
+        if not scope["path"].startswith("/"):
             framing.take_origin_form(scope)
-            parts = scope["path"].split("/")
-        if len(parts) == 5 and parts[1:3] == _MODELS and scope["method"] == "POST":
-            call = None if self.user_middleware else self.hot.get(parts[4])
-        if call is not None:
-            scope["path_params"], scope["endpoint"] = {"model": parts[3]}, call
-        last = last or (call is None and not framing.is_usual(scope))
-        if last or (call is None and framing.has_body(scope)):  # a hot call sees to its own
+        last = last or not framing.is_usual(scope)
+        if last or framing.has_body(scope):
             lingering = Lingering(scope, receive, send, close=last)
             receive, send = lingering.receive, lingering.send
         if self.observer is not None and self.observer.tracing is not None:
-            admitted = functools.partial(self._admitted, call)
-            await self.observer.tracing.request(admitted, scope, receive, send)
+            await self.observer.tracing.request(self._admitted, scope, receive, send)
         else:
-            await self._admitted(call, scope, receive, send)
+            await self._admitted(scope, receive, send)
 
-    async def _admitted(
-        self, call: Call | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answer a request if it may be made; `call` is the hot call that it is for, if any."""
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request if it may be made."""
         began_s = perf_counter()
         try:
             if self.keys is not None:
                 await self._admit(self.keys, scope)
             held = self.room.enter(scope)
         except ServiceError as error:
-            if call is not None:
-                send = Lingering(scope, receive, send).send
             await self._refuse(error, scope, send, perf_counter() - began_s)
             return
         try:
-            if call is None:
-                await self._route(scope, receive, send, began_s)
-            else:
-                status, at_s = await call(scope, receive, send)
-                if self.observer is not None:
-                    self.observer.answered("POST", call.path, status, at_s - began_s)
+            await self._route(scope, receive, send, began_s)
         finally:
             held.leave()
 
@@ -218,7 +201,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             registry = ModelRegistry(connection, settings)
             if settings.fast_path and observer.tracing is None and not app.user_middleware:
                 app.fast_path = FastPath(
-                    app.hot, app.room, hot.HEADERS, app.is_allowed, observer.answered
+                    calls, app.room, hot.HEADERS, app.is_allowed, observer.answered
                 )
             predicting.registry = learning.registry = app.state.registry = registry
             lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
@@ -260,8 +243,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     app.keys = Keys.load(settings.keys_file, settings.keys)
     app.rates, app.room = Rates(app.keys or ()), AdmissionControl(settings)
-    app.hot = {"predict": predicting, "learn": learning}
-    for path, call in app.hot.items():
+    calls: dict[str, Call] = {"predict": predicting, "learn": learning}
+    for path, call in calls.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
     # Routes of the app itself: those of an included router FastAPI would all make once more.
     for part in (models, commands, checkpoints, explain, streams, routes, live, bound):

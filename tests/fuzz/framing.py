@@ -95,7 +95,6 @@ class Recorder:
         self.config = uvicorn.Config(self.app, access_log=False, server_header=False, ws="none")
         self.config.load()
         self.config.loaded_app = self.app
-        self.app.hot = {}  # type: ignore[attr-defined]
         methods = ["DELETE", "GET", "POST", "PUT"]
         for path in ("/v1/models/{model}", "/v1/models/{model}/learn"):
             self.app.router.routes.insert(0, Route(path, self, methods=methods))

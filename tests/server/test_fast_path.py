@@ -49,10 +49,11 @@ class Side:
 
     def __init__(self, url: str, fast: bool, keys: bool) -> None:
         patient = PATIENT | {"max_staleness_ms": 3_600_000}
-        self.app: Any = create_app(Settings(redis_url=url, fast_path=fast, **patient))
+        app: Any = create_app(Settings(redis_url=url, fast_path=fast, **patient))
         if keys:
-            self.app.keys = Keys(record for _, record in KEYS)
-            self.app.rates = type(self.app.rates)(self.app.keys)
+            app.keys = Keys(record for _, record in KEYS)
+            app.rates = type(app.rates)(app.keys)
+        self.app = app
         self.config = uvicorn.Config(
             self.app, access_log=False, log_level="critical", ws="none", proxy_headers=False
         )
@@ -96,9 +97,9 @@ class Counted(FastPathProtocol):
 
     taken = 0
 
-    def _count(self, status: int) -> None:
-        self.taken += 1
-        super()._count(status)
+    def _leave(self, status: int | None = None) -> None:
+        self.taken += status is not None
+        super()._leave(status)
 
 
 async def settled(made: FastPathProtocol) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Sequence
-from time import perf_counter
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -44,9 +43,7 @@ from hinged_service.model.predictor import Label
 from hinged_service.model.state import Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.server.fast_path import Reply
-from hinged_service.server.lingering_close import Lingering
 from hinged_service.settings import Settings
-from hinged_service.telemetry.request_context import Beginning, Begun
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
 from hinged_service.wire.events import Question
 from hinged_service.wire.proba import USUAL
@@ -99,14 +96,12 @@ class Call(abc.ABC):
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a body of lines."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Begun:
-        """Answer one request; return how and when the answer began."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         try:
             if are_lines(scope):
-                lingering = Lingering(scope, receive, send)
-                begun = Beginning(lingering.send)
-                await self._on_lines(scope, lingering.receive, begun)
-                return begun.status, begun.at_s
+                await self._on_lines(scope, receive, send)
+                return
             if scope["query_string"]:
                 check_query(scope)
             name: str = scope["path_params"]["model"]
@@ -124,18 +119,14 @@ class Call(abc.ABC):
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
             status, headers, answer = problem(internal_error(self.path))
-        if status != 200 and not scope[HELD].whole:
-            send = Lingering(scope, receive, send).send
         size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
         length = (b"content-length", b"%d" % size)
-        at_s = perf_counter()
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
         if isinstance(answer, bytes):
             await send({"type": "http.response.body", "body": answer})
         else:
             body = b""
             await send_pieces(scope, send, answer)
-        return status, at_s
 
 
 class Predicting(Call):
@@ -248,11 +239,8 @@ class Learning(Call):
         live_model = self.registry.live(model)
         if live_model is None or not live_model.can_learn_now or body[:1] != b"{":
             return False
-        state = live_model.state
         try:
-            events, payload, _ = parse_events(
-                body, 1, state.accepts_non_numeric, state.small_vocabulary
-            )
+            events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
             live_model.learn_now(events, payload, later_answers.Learned(reply, live_model))
         except ServiceError:
             return False

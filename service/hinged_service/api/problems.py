@@ -76,14 +76,14 @@ async def send_problem(error: ServiceError, send: Send) -> None:
 
 
 def guarded(send: Send) -> Send:
-    """Return a `send` that adds the headers that every answer carries."""
+    """Return a `send` that adds the headers of every answer, unless it has its guards already."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             known = {name.lower() for name, _ in message["headers"]}
             more = [pair for pair in GUARDS if pair[0] not in known]
             scope = request_context.current.get()
-            if scope is not None and b"x-request-id" not in known:
+            if more and scope is not None and b"x-request-id" not in known:
                 more.append((b"x-request-id", request_context.request_id(scope).encode()))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)

@@ -288,12 +288,10 @@ class LiveModel:
             same ones with ids may be sent again.
 
         """
-        if self.can_learn_now:
-            answer: asyncio.Future[AppendResult] = self._loop.create_future()
-            self.learn_now(events, payload, answer)
-            return checked(await answer)
-        self._check(events)
-        return checked(await self._append(events, payload))
+        await self.freshness.ensure_caught_up()
+        answer: asyncio.Future[AppendResult] = self._loop.create_future()
+        self.learn_now(events, payload, answer)
+        return checked(await self._follower.traced("append", answer, len(events)))
 
     @property
     def can_learn_now(self) -> bool:
@@ -309,12 +307,9 @@ class LiveModel:
             Nothing was taken.
 
         """
-        self._check(events)
-        self._commit.append(events, payload, answer)
-
-    def _check(self, events: list[Event]) -> None:
         if faults := self._follower.replica.state.faults(events):
             raise refused_by_model(faults, logged=False)
+        self._commit.append(events, payload, answer)
 
     async def learn_each(
         self, events: list[Event], payload: Json, span: Span | None = None

@@ -245,12 +245,15 @@ class FastPathProtocol(BoundedProtocol):
             self._leave()
         return not self._held
 
-    def _leave(self) -> None:
-        """End the request for the bounds of the worker."""
+    def _leave(self, status: int | None = None) -> None:
+        """End the request for the bounds of the worker; count its answer if there is one."""
         self._owes = False
-        control = self._fast_path.control
-        control.requests -= 1
-        control.bytes -= len(self._body)
+        path = self._fast_path
+        path.control.requests -= 1
+        path.control.bytes -= len(self._body)
+        if status is not None:
+            self.server_state.total_requests += 1
+            path.answered("POST", self._call.path, status, perf_counter() - self._began_s)
 
     def copied_scope(self) -> Scope:
         """Return a scope of the request under way, for what reads its headers."""
@@ -261,7 +264,7 @@ class FastPathProtocol(BoundedProtocol):
         if self._stops:
             self.refuse(200, self._fast_path.headers, body)
             return
-        self._count(200)
+        self._leave(200)
         if not self.transport.is_closing():
             defaults = self.server_state.default_headers
             self.transport.write(self._fast_path.answer(defaults, body))
@@ -270,7 +273,7 @@ class FastPathProtocol(BoundedProtocol):
 
     def refuse(self, status: int, headers: Headers, body: bytes) -> None:
         """Give another answer; the last one when the server stops."""
-        self._count(status)
+        self._leave(status)
         if self.transport.is_closing():
             return
         length = (b"content-length", b"%d" % len(body))
@@ -281,12 +284,6 @@ class FastPathProtocol(BoundedProtocol):
             self.transport.close()
         else:
             self._read_unread()
-
-    def _count(self, status: int) -> None:
-        self._leave()
-        self.server_state.total_requests += 1
-        seconds = perf_counter() - self._began_s
-        self._fast_path.answered("POST", self._call.path, status, seconds)
 
     def take_ordinary_way(self) -> None:
         """Let the application answer the request under way."""
