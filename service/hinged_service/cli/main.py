@@ -25,9 +25,9 @@ from hinged_service.cli.keys import key
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import UNSAVED
 from hinged_service.server import supervisor
+from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
-from hinged_service.server.protocol import BoundedProtocol
 from hinged_service.settings import Settings
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
@@ -209,7 +209,7 @@ def serve(
                 "hinged_service.cli.main:worker_app",
                 factory=True,
                 workers=workers,
-                http=BoundedProtocol,
+                http=FastPathProtocol,
                 log_config=log_config(settings),
                 access_log=False,
                 lifespan="on",
