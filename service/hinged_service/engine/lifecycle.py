@@ -171,7 +171,7 @@ class ModelLifecycle:
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
             await source.freshness.read()
-            state_now = source.state
+            state_now = await source.at_rest()
             _check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
             made = await source.checkpoints.make(None)
             entry = None

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
+from hinged_service.engine.custody import AWAY, PATIENCE_S
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
+from hinged_service.engine.long_work import in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
+from hinged_service.engine.predictions import Answering, Predictions
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
-from hinged_service.model.predictor import Prediction
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState, Rejection
 from hinged_service.settings import Settings
@@ -36,29 +38,9 @@ from hinged_service.wire.proba import USUAL
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult"]
 
+T = TypeVar("T")
+
 _OPEN_S = 1.0
-
-
-class Predictions(NamedTuple):
-    """Predictions of events by one state of a model.
-
-    Attributes
-    ----------
-    items
-        Predictions of the events without a fault, in order.
-    position
-        Up to which the model had learned, as text.
-    stale_s
-        Age of the replica in seconds if it is older than allowed, else `None`.
-    faults
-        Index and fault of the events that the model cannot take.
-
-    """
-
-    items: list[Prediction]
-    position: str
-    stale_s: float | None
-    faults: Sequence[tuple[int, Rejection]] = ()
 
 
 class LiveModel:
@@ -157,7 +139,10 @@ class LiveModel:
 
     @property
     def state(self) -> ModelState:
-        """The model's present state, to be read only."""
+        """The model's present state, to be read only and until the next `await`.
+
+        `AWAY` while long work has it: `at_rest` waits for that.
+        """
         return self._follower.replica.state
 
     @property
@@ -176,9 +161,15 @@ class LiveModel:
         return self._follower.replica.log_events
 
     @property
-    def mid_entry(self) -> bool:
-        """True while an entry is partly applied; the state must not be read then."""
-        return self._follower.replica.mid_entry
+    def small_vocabulary(self) -> bool:
+        """True if a learner of two classes is known to have few names: a hint for decoders."""
+        state = self._follower.replica.state
+        return state is not AWAY and state.small_vocabulary
+
+    @property
+    def away(self) -> bool:
+        """True while the state cannot be read: long work has it."""
+        return self._follower.replica.state is AWAY
 
     @property
     def idle(self) -> bool:
@@ -211,12 +202,53 @@ class LiveModel:
         """Start saving a snapshot if one is due and none is being saved."""
         self._snapshots.save_if_due(self.replica)
 
+    async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
+        """Return the state once no long work has it: it may be read until the next `await`.
+
+        Raises
+        ------
+        Unavailable
+            The work takes longer than the caller's patience.
+
+        """
+        follower = self._follower
+        while follower.replica.taken:
+            await follower.replica.at_rest(patience_s)
+        follower.replica.check_whole()
+        return follower.replica.state
+
+    async def ask(self, look: Callable[[ModelState], T], size: int) -> tuple[T, str]:
+        """Return what `look` makes of the state for `size` bytes of JSON, and the position.
+
+        Raises
+        ------
+        Unavailable
+            As `at_rest`.
+
+        """
+        await self.at_rest()
+        replica, few = self._follower.replica, self._follower.pace.few
+
+        def placed(state: ModelState) -> tuple[T, str]:
+            return look(state), str(replica.position)
+
+        return await replica.look(placed, lambda: size <= few)
+
+    async def faults(self, events: list[Event], size: int) -> list[tuple[int, Rejection]]:
+        """Return by index why the model cannot take events, `size` bytes of JSON, now."""
+        return (await self.ask(lambda state: state.faults(events), size))[0]
+
     async def predict(
-        self, questions: Sequence[Question], at_least: Position | None = None, most: int = USUAL
+        self,
+        questions: Sequence[Question],
+        size: int,
+        at_least: Position | None = None,
+        most: int = USUAL,
     ) -> Predictions:
         """Predict validated events, at the position `at_least` or later if one is given.
 
-        Each answer has the `most` largest probabilities.
+        Each answer has the `most` largest probabilities. `size` is that of their JSON: what takes
+        long is done in the thread for long work.
 
         The replica is no older than allowed unless Redis is slow or away.
 
@@ -235,6 +267,16 @@ class LiveModel:
             await freshness.wait_for_position(at_least)
             stale_s = freshness.staleness_s()
         replica = follower.replica
+        if replica.taken:
+            await self.at_rest()
+            replica = follower.replica
+        if size > follower.pace.few:
+            async with replica.take(changes=False) as taken:
+                answering = Answering(taken, questions, most)
+                took_s = await in_parts(answering.step)
+                at = str(replica.position)
+            follower.pace.note(size, took_s)
+            return Predictions(answering.items, at, stale_s, answering.faults)
         state = replica.state
         predict = state.predict if state.can_reject_features else state.answers.predict
         items, faults = [], []
@@ -272,7 +314,12 @@ class LiveModel:
             same ones with ids may be sent again.
 
         """
-        if faults := self._follower.replica.state.faults(events):
+        follower, size = self._follower, len(payload)
+        if size > follower.pace.few or follower.replica.taken:
+            faults = await self.faults(events, size)
+        else:
+            faults = follower.replica.state.faults(events)
+        if faults:
             raise refused_by_model(faults, logged=False)
         if self.status.caught_up and self.observer.tracing is None:
             result: AppendResult = await self._commit.append(events, payload)
