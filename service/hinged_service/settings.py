@@ -143,6 +143,12 @@ class LimitSettings(_Group):
     max_bound_events: int = Field(
         20_000, ge=1, description="Events that a bound certificate covers at most."
     )
+    max_cost_per_event_ms: int = Field(
+        200,
+        ge=1,
+        description="Estimated time of one event, of 30 numbers or 200 words, beyond which a spec "
+        "is refused.",
+    )
 
 
 class TimeoutSettings(_Group):

@@ -1,6 +1,7 @@
 """Names, numbers and states go through Redis as text and come back as they were."""
 
 import itertools
+import json
 import math
 from typing import Any
 
@@ -188,3 +189,14 @@ def test_vectors_of_members_within_members_are_told_apart() -> None:
 def test_a_vector_that_no_learner_has_is_damage(vector: str, learner: dict[str, Any]) -> None:
     with pytest.raises(DamagedState):
         place(vector, learner)
+
+
+def test_a_state_written_in_pieces_reads_as_written_at_once() -> None:
+    terms = [[f"t{i}", i] for i in range(2_500)]
+    scalars: dict[str, Any] = {
+        "b": [1, 2.5, None, True, 'é\n"', {}],
+        "a": {"x": terms, "": [[["n", 0, terms]]]},
+    }
+    scalars |= {"c": list(range(70)), "d": [], "e": {"": {}}, "f": [5e-324, -0.0]}
+    written = encode_state(Position("1-0", "0" * 40), scalars, {}, [])["scalars"]
+    assert written == json.dumps(scalars, allow_nan=False, sort_keys=True)

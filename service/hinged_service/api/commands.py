@@ -63,7 +63,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """Change learning rate, aggressiveness and the like; the learned weights stay."""
         wanted = await body_of(request, Configure, settings.max_body_bytes)
         live_model = await fresh(request, model)
-        fold = live_model.state
+        fold = await live_model.at_rest()
         try:
             live_model.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:

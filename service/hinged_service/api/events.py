@@ -8,8 +8,8 @@ them.
 from __future__ import annotations
 
 import abc
-import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -29,6 +29,7 @@ from hinged_service.api.large_answers import (
 from hinged_service.api.later_answers import learned_answers, unindexed
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, internal_error, problem
+from hinged_service.engine.custody import AWAY
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.refusals import refused_by_model
 from hinged_service.engine.registry import ModelRegistry
@@ -41,7 +42,7 @@ from hinged_service.errors import (
 )
 from hinged_service.model.predictor import Label
 from hinged_service.model.results import Rejection
-from hinged_service.server.admission import HELD
+from hinged_service.server.admission import HELD, AdmissionControl
 from hinged_service.server.fast_path import Reply
 from hinged_service.settings import Settings
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
@@ -129,6 +130,15 @@ class Call(abc.ABC):
             await send_pieces(scope, send, answer)
 
 
+class _Pieces(NamedTuple):
+    """How an answer is made in pieces: predictions of a piece, probabilities of a prediction."""
+
+    at_once: int
+    question_bytes: int
+    most: int
+    control: AdmissionControl
+
+
 class Predicting(Call):
     """`POST /v1/models/{model}/predict`."""
 
@@ -137,7 +147,7 @@ class Predicting(Call):
     def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
         """Answer a lone event by `reply`, without waiting unless it has an id."""
         live_model = self.registry.live(model)
-        if live_model is None or not live_model.is_fresh or body[:1] != b"{":
+        if live_model is None or body[:1] != b"{" or not live_model.can_predict_now(len(body)):
             return False
         try:
             questions, body, _ = parse_questions(body, 1, live_model.accepts_non_numeric)
@@ -168,17 +178,19 @@ class Predicting(Call):
         if scope["query_string"]:
             at_least, most = asked_position(scope), asked_proba(scope)
         if many or most > USUAL:
-            each_bytes = prediction_bytes(live_model, most)
+            state = await live_model.at_rest()
+            each_bytes = prediction_bytes(state, most)
             reserve(scope, len(questions) * each_bytes, self._max_answer_bytes, _FEWER)
-            at_once = predictions_at_once(live_model, each_bytes)
+            at_once = predictions_at_once(state, each_bytes)
             if len(questions) > at_once:
                 kept_in = sent_features(body, many) if _any_id(questions) else None
                 if at_least is not None:
                     await live_model.freshness.wait_for_position(at_least)
-                turn = scope[HELD].control.turn
-                return await self._in_pieces(live_model, questions, kept_in, most, at_once, turn)
+                each = _Pieces(at_once, len(body) // len(questions), most, scope[HELD].control)
+                return await self._in_pieces(live_model, questions, kept_in, each)
         try:
-            found, at, stale_s, faults = await live_model.predict(questions, at_least, most)
+            size = len(body)
+            found, at, stale_s, faults = await live_model.predict(questions, size, at_least, most)
             if faults:
                 raise refused_by_model(faults, logged=False)
             answers = []
@@ -200,9 +212,7 @@ class Predicting(Call):
         live_model: LiveModel,
         questions: Sequence[Question],
         sent: Sequence[str] | None,
-        most: int,
-        at_once: int,
-        turn: asyncio.Lock,
+        each: _Pieces,
     ) -> list[bytes]:
         """Return the answer to many questions; each piece has a position of its own.
 
@@ -211,16 +221,16 @@ class Predicting(Call):
         pieces: list[bytes] = []
         faults: list[tuple[int, Rejection]] = []
         labels: list[Label | None] = []
-        for start in range(0, len(questions), at_once):
-            some = questions[start : start + at_once]
-            async with turn:
-                found, at, stale_s, wrong = await live_model.predict(some, most=most)
-                faults += [(start + i, fault) for i, fault in wrong]
-                if not faults:
-                    labels += [p.y for p in found]
-                    answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
-                    pieces.append((b"," if start else b"[") + _encode(answers)[1:-1])
-                await asyncio.sleep(0)
+        for start in range(0, len(questions), each.at_once):
+            some = questions[start : start + each.at_once]
+            await each.control.take_turn()
+            size = len(some) * each.question_bytes
+            found, at, stale_s, wrong = await live_model.predict(some, size, most=each.most)
+            faults += [(start + i, fault) for i, fault in wrong]
+            if not faults:
+                labels += [p.y for p in found]
+                answers = [Predicted(p.y, p.score, p.proba, at, stale_s) for p in found]
+                pieces.append((b"," if start else b"[") + _encode(answers)[1:-1])
         if faults:
             raise refused_by_model(faults, logged=False)
         if sent is not None:
@@ -237,11 +247,12 @@ class Learning(Call):
     def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
         """Append a lone event, and answer by `reply` when the log has it."""
         live_model = self.registry.live(model)
-        if live_model is None or not live_model.can_learn_now or body[:1] != b"{":
+        if live_model is None or body[:1] != b"{" or not live_model.can_learn_now(len(body)):
             return False
         try:
             events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
-            live_model.learn_now(events, payload, later_answers.Learned(reply, live_model))
+            label = live_model.state.answers.label
+            live_model.learn_now(events, payload, later_answers.Learned(reply, live_model, label))
         except ServiceError:
             return False
         return True
@@ -254,13 +265,16 @@ class Learning(Call):
     ) -> bytes | list[bytes]:
         state, many, each_bytes = live_model.state, True, 0
         try:
+            if state is AWAY:
+                state = await live_model.at_rest()
+            label = state.answers.label  # the same for all states of the model
             events, payload, many = parse_events(
                 body, self._max_events, state.accepts_non_numeric, state.small_vocabulary
             )
             if not events:
                 return b"[]"
             if many:
-                each_bytes = outcome_bytes(live_model, events)
+                each_bytes = outcome_bytes(state, events)
                 reserve(scope, len(events) * each_bytes, self._max_answer_bytes, _FEWER_EVENTS)
             learned = await live_model.learn(events, payload)
         except ServiceError as error:
@@ -268,7 +282,7 @@ class Learning(Call):
             if not many:
                 unindexed(error)
             raise
-        answers = learned_answers(live_model, learned)
+        answers = learned_answers(label, learned)
         if len(answers) * each_bytes > PIECE_BYTES:
             return pieces_of_array(answers, each_bytes)
         return _encode(answers if many else answers[0])

@@ -61,7 +61,9 @@ def router(settings: LimitSettings) -> APIRouter:
                 "Explain one event at a time.", [Detail("body", "must be an object, not an array")]
             )
         try:
-            found = explain_event(live_model.state, questions[0].x, label)
+            found, position = await live_model.ask(
+                lambda state: explain_event(state, questions[0].x, label), len(body)
+            )
         except KeyError:
             raise NotFound(f"The model {model!r} knows no class {label!r}.") from None
         except hinged.InvalidEvent as error:
@@ -73,6 +75,6 @@ def router(settings: LimitSettings) -> APIRouter:
         for part in ("contributions", "features"):
             pairs = sorted(found[part].items(), key=lambda item: (-abs(item[1]), str(item[0])))
             found[part] = {str(name): value for name, value in pairs}
-        return Explanation(**found, position=str(live_model.position))
+        return Explanation(**found, position=position)
 
     return routes

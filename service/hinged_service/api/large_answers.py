@@ -15,8 +15,8 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import TooLarge
+from hinged_service.model.state import ModelState
 from hinged_service.server.admission import HELD, RequestLease
 from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.events import Event
@@ -69,21 +69,21 @@ def reserve(scope: Scope, size: int, most_bytes: int, advice: str) -> None:
         scope[HELD].add_answer(size)
 
 
-def prediction_bytes(live_model: LiveModel, most: int) -> int:
+def prediction_bytes(state: ModelState, most: int) -> int:
     """Return how many bytes a prediction with the `most` largest probabilities may have."""
-    return _FIELD_BYTES + live_model.state.answers.answer_bytes(most)
+    return _FIELD_BYTES + state.answers.answer_bytes(most)
 
 
-def outcome_bytes(live_model: LiveModel, events: Sequence[Event]) -> int:
+def outcome_bytes(state: ModelState, events: Sequence[Event]) -> int:
     """Return how many bytes the outcome of one of the events may have."""
     sizes = (len(event.y) for event in events if isinstance(event.y, str))
-    label_bytes = live_model.state.answers.answer_bytes(0)
+    label_bytes = state.answers.answer_bytes(0)
     return _FIELD_BYTES + max(label_bytes, _CHARACTER_BYTES * max(sizes, default=0))
 
 
-def predictions_at_once(live_model: LiveModel, each_bytes: int) -> int:
+def predictions_at_once(state: ModelState, each_bytes: int) -> int:
     """Return how many predictions make one piece, each of `each_bytes`."""
-    classes = len(live_model.state.answers.classes())
+    classes = len(state.answers.classes())
     return max(1, min(PIECE_BYTES // each_bytes, _SCORES_AT_ONCE // max(1, classes)))
 
 

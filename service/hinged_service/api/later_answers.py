@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from hinged_service.api.problems import internal_error, problem
 from hinged_service.engine.live_model import AppendResult, LiveModel, checked
 from hinged_service.engine.refusals import refused_prediction
 from hinged_service.errors import Detail, ModelGone, ServiceError
+from hinged_service.model.predictor import Label
 from hinged_service.server.fast_path import Reply
 from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.telemetry import request_context
@@ -60,16 +62,22 @@ class _Later:
 
 
 class Learned(_Later):
-    """The answer of a learn call."""
+    """The answer of a learn call; `label` tells the label of an outcome."""
 
-    __slots__ = ()
+    __slots__ = ("_label",)
     path = "/v1/models/{model}/learn"
+
+    def __init__(
+        self, reply: Reply, live_model: LiveModel, label: Callable[[Any], Label | None]
+    ) -> None:
+        super().__init__(reply, live_model)
+        self._label = label
 
     def set_result(self, result: AppendResult, /) -> None:
         """Send the outcome of the event."""
         self._done = True
         try:
-            answer = _encode(learned_answers(self._live_model, checked(result))[0])
+            answer = _encode(learned_answers(self._label, checked(result))[0])
         except Exception as error:  # noqa: BLE001 - told to the client
             self.set_exception(error)
         else:
@@ -101,9 +109,9 @@ class Kept(_Later):
             self.set_exception(refused_prediction(0, result[1]))
 
 
-def learned_answers(live_model: LiveModel, learned: AppendResult) -> list[Any]:
-    """Return what to tell of each event that was appended."""
-    at, label = str(learned.position), live_model.state.answers.label
+def learned_answers(label: Callable[[Any], Label | None], learned: AppendResult) -> list[Any]:
+    """Return what to tell of each event that was appended; `label` as in `Learned`."""
+    at = str(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
         if isinstance(o, Outcome):

@@ -22,11 +22,11 @@ from hinged_service.api.dependencies import (
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
-from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.inspection import account, feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
+from hinged_service.model.state import ModelState
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import (
     Damage,
@@ -87,20 +87,23 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await open_model(request.scope, registry_of(request), model)
         if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
-        entry, fold = live_model.entry, live_model.state
+        progress, counts = await live_model.freshness.progress(), await live_model.delayed.counts()
+        damaged = tuple(Damage(what, at) for at, what in (await live_model.damage()).items())
+        doors = await live_model.doors()
+        entry, fold = live_model.entry, await live_model.at_rest()
         learned = fold.learner.accounting
         return ModelInfo(
             name=live_model.name,  # that of the model, also through an alias
             spec=_spec(entry),
             base=entry.base or "",
             position=str(live_model.position),
-            progress=await live_model.freshness.progress(),
+            progress=progress,
             **account(fold),
             accuracy=whole_accuracy(fold),
-            doors=await live_model.doors(),
+            doors=doors,
             excluded=fold.excluded,
             configured=fold.configured,
-            labels=await _labels(live_model),
+            labels=_labels(fold, counts),
             detections=tuple(Drift(*d) for d in fold.detections),
             perceptron_loss=learned.perceptron_loss,
             radius=learned.radius,
@@ -111,7 +114,7 @@ def router(settings: LimitSettings) -> APIRouter:
             classes=tuple(fold.answers.classes()),
             snapshot=live_model.stored,
             stale_s=live_model.freshness.staleness_s(),
-            damaged=tuple(Damage(what, at) for at, what in (await live_model.damage()).items()),
+            damaged=damaged,
         )
 
     @routes.delete(
@@ -154,13 +157,14 @@ def router(settings: LimitSettings) -> APIRouter:
         gives the served score.
         """
         live_model = await fresh(request, model, at_least)
-        position, fold = str(live_model.position), live_model.state
+        fold = await live_model.at_rest()
+        position, many = str(live_model.position), feature_count(fold) > _MANY
         shown = shown_weights(fold, label)
         if shown is None:
             raise Conflict("This learner has no weights.")
         if label is not None and not shown.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
-        if feature_count(fold) > _MANY:
+        if many:
             found, size = await asyncio.to_thread(_cut, shown, top, skip)
         else:
             found, size = _cut(shown, top, skip)
@@ -185,9 +189,7 @@ def _spec(entry: IndexEntry) -> dict[str, Any]:
     return entry.spec.model_dump(mode="json", by_alias=True)
 
 
-async def _labels(live_model: LiveModel) -> LabelCounts | None:
-    fold = live_model.state
-    counts = await live_model.delayed.counts()
+def _labels(fold: ModelState, counts: dict[str, int] | None) -> LabelCounts | None:
     if counts is None:
         return None
     done = counts["predicted"] - counts["waiting"]

@@ -11,6 +11,7 @@ from pydantic import Field
 from hinged_service.api.dependencies import body_of, document, problems_for, reach_of, registry_of
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
+from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.model.inspection import whole_accuracy
@@ -163,9 +164,9 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
     try:
         live_model = await registry.open(name)
         await live_model.freshness.refresh_if_stale()
+        fold = await live_model.at_rest(GLANCE_S)
     except ServiceError as error:
         return Follower(name, aliases, learner="", problem=error.detail)
-    fold = live_model.state
     return Follower(
         name,
         aliases,

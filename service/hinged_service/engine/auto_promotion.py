@@ -11,9 +11,10 @@ other model to switch to, once one is there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.live_model import LiveModel
@@ -21,7 +22,6 @@ from hinged_service.errors import ServiceError, SetAside, Unavailable
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.results import Detection
 from hinged_service.model.spec import IndexEntry
-from hinged_service.model.state import ModelState
 from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
 from hinged_service.wire.position import EntryId
@@ -59,12 +59,19 @@ class Switching:
 
         def act(detections: Sequence[Detection]) -> None:
             if detections and _age_s(detections[-1]) < NEW_S:
-                task = asyncio.create_task(self._switch(alias, name, live_model, detections[-1]))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._begin(self._switch(alias, name, live_model, detections[-1]))
+
+        async def act_on_known() -> None:
+            with contextlib.suppress(ServiceError):
+                act((await live_model.at_rest()).detections)
 
         live_model.watch(lambda applied: act(applied.detections))
-        act(live_model.state.detections)
+        self._begin(act_on_known())
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
         """Give up what is under way: another worker, or the next start, does it."""
@@ -100,7 +107,7 @@ class Switching:
 
     async def _best_challenger(self, name: str, stream: str) -> str | None:
         """Return the other model of the stream that errs least, by recent accuracy."""
-        found: dict[str, ModelState] = {}
+        found: dict[str, float] = {}
         for other, entry in (await self._entries()).items():
             if entry.stream != stream or other == name:
                 continue
@@ -108,12 +115,12 @@ class Switching:
                 challenger = await self._open(other)
                 if challenger.status.caught_up:
                     await challenger.freshness.refresh_if_stale()
-                    found[other] = challenger.state
+                    found[other] = recent_accuracy(await challenger.at_rest())
             except ServiceError as error:
                 if isinstance(error, Unavailable):
                     raise
                 # set aside, or deleted meanwhile: not a model to switch to
-        return max(found, key=lambda other: recent_accuracy(found[other]), default=None)
+        return max(found, key=found.__getitem__, default=None)
 
 
 def _age_s(detection: Detection) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+from hinged_service.engine.entry_in_parts import EntryInParts
+from hinged_service.engine.long_work import TURN_S, Pace, in_parts, in_thread
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
 from hinged_service.engine.status import ModelStatus, Status
@@ -22,6 +25,7 @@ from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, OtherVersion
+from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position
 
 __all__ = ["REBUILDS", "LogFollower"]
@@ -32,9 +36,7 @@ REBUILDS = 3
 """Rebuilds of a replica before its model is given up."""
 _LEFT_OUT = 100
 _DAMAGED_S = 5
-_TURN_S = 0.005
 _PAUSE_S = 0.001
-_PART_EVENTS = 16
 _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or set back"
 
 
@@ -58,6 +60,10 @@ class LogFollower:
         When the log was last asked, on the loop's clock, and told all it had.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
+    pace
+        How much the model does within one turn of the loop.
+    worked_until_s
+        When long work of folding ended the last time, on the loop's clock.
     keys, log
         The model's keys; the log of its stream.
 
@@ -84,6 +90,8 @@ class LogFollower:
         self.observer = connection.observer
         self.fresh_at_s = -1e9
         self.in_trouble = True
+        self.pace = Pace(entry.spec)
+        self.worked_until_s = -1e9
         self._snapshots = snapshots
         self._left_out: set[str] = set()
         self._read_ahead: tuple[str, Loaded] | None = None
@@ -121,6 +129,7 @@ class LogFollower:
                 await self.rebuild(rebuilds, str(error))
                 continue
             if reply.stored is not None:
+                await self.replica.at_rest(None)
                 self.replica.note_stored(reply.stored, self._loop.time())
             if not reply.more:
                 self.fresh_at_s = sent_at_s
@@ -153,24 +162,44 @@ class LogFollower:
                 if _is_upgrade(command) and not self.replica.passes(entry, command):
                     raise _ReloadSnapshot("An upgrade went on from another snapshot")
                 if (uid := _to_restore(command)) is not None:
-                    self.replica.fold_restore(entry, await self._restored(uid, entry.position))
+                    found_state = await self._restored(uid, entry.position)
+                    restore = functools.partial(self.replica.restored, found_state)
+                    state = await in_thread(restore)
+                    await self.replica.at_rest(None)
+                    self.replica.fold_restore(entry, state)
                     continue
-            if own is None and not self.status.caught_up:  # it is not served yet
-                for _ in self.replica.fold_in_parts(entry, _PART_EVENTS):
-                    began_s = await self._let_others_in(began_s)
-                continue
-            outcomes = self.replica.fold_entry(entry)
+            outcomes = await self.apply(entry)
             if entry.position == own:
                 found = outcomes
             began_s = await self._let_others_in(began_s)
         return found
+
+    async def apply(
+        self, entry: Entry, events: Sequence[Event | None] | None = None
+    ) -> list[Result]:
+        """Apply the next entry as `Replica.fold_entry` does; in the thread if that takes long.
+
+        It waits for the long work under way on the model.
+        """
+        replica = self.replica
+        size = len(entry.payload or b"") + len(entry.joined or b"")
+        if size <= self.pace.few:
+            await replica.at_rest(None)
+            return replica.fold_entry(entry, events)
+        async with replica.take(changes=True) as state:
+            parts = EntryInParts(replica, state, entry, events)
+            took_s = await in_parts(parts.step)
+        outcomes = parts.end()  # at once: nobody may see the state without its position
+        self.pace.note(size, took_s)
+        self.worked_until_s = self._loop.time()
+        return outcomes
 
     async def _let_others_in(self, began_s: float) -> float:
         """Pause if a turn of folding was long; return when the present turn began.
 
         A call to another model takes several rounds of the loop, and each waits for a turn.
         """
-        if self._loop.time() - began_s < _TURN_S:
+        if self._loop.time() - began_s < TURN_S:
             return began_s
         await asyncio.sleep(_PAUSE_S)
         return self._loop.time()

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.delayed_labels import DelayedLabels
+from hinged_service.engine.long_work import TURN_S
 from hinged_service.engine.refusals import refused_by_log
 from hinged_service.engine.snapshots import SnapshotWriter
 from hinged_service.engine.status import Status
@@ -117,7 +118,7 @@ class GroupCommit:
                 await asyncio.wait([task], timeout=0.1)
             if task.cancelled():
                 self._task = None
-        if self._follower.replica.mid_entry:
+        if self._follower.replica.spoiled:
             self._snapshots.stop()
         while self._task is not None:
             await asyncio.wait([self._task])
@@ -210,7 +211,9 @@ class GroupCommit:
         if len(taken) > 1:
             events = list(itertools.chain.from_iterable([waiting.events for waiting in taken]))
         began_s = perf_counter()  # the loop's clock stands still between its rounds
-        reply = await self._send(batch, first.deadline_s)  # who came first waits the shortest
+        # Who came first waits the shortest; the model's own long work is no fault of Redis.
+        deadline_s = max(first.deadline_s, self._follower.worked_until_s + self._timeout_s)
+        reply = await self._send(batch, deadline_s)
         self._observer.appended(perf_counter() - began_s, len(events))
         if reply.skip and not (first.span and first.span.door):  # else the script counts them
             self._count_duplicates(batch, reply)
@@ -241,12 +244,18 @@ class GroupCommit:
             if not reply.appended:
                 outcomes = None  # the entry there is another caller's
         elif reply.appended:
-            outcomes = follower.replica.fold_own(
-                own, batch.payload, events, reply.skip, reply.joined
-            )
+            replica, size, began_s = follower.replica, len(batch.payload), perf_counter()
+            entry = replica.own_entry(own, batch.payload, events, reply.skip, reply.joined)
+            if size > follower.pace.few or replica.taken or reply.joined is not None:
+                outcomes = await follower.apply(entry, events)
+            else:
+                outcomes = replica.fold_entry(entry, events)
+                if perf_counter() - began_s > TURN_S:
+                    follower.pace.note(size, perf_counter() - began_s)
         # Before an entry just appended the snapshot tells nothing that is not known.
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
+            await follower.replica.at_rest(None)
             follower.replica.note_stored(stored, self._loop.time())
         return outcomes
 

@@ -24,6 +24,7 @@ from hinged_service.errors import (
     Unavailable,
     Unprocessable,
 )
+from hinged_service.model.cost import cost_of
 from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
@@ -60,8 +61,8 @@ class ModelLifecycle(ModelRecovery):
         Conflict
             There is one of that name with another spec.
         Unprocessable
-            It would be a custom model that this worker does not serve, or is to start from a
-            model of another kind.
+            It would be a custom model that this worker does not serve, its events would take
+            too long, or it is to start from a model of another kind.
         Forbidden
             A name that it touches is not in the caller's reach.
 
@@ -153,7 +154,7 @@ class ModelLifecycle(ModelRecovery):
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
             await source.freshness.read()
-            state_now = source.state
+            state_now = await source.at_rest()
             _check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
             made = await source.checkpoints.make(None)
             entry = None
@@ -194,6 +195,7 @@ class ModelLifecycle(ModelRecovery):
         self, name: str, spec: ModelSpec, origin: Checkpoint | None
     ) -> IndexEntry | None:
         """Put a new model into the index and register it; `None` if the name was taken."""
+        self._check_cost(spec)
         entry = IndexEntry(
             uid=secrets.token_hex(8),
             stream=spec.stream or name,
@@ -203,6 +205,16 @@ class ModelLifecycle(ModelRecovery):
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             return None
         return await self.finish_creation(name, entry)
+
+    def _check_cost(self, spec: ModelSpec) -> None:
+        """Refuse a spec whose events would take too long, and name its factors."""
+        cost, most = cost_of(spec), self._settings.max_cost_per_event_ms
+        if cost.ms > most:
+            raise Unprocessable(
+                f"An event of 30 numbers or 200 words would take about {cost.ms:.0f} ms, more than "
+                f"the {most} that max_cost_per_event_ms allows. Make one of these factors smaller.",
+                [Detail(factor.field, factor.reason) for factor in cost.factors],
+            )
 
     async def create_imported(
         self, name: str, document: Document, reach: Reach = EVERYTHING
@@ -215,9 +227,12 @@ class ModelLifecycle(ModelRecovery):
             There is a model, alias or stream of that name.
         Forbidden
             The alias that it promotes is not in the caller's reach.
+        Unprocessable
+            Its events would take too long.
 
         """
         _check_names(name, document.spec, reach)
+        self._check_cost(document.spec)
         if await index.find(self._connection, name) is not None:
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         spec, keys = self._bounded(document.spec).on(name), StreamKeys(name)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
+from hinged_service.engine.custody import AWAY, PATIENCE_S
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
+from hinged_service.engine.long_work import in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
+from hinged_service.engine.predictions import Answering, Predictions
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
@@ -25,7 +28,6 @@ from hinged_service.engine.write_queue import (
     WriteQueue,
 )
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
-from hinged_service.model.predictor import Prediction
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState
@@ -43,29 +45,9 @@ from hinged_service.wire.proba import USUAL
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult", "checked"]
 
+T = TypeVar("T")
+
 _OPEN_S = 1.0
-
-
-class Predictions(NamedTuple):
-    """Predictions of events by one state of a model.
-
-    Attributes
-    ----------
-    items
-        Predictions of the events without a fault, in order.
-    position
-        Up to which the model had learned, as text.
-    stale_s
-        Age of the replica in seconds if it is older than allowed, else `None`.
-    faults
-        Index and fault of the events that the model cannot take.
-
-    """
-
-    items: list[Prediction]
-    position: str
-    stale_s: float | None
-    faults: Sequence[tuple[int, Rejection]] = ()
 
 
 class LiveModel:
@@ -164,7 +146,10 @@ class LiveModel:
 
     @property
     def state(self) -> ModelState:
-        """The model's present state, to be read only."""
+        """The model's present state, to be read only and until the next `await`.
+
+        `AWAY` while long work has it: `at_rest` waits for that.
+        """
         return self._follower.replica.state
 
     @property
@@ -183,9 +168,15 @@ class LiveModel:
         return self._follower.replica.log_events
 
     @property
-    def mid_entry(self) -> bool:
-        """True while an entry is partly applied; the state must not be read then."""
-        return self._follower.replica.mid_entry
+    def small_vocabulary(self) -> bool:
+        """True if a learner of two classes is known to have few names: a hint for decoders."""
+        state = self._follower.replica.state
+        return state is not AWAY and state.small_vocabulary
+
+    @property
+    def away(self) -> bool:
+        """True while the state cannot be read: long work has it."""
+        return self._follower.replica.state is AWAY
 
     @property
     def idle(self) -> bool:
@@ -218,12 +209,53 @@ class LiveModel:
         """Start saving a snapshot if one is due and none is being saved."""
         self._snapshots.save_if_due(self.replica)
 
+    async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
+        """Return the state once no long work has it: it may be read until the next `await`.
+
+        Raises
+        ------
+        Unavailable
+            The work takes longer than the caller's patience.
+
+        """
+        follower = self._follower
+        while follower.replica.taken:
+            await follower.replica.at_rest(patience_s)
+        follower.replica.check_whole()
+        return follower.replica.state
+
+    async def ask(self, look: Callable[[ModelState], T], size: int) -> tuple[T, str]:
+        """Return what `look` makes of the state for `size` bytes of JSON, and the position.
+
+        Raises
+        ------
+        Unavailable
+            As `at_rest`.
+
+        """
+        await self.at_rest()
+        replica, few = self._follower.replica, self._follower.pace.few
+
+        def placed(state: ModelState) -> tuple[T, str]:
+            return look(state), str(replica.position)
+
+        return await replica.look(placed, lambda: size <= few)
+
+    async def faults(self, events: list[Event], size: int) -> list[tuple[int, Rejection]]:
+        """Return by index why the model cannot take events, `size` bytes of JSON, now."""
+        return (await self.ask(lambda state: state.faults(events), size))[0]
+
     async def predict(
-        self, questions: Sequence[Question], at_least: Position | None = None, most: int = USUAL
+        self,
+        questions: Sequence[Question],
+        size: int,
+        at_least: Position | None = None,
+        most: int = USUAL,
     ) -> Predictions:
         """Predict validated events, at the position `at_least` or later if one is given.
 
-        Each answer has the `most` largest probabilities.
+        Each answer has the `most` largest probabilities. `size` is that of their JSON: what takes
+        long is done in the thread for long work.
 
         The replica is no older than allowed unless Redis is slow or away.
 
@@ -233,20 +265,35 @@ class LiveModel:
             As `Freshness.refresh_if_stale` and `Freshness.wait_for_position`.
 
         """
-        freshness = self.freshness
+        freshness, follower = self.freshness, self._follower
         stale_s = None
-        if not self.is_fresh:
+        if self._loop.time() - follower.fresh_at_s > freshness.limit_s:
             await freshness.refresh_if_stale()
             stale_s = freshness.staleness_s()
         if at_least is not None:
             await freshness.wait_for_position(at_least)
             stale_s = freshness.staleness_s()
+        replica = follower.replica
+        if replica.taken:
+            await self.at_rest()
+            replica = follower.replica
+        if size > follower.pace.few:
+            async with replica.take(changes=False) as taken:
+                answering = Answering(taken, questions, most)
+                took_s = await in_parts(answering.step)
+                at = str(replica.position)
+            follower.pace.note(size, took_s)
+            return Predictions(answering.items, at, stale_s, answering.faults)
         return self.predict_now(questions, stale_s, most)
 
-    @property
-    def is_fresh(self) -> bool:
-        """True if the replica serves predictions unasked, without a look at the log."""
-        return self._loop.time() - self._follower.fresh_at_s <= self.freshness.limit_s
+    def can_predict_now(self, size: int) -> bool:
+        """Tell whether `size` bytes of questions need no wait and no look at the log."""
+        follower = self._follower
+        return (
+            self._loop.time() - follower.fresh_at_s <= self.freshness.limit_s
+            and size <= follower.pace.few
+            and not follower.replica.taken
+        )
 
     def predict_now(
         self, questions: Sequence[Question], stale_s: float | None = None, most: int = USUAL
@@ -290,15 +337,24 @@ class LiveModel:
             same ones with ids may be sent again.
 
         """
-        await self.freshness.ensure_caught_up()
-        answer: asyncio.Future[AppendResult] = self._loop.create_future()
-        self.learn_now(events, payload, answer)
-        return checked(await self._follower.traced("append", answer, len(events)))
+        follower, size = self._follower, len(payload)
+        if size > follower.pace.few or follower.replica.taken:
+            faults = await self.faults(events, size)
+        else:
+            faults = follower.replica.state.faults(events)
+        if faults:
+            raise refused_by_model(faults, logged=False)
+        return checked(await self._append(events, payload))
 
-    @property
-    def can_learn_now(self) -> bool:
-        """True if an append needs no wait, and is no part of a trace."""
-        return self.status.caught_up and self.observer.tracing is None
+    def can_learn_now(self, size: int) -> bool:
+        """Tell whether `size` bytes of events need no wait before the append, and no trace."""
+        follower = self._follower
+        return (
+            self.status.caught_up
+            and self.observer.tracing is None
+            and size <= follower.pace.few
+            and not follower.replica.taken
+        )
 
     def learn_now(self, events: list[Event], payload: Json, answer: Answer[AppendResult]) -> None:
         """Let events wait for the next append, as `learn`; `answer` gets what `checked` takes.

@@ -9,11 +9,13 @@ import time
 
 from hinged_service.engine.catch_up import REBUILDS, LogFollower
 from hinged_service.engine.freshness import Freshness
+from hinged_service.engine.replica import Replica
 from hinged_service.errors import NotFound, Unavailable
+from hinged_service.model.state import ModelState
 from hinged_service.retry import retry
 from hinged_service.store import checkpoints
 from hinged_service.store.checkpoints import Checkpoint
-from hinged_service.store.snapshot import Loaded
+from hinged_service.store.snapshot import Loaded, Snapshot
 
 __all__ = ["ModelCheckpoints"]
 
@@ -45,16 +47,9 @@ class ModelCheckpoints:
         deadline_s = self._loop.time() + self._timeout_s
         for _ in range(REBUILDS):
             replica = self._follower.replica
-            made = Checkpoint(
-                uid=uid,
-                name=name,
-                model=self._follower.name,
-                spec=self._follower.entry.spec,
-                position=str(replica.position),
-                created_ms=int(time.time() * 1000),
-                events=replica.state.events,
-                mistakes=replica.state.mistakes,
-                judged=replica.state.judged,
+            made, whole = await replica.look(
+                functools.partial(self._made, replica, uid, name),
+                functools.partial(replica.saves_quickly, True),
             )
             keep = functools.partial(
                 checkpoints.keep,
@@ -62,13 +57,29 @@ class ModelCheckpoints:
                 self._keys,
                 made,
                 self._follower.entry.uid,
-                replica.whole_state(),
+                whole,
                 self._chunk,
             )
             if await retry(keep, deadline_s) == "ok":
                 return made
             await self._freshness.read()  # the log has another past: rebuild, and keep that
         raise Unavailable("The log keeps changing its past.", retry_after_s=1)
+
+    def _made(
+        self, replica: Replica, uid: str, name: str | None, state: ModelState
+    ) -> tuple[Checkpoint, Snapshot]:
+        made = Checkpoint(
+            uid=uid,
+            name=name,
+            model=self._follower.name,
+            spec=self._follower.entry.spec,
+            position=str(replica.position),
+            created_ms=int(time.time() * 1000),
+            events=state.events,
+            mistakes=state.mistakes,
+            judged=state.judged,
+        )
+        return made, replica.whole_state(state)
 
     async def listed(self) -> list[Checkpoint]:
         """Return the checkpoints of the stream, oldest first."""

@@ -193,7 +193,7 @@ class ModelRegistry:
     @staticmethod
     def _freed(dropped: LiveModel) -> None:
         """Give the memory of a large model back soon, once no call uses it any more."""
-        if dropped.state.stored_bytes() > _LARGE_BYTES:
+        if dropped.away or dropped.state.stored_bytes() > _LARGE_BYTES:
             asyncio.get_running_loop().call_later(_GIVE_BACK_S, give_back)
 
     def forget(self, name: str, live_model: LiveModel | None = None) -> None:

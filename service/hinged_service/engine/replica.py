@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 import hinged
+from hinged_service.engine.custody import AWAY, Custody
 from hinged_service.engine.retention import LogMarks
 from hinged_service.model.results import Detection, Late, Result
 from hinged_service.model.spec import ModelSpec
@@ -30,6 +31,9 @@ _OF_ONE_KIND = ("learner", "pipeline", "labels", "class_weight", "metrics", "dri
 
 logger = logging.getLogger(__name__)
 
+_FEW_NAMES = 2_000
+_FEW_BYTES = 2**18
+
 
 class AppliedEntry(NamedTuple):
     """Result of one applied entry: its events, their results, its command for this model if any.
@@ -47,11 +51,12 @@ class AppliedEntry(NamedTuple):
 Watcher = Callable[[AppliedEntry], None]
 
 
-class Replica:
+class Replica(Custody):
     """A model's state at a position of its log.
 
     It does no I/O: entries go in, snapshots come out. When the log turns out
-    not to hold its position, it is thrown away and another one is loaded.
+    not to hold its position, it is thrown away and another one is loaded. All but its `state` is
+    the loop's alone; who may touch that tells `Custody`.
 
     Parameters
     ----------
@@ -65,8 +70,8 @@ class Replica:
 
     Attributes
     ----------
-    state
-        The model's state.
+    state, taken
+        The model's state, as in `Custody`.
     position
         The last entry applied.
     shown
@@ -79,8 +84,6 @@ class Replica:
         Payload bytes and events that the log took up to the position.
     watchers
         Called with every entry that is applied.
-    mid_entry
-        True while an entry is partly applied; the state must not be read or saved then.
     awaited_upgrade
         The pending upgrade: set until its log entry has been applied.
 
@@ -95,7 +98,7 @@ class Replica:
         self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
     ) -> None:
         self.uid = uid
-        self.state = ModelState(spec)
+        super().__init__(ModelState(spec))
         self._spec = spec
         self._marks = LogMarks()
         if loaded.state is not None:
@@ -111,7 +114,6 @@ class Replica:
         if loaded.barrier is not None and EntryId.of(loaded.barrier.id) > loaded.position.order:
             self.awaited_upgrade = loaded.barrier
         self.watchers: list[Watcher] = []
-        self.mid_entry = False
         self._complete = complete
         mark = loaded.mark or self._marks.last or Mark("0-0", 0, 0)
         self.log_bytes, self.log_events = mark.bytes, mark.events
@@ -133,7 +135,7 @@ class Replica:
         state, detected = self.state, self.state.detected
         late = None
         if events is None or entry.joined is not None:
-            events, late = self._decoded(entry, events)
+            events, late = self.decoded(entry, events)
         results: list[Result] = []
         command = None
         if events:
@@ -142,43 +144,23 @@ class Replica:
             command = self.command_in(entry)
             if command is not None:
                 state.obey(command)
-        self._end(entry, events, results, command, detected)
+        self.end(entry, events, results, command, detected)
         return results
 
-    def fold_own(
+    def own_entry(
         self,
         position: Position,
         payload: bytes,
         events: Sequence[Event],
         skip: frozenset[int],
         joined: bytes | None,
-    ) -> list[Result]:
-        """Apply an entry of this worker's, whose events it has decoded; the rest as in `Entry`."""
+    ) -> Entry:
+        """Return the next entry, which is this worker's; its parts are as in `Entry`."""
         size = self.log_bytes + len(payload) + len(joined or b"")
         count = self.log_events + len(events) - len(skip)
-        return self.fold_entry(Entry(position, payload, skip, size, count, None, joined), events)
+        return Entry(position, payload, skip, size, count, None, joined)
 
-    def fold_in_parts(self, entry: Entry, size: int) -> Iterator[None]:
-        """Apply the next entry of the log, with a pause after every `size` events.
-
-        `mid_entry` is true until the iterator is exhausted. If it is abandoned, the replica must
-        be discarded.
-        """
-        detected = self.state.detected
-        events, late = self._decoded(entry, None)
-        if not events:
-            self.fold_entry(entry, events)
-            return
-        results: list[Result] = []
-        self.mid_entry = True
-        for first in range(0, len(events), size):
-            part = events[first : first + size]
-            results += self.state.learn_all(part, entry.skip, entry.position.id, late, first)
-            yield
-        self._end(entry, events, results, None, detected)
-        self.mid_entry = False
-
-    def _decoded(
+    def decoded(
         self, entry: Entry, events: Sequence[Event | None] | None
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
         """Return an entry's events, and what is known of the predictions they are labels of."""
@@ -195,7 +177,7 @@ class Replica:
         at_ms = None if prediction.default else prediction.at
         return Late(at_ms, self.uid in served, served.get(self.uid))
 
-    def _end(
+    def end(
         self,
         entry: Entry,
         events: Sequence[Event | None],
@@ -251,25 +233,31 @@ class Replica:
             )
         )
 
-    def fold_restore(self, entry: Entry, checkpoint: Loaded | None) -> None:
-        """Apply a command that restores the state of a checkpoint.
-
-        Without the checkpoint, or if it is of another kind of model, the command is counted and
-        nothing else changes.
-        """
+    def restored(self, checkpoint: Loaded | None) -> ModelState | None:
+        """Return the state of a checkpoint; `None` if there is none, or one of another kind."""
         stored = None if checkpoint is None else checkpoint.state
+        if checkpoint is None or stored is None:
+            return None
         state = ModelState(self._spec)
         try:
-            if checkpoint is not None and stored is not None:
-                restore_state(state, stored.scalars, checkpoint.vectors)
-                state.replaced = True
-                self.state = state
+            restore_state(state, stored.scalars, checkpoint.vectors)
         except hinged.InvalidState:
             logger.warning("model %s: a command restores the state of another kind", self.uid)
-        if self.state is not state:
+            return None
+        state.replaced = True
+        return state
+
+    def fold_restore(self, entry: Entry, state: ModelState | None) -> None:
+        """Apply a command that restores the state of a checkpoint, as `restored` made it.
+
+        Without a state the command is counted and nothing else changes.
+        """
+        if state is None:
             self.state.rejected += 1
+        else:
+            self.state = state
         command = self.command_in(entry) if self.watchers else None
-        self._end(entry, (), (), command, self.state.detected)
+        self.end(entry, (), (), command, self.state.detected)
 
     def note_stored(self, stored: str, now_s: float) -> None:
         """Take note of the snapshot position that a reply from Redis showed."""
@@ -289,13 +277,15 @@ class Replica:
         return self._complete and EntryId.of(self.stored) >= self.position.order
 
     def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
-        """Tell whether a snapshot should be taken now."""
+        """Tell whether a snapshot should be taken now; not while long work has the state."""
+        if self.state is AWAY:
+            return False
         due = (
             self._unsaved_events >= every_events
             or now_s - self._unsaved_since_s >= every_s
             or self.changed_names() >= every_names
         )
-        return due and not (self.mid_entry or self.is_saved())
+        return due and not self.is_saved()
 
     def unsaved_s(self, now_s: float) -> float:
         """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
@@ -308,32 +298,48 @@ class Replica:
             count += vector.changed_count()
         return count
 
-    def take_snapshot(self, kept: Retention, full: bool) -> Snapshot:
+    def saves_quickly(self, full: bool) -> bool:
+        """Tell whether a snapshot of the state is taken within a moment."""
+        state = self.state
+        if state.metrics is not None or not isinstance(state.learner, hinged.LinearClassifier):
+            return False
+        if full or state.pipeline is not None:
+            return state.stored_bytes() <= _FEW_BYTES
+        return self.changed_names() <= _FEW_NAMES
+
+    def take_snapshot(
+        self, kept: Retention, full: bool, state: ModelState | None = None
+    ) -> Snapshot:
         """Return the state as it is now, to be saved; `kept` tells what of the log to keep.
+
+        `state` is that of this replica if long work has taken it.
 
         A full one has all names, not only those changed since `base`, and still those removed:
         if it cannot be saved, they remain to be removed.
         """
-        vectors = self.state.vectors()
+        state = state or self.state
+        vectors = state.vectors()
         changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
             names, view = vector.take_changed(), vector.view()
             changed[name] = dict(view) if full else {}
             changed[name] |= {n: view.get(n) for n in names}
         self._unsaved_events = 0
-        return self._snapshot(changed, self._marks.oldest_wanted(self._here(), kept))
+        return self._snapshot(state, changed, self._marks.oldest_wanted(self._here(), kept))
 
-    def whole_state(self) -> Snapshot:
-        """Return the state as it is now, to be kept elsewhere."""
-        vectors = self.state.vectors().items()
-        return self._snapshot({name: dict(vector.view()) for name, vector in vectors}, "0-0")
+    def whole_state(self, state: ModelState) -> Snapshot:
+        """Return the state of this replica, which was taken, to be kept elsewhere."""
+        vectors = state.vectors().items()
+        return self._snapshot(state, {name: dict(vector.view()) for name, vector in vectors}, "0-0")
 
-    def _snapshot(self, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str) -> Snapshot:
+    def _snapshot(
+        self, state: ModelState, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str
+    ) -> Snapshot:
         return Snapshot(
             position=self.position,
-            scalars=state_scalars(self.state),
+            scalars=state_scalars(state),
             vectors=vectors,
-            sizes={name: len(vector) for name, vector in self.state.vectors().items()},
+            sizes={name: len(vector) for name, vector in state.vectors().items()},
             marks=self._marks.up_to(self._here()),
             wanted=wanted,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +26,6 @@ __all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica"]
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
-_ENTRY_S = 0.005
 _OTHER_S = 5  # an upgrade may come any moment
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
@@ -104,6 +104,7 @@ class SnapshotWriter:
     async def _save(self, replica: Replica) -> None:
         changes, key = self._connection.observer.changes, ("snapshot", self._keys.uid)
         try:
+            await replica.at_rest(None)
             whole = replica.needs_full or replica.changed_names() > _NAMES_PER_SCRIPT
             saved = await self._save_once(replica, full=whole)
             if saved == "full" and not self._stopped:
@@ -139,11 +140,10 @@ class SnapshotWriter:
             return await self._saved(replica, full)
 
     async def _saved(self, replica: Replica, full: bool) -> Saved:
-        while replica.mid_entry:
-            if self._stopped:
-                raise ModelGone("The model failed in the middle of an entry.")
-            await asyncio.sleep(_ENTRY_S)
-        snapshot = replica.take_snapshot(self.kept, full)
+        snapshot = await replica.look(
+            functools.partial(replica.take_snapshot, self.kept, full),
+            functools.partial(replica.saves_quickly, full),
+        )
         saved: Saved | None = None
         try:
             if full:
@@ -159,6 +159,7 @@ class SnapshotWriter:
             if stored.kept is not None:
                 self.keep(stored.kept)
         finally:
+            await replica.at_rest(None)
             replica.settle(snapshot, saved, full, self._loop.time())
         return saved
 

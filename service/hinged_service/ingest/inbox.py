@@ -30,7 +30,8 @@ from collections.abc import Hashable
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
-from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Raw, gather
+from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Raw
+from hinged_service.ingest.writer import gathered_for
 from hinged_service.model.spec import IndexEntry
 from hinged_service.model.state import ModelState
 from hinged_service.settings import TuningSettings
@@ -164,9 +165,9 @@ class Inboxes:
             return False
         writer = await self._writer(stream)
         records = [_raw(item) for item in inbox.items]
-        batch = gather([writer.state], records)
+        batch = await gathered_for(writer, records)
         if batch.letters and len(self._models.get(stream, ())) > 1:
-            batch = gather([writer.state, *await self._judges(stream, writer)], records)
+            batch = await gathered_for(writer, records, await self._judges(stream, writer))
         try:
             fed = await writer.learn_each(
                 batch.events, batch.payload, batch.span(INBOX, INBOX, inbox.offset, inbox.end)

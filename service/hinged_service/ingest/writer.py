@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -14,13 +15,14 @@ from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
+from hinged_service.model.cost import EVENT_BYTES
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Door
 from hinged_service.tasks import cancel
 
-__all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
+__all__ = ["Feeder", "Gathered", "Tally", "ended", "gathered_for", "meanwhile", "sent_off"]
 
 _ROUNDS_TO_SEND = 4
 
@@ -109,8 +111,26 @@ class Gathered(NamedTuple):
     batch: Batch
 
 
-def _gathered(live_model: LiveModel, records: Sequence[Raw] | Lot) -> Gathered:
-    return Gathered(live_model.entry.uid, records, gather([live_model.state], records))
+async def gathered_for(
+    live_model: LiveModel, records: Sequence[Raw] | Lot, others: Sequence[ModelState] = ()
+) -> Batch:
+    """Read records for a model; what is an event of one of the `others` is one too."""
+    look = functools.partial(_gather, records, others)
+    return (await live_model.ask(look, _size(records)))[0]
+
+
+def _gather(records: Sequence[Raw] | Lot, others: Sequence[ModelState], state: ModelState) -> Batch:
+    return gather([state, *others], records)
+
+
+def _size(records: Sequence[Raw] | Lot) -> int:
+    """Return the bytes of the JSON of records, about."""
+    texts = records.texts if isinstance(records, Lot) else [raw.body for raw in records]
+    return sum(len(text) if isinstance(text, bytes) else EVENT_BYTES for text in texts)
+
+
+async def _gathered(live_model: LiveModel, records: Sequence[Raw] | Lot) -> Gathered:
+    return Gathered(live_model.entry.uid, records, await gathered_for(live_model, records))
 
 
 async def sent_off() -> None:
@@ -194,8 +214,8 @@ class Feeder:
         await self.prepare(self.spec)
 
     async def state(self) -> ModelState:
-        """Return the model's present state."""
-        return (await self._patiently(self._open)).state
+        """Return the model's present state; once the caller waits, ask it for labels alone."""
+        return await self._asked(lambda live_model: live_model.at_rest())
 
     async def offset(self, source: str) -> str:
         """Return where a source stands, empty if nothing of it was ever taken."""
@@ -207,7 +227,7 @@ class Feeder:
 
     async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
         """Read consecutive records of a source for the model."""
-        return _gathered(await self._patiently(self._open), records)
+        return await self._asked(lambda live_model: _gathered(live_model, records))
 
     async def feed(
         self, records: Sequence[Raw] | Lot | Gathered, source: str, start: str, end: str
@@ -223,7 +243,7 @@ class Feeder:
         async def send(live_model: LiveModel) -> SourceAppendResult:
             nonlocal ready
             if live_model.entry.uid != ready.uid:  # made anew, it may take other events
-                ready = _gathered(live_model, ready.records)
+                ready = await _gathered(live_model, ready.records)
             batch = ready.batch
             return await live_model.learn_each(
                 batch.events, batch.payload, batch.span(self.door, source, start, end)

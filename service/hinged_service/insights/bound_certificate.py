@@ -126,7 +126,7 @@ class _Recorder:
 
     def restore(self, entry: Entry, state: Loaded | None) -> None:
         """Fold an entry that restores a checkpoint."""
-        self.replica.fold_restore(entry, state)
+        self.replica.fold_restore(entry, self.replica.restored(state))
         self._close_entry()
 
     def _close_entry(self) -> None:
@@ -204,7 +204,7 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
         As for reading the log.
 
     """
-    state, end = live_model.state, live_model.position
+    state, end = await live_model.at_rest(), live_model.position
     learner, wanted = state.learner, _fingerprint(state)
     if not isinstance(learner, Covered):
         raise Conflict(
@@ -267,10 +267,10 @@ async def _fold_again(
         loaded = await load()
         if loaded.state is not None:
             loaded = replace(loaded, state=replace(loaded.state, marks=[]))
-        replica = Replica(entry.uid, entry.spec, loaded, 0.0)
+        replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
     except (NotFound, DamagedState, OtherVersion, hinged.InvalidState):
         return None
-    recorder = _Recorder(replica, entry.spec, settings.max_bound_events)
+    recorder = await asyncio.to_thread(_Recorder, replica, entry.spec, settings.max_bound_events)
     log = EventLog(connection, live_model.keys)
     while replica.position.order < end.order:
         size = min(settings.reply_bytes, 2**20)
@@ -308,7 +308,7 @@ async def _fold_page(
             state = await checkpoints.read(connection, live_model.keys.on, uid, chunk)
         except (NotFound, DamagedState, OtherVersion):
             return False
-        recorder.restore(entry, state)
+        await asyncio.to_thread(recorder.restore, entry, state)
     await asyncio.to_thread(recorder.fold, plain)
     return True
 

@@ -47,6 +47,7 @@ class Scraping:
         self._observer = registry.connection.observer
         self._labels: dict[str, Labels] = {}
         self._doors: dict[str, DoorCounts] = {}
+        self._rows: dict[str, ModelSample] = {}
         self._asking = asyncio.Lock()
         self._asked_at_s = -1e9
         self._task: asyncio.Task[None] | None = None
@@ -83,11 +84,13 @@ class Scraping:
 
     def _page(self) -> WorkerReport:
         registry = self._registry
-        rows = [
-            _row(live_model, registry.connection.lost)
-            for live_model in self._told()
-            if not live_model.mid_entry
-        ]
+        known, self._rows = self._rows, {}
+        for live_model in self._told():
+            uid, lost = live_model.entry.uid, registry.connection.lost
+            row = known.get(uid) if live_model.away else _row(live_model, lost)
+            if row is not None:  # while long work has the state: what was told last
+                self._rows[uid] = row
+        rows = list(self._rows.values())
         labels, disk = dict(self._labels), _disk(registry.connection.disk)
         doors = {row.uid: self._doors[row.uid] for row in rows if row.uid in self._doors}
         return self._observer.page(

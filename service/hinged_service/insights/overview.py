@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
+from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
 from hinged_service.model.spec import IndexEntry
@@ -94,9 +95,9 @@ class Overview:
         try:
             live_model = await self._registry.open(name)
             await live_model.freshness.refresh_if_stale()
+            fold = await live_model.at_rest(GLANCE_S)
         except ServiceError as error:
             return known._replace(problem=error.detail)
-        fold = live_model.state
         return known._replace(
             at_ms=live_model.position.order[0],
             events=fold.events,

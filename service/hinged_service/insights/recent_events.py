@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import hinged
@@ -60,38 +61,46 @@ async def recent(connection: Connection, live_model: LiveModel, most: int) -> li
     found: list[Recent] = []
     read = 0
     async for entry in backwards(connection, live_model.keys.on):
-        for one in _of(live_model.state, entry):
-            found.append(one)
-            if len(found) == most:
-                return found
-            if len(found) % _EVENTS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-        read += len(entry.payload or b"")
+        size = len(entry.payload or b"")
+        events = _events(entry)
+        for first in range(0, len(events), _EVENTS_AT_A_TIME):
+            some = events[first : first + _EVENTS_AT_A_TIME]
+            look = functools.partial(_of, entry, some)
+            answers, _ = await live_model.ask(look, size * len(some) // len(events))
+            found += answers
+            if len(found) >= most:
+                return found[:most]
+            await asyncio.sleep(0)
+        read += size
         if read > _MAX_BYTES:
             break
     return found
 
 
-def _of(fold: ModelState, entry: Entry) -> Iterator[Recent]:
+def _events(entry: Entry) -> list[tuple[int, Event]]:
+    """Return the events of an entry that count, with their numbers, the newest first."""
     if entry.payload is None:
-        return
+        return []
     joined = parse_joined(entry.joined) if entry.joined else {}
     events = completed(parse_log(entry.payload), joined)
-    for number, event in reversed(list(enumerate(events))):
-        if event is None or number in entry.skip or fold.answers.target(event.y) is None:
+    return [
+        (number, event)
+        for number, event in reversed(list(enumerate(events)))
+        if event is not None and number not in entry.skip
+    ]
+
+
+def _of(entry: Entry, events: list[tuple[int, Event]], fold: ModelState) -> list[Recent]:
+    position, found = entry.position, []
+    for number, event in events:
+        if fold.answers.target(event.y) is None:
             continue
         answer = _answer(fold, event)
         if answer is not None:
-            yield Recent(
-                str(entry.position),
-                number,
-                entry.position.order[0],
-                event.id,
-                event.x,
-                event.y,
-                event.w,
-                *answer,
-            )
+            at, at_ms = str(position), position.order[0]
+            one = Recent(at, number, at_ms, event.id, event.x, event.y, event.w, *answer)
+            found.append(one)
+    return found
 
 
 def _answer(fold: ModelState, event: Event) -> tuple[Any, float] | None:

@@ -10,7 +10,7 @@ from hinged.multiclass import MulticlassClassifier
 from hinged_service.evaluation.metrics import MOST_CLASSES
 from hinged_service.model.predictor import label_text
 from hinged_service.model.state import ModelState
-from hinged_service.river_support.learners import Features, RiverBinary, RiverMulticlass
+from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
 from hinged_service.wire.events import Value
 
 __all__ = [
@@ -50,7 +50,7 @@ def explain_event(
     Raises
     ------
     hinged.InvalidEvent
-        Naming the feature that the pipeline does not take.
+        Naming the feature that the pipeline does not take, or `x` if there is too much of it.
     KeyError
         There is no such class.
 
@@ -58,7 +58,7 @@ def explain_event(
     learner, answers, pipeline = state.learner, state.answers, state.pipeline
     if not isinstance(learner, hinged.LinearClassifier):
         return None
-    z: Features = x if pipeline is None else pipeline.transform_one(x)
+    z = state.made_of(x)
     y, score, scores = answers.decide(z)
     if state.multiclass and label is not None:
         y = {label_text(c): c for c in scores}[label]

@@ -6,7 +6,7 @@ the same state give the same state, on every worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import hinged
@@ -15,6 +15,7 @@ from hinged.vector import saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
 from hinged_service.model.byte_budget import ByteBudget
+from hinged_service.model.cost import limits_of
 from hinged_service.model.predictor import Prediction, predictor_for
 from hinged_service.model.results import KEPT_DETECTIONS, Detection, Late, Rejection, Result
 from hinged_service.model.spec import ModelSpec
@@ -23,6 +24,7 @@ from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner
 from hinged_service.wire.decoding import FEW_NAMES
 from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.faults import MAX_FEATURES
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
 
@@ -70,8 +72,10 @@ class ModelState:
         True while the model only predicts.
     detections, detected
         The last drifts found; how many there were.
-    accepts_non_numeric, can_reject_features, multiclass
+    accepts_non_numeric, multiclass
         As in the spec.
+    can_reject_features
+        True if it depends on the features whether the model takes an event.
     small_vocabulary
         True if a learner of two classes has few names: a hint for decoders of events.
     replaced
@@ -82,7 +86,10 @@ class ModelState:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self.accepts_non_numeric = spec.accepts_non_numeric
-        self.can_reject_features = spec.can_reject_features
+        self._limits = limits_of(spec)
+        self._may_be_wide = self._limits.features < MAX_FEATURES
+        self._looks_closely = spec.can_reject_features
+        self.can_reject_features = self._looks_closely or self._may_be_wide
         self.multiclass = spec.multiclass
         self._exclusion = None if spec.exclude is None else Exclusion(spec.exclude)
         self.drift = None if spec.drift is None else Drift(spec.drift)
@@ -371,7 +378,7 @@ class ModelState:
         Of events that together may need more room than there is, the first ones are taken.
         """
         found = []
-        target, closely, budget = self.answers.target, self.can_reject_features, self._budget
+        target, closely, budget = self.answers.target, self._looks_closely, self._budget
         need, each = 0.0, 0 if closely or self.multiclass else budget.per_name
         for i, event in enumerate(events):
             y = target(event.y)
@@ -381,18 +388,29 @@ class ModelState:
                 try:
                     self.learner.check_weight(event.w if y is None else self._weighed(y, event.w))
                     if closely and not is_label(event):
-                        x = self._transformed(event.x)
+                        x = self.made_of(event.x)
                         self.answers.predict(x)
                         need += budget.most_bytes(x)
                 except hinged.InvalidEvent as error:
                     found.append((i, Rejection(error.field, error.reason)))
             if not (closely or is_label(event)):
                 need += len(event.x) * each if each else budget.most_bytes(event.x)
+        if self._may_be_wide and not closely:
+            found += self._too_wide(events)
         if need > budget.spare and not self.frozen:
             faulty = {i for i, _ in found}
-            over = budget.without_room(events, faulty, target, self._transformed)
+            over = budget.without_room(events, faulty, target, self.made_of)
             found += [(i, Rejection("x", reason)) for i, reason in over]
         return found
+
+    def _too_wide(self, events: Iterable[Event]) -> Iterator[tuple[int, Rejection]]:
+        """Yield the events of too many features."""
+        for i, event in enumerate(events):
+            if not is_label(event):
+                try:
+                    self.made_of(event.x)
+                except hinged.InvalidEvent as error:
+                    yield i, Rejection(error.field, error.reason)
 
     def predict(self, x: Mapping[str, Value], most: int = USUAL) -> Prediction:
         """Return the answer for one event, with the `most` largest probabilities.
@@ -400,13 +418,36 @@ class ModelState:
         Raises
         ------
         hinged.InvalidEvent
-            Naming the feature that the pipeline does not take.
+            As `made_of`.
 
         """
-        return self.answers.predict(self._transformed(x), most)
+        return self.answers.predict(self.made_of(x), most)
 
-    def _transformed(self, x: Mapping[str, Value]) -> Features:
-        return x if self.pipeline is None else self.pipeline.transform_one(x)
+    def made_of(self, x: Mapping[str, Value]) -> Features:
+        """Return the features that the learner is given for those of an event at the door.
+
+        An event in the log is learned whatever its size, by all workers alike.
+
+        Raises
+        ------
+        hinged.InvalidEvent
+            Naming the feature that the pipeline does not take, or `x` if there are so many, or
+            so much text, that the event would take seconds.
+
+        """
+        most = self._limits
+        made: Features = x
+        if self.pipeline is not None:
+            if most.characters is not None:
+                size = sum(len(value) for value in x.values() if type(value) is str)
+                if size > most.characters:
+                    reason = f"has {size} characters of text, more than {most.characters}"
+                    raise hinged.InvalidEvent("x", f"{reason}: that would take too long")
+            made = self.pipeline.transform_one(x)
+        if len(made) > most.features:
+            reason = f"gives {len(made)} features, more than {most.features}"
+            raise hinged.InvalidEvent("x", f"{reason}: with this spec that would take too long")
+        return made
 
     def vectors(self) -> dict[str, hinged.WeightVector]:
         """Return the live vectors of the learner by name."""

@@ -36,8 +36,6 @@ class AdmissionControl:
         that do not read what they asked for leave room for the bodies of others.
     body_timeout_s
         Longest time for a small body to arrive.
-    turn
-        Held while a part of a large answer is made: one of them in each round of the loop.
 
     """
 
@@ -46,9 +44,14 @@ class AdmissionControl:
         self.most_bytes = settings.max_held_bytes
         self.body_timeout_s = settings.body_timeout_ms / 1000
         self.most_answer_bytes = self.most_bytes // 2
-        self.turn = asyncio.Lock()
+        self._turn = asyncio.Lock()
         self.requests = 0
         self.bytes = self.answer_bytes = 0
+
+    async def take_turn(self) -> None:
+        """Wait for a round of the loop in which no other part of a large answer begins."""
+        async with self._turn:  # what a part waits for then, as its model, holds up no other
+            await asyncio.sleep(0)
 
     def enter(self, scope: Scope) -> RequestLease:
         """Begin a request, which has to leave in the end; `Busy` if there are too many."""

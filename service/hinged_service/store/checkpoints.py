@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Literal
 
@@ -85,7 +86,7 @@ async def keep(
         json.dumps(checkpoint.model_dump(mode="json")),
         model_uid,
         *place,
-        packed_state(snapshot),
+        await asyncio.to_thread(packed_state, snapshot),
         *counts,
     )
     match reply[0]:

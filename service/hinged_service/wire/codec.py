@@ -12,7 +12,7 @@ import json
 import math
 import platform
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -50,6 +50,8 @@ _FOLD_TAG = (
     f"hinged-{hinged.FOLD_VERSION} river-{metadata.version('river')} "
     f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
 )
+_FEW = 64
+_PIECE = 1_000  # values that one call of json.dumps encodes
 _MARKER = "\x00json:"
 
 
@@ -221,11 +223,39 @@ def encode_state(
         "fold": fold_tag(),
         "position": position.id,
         "chain": position.chain,
-        "scalars": json.dumps(scalars, allow_nan=False, sort_keys=True),
+        "scalars": "".join(_pieces(scalars)),
         "sizes": json.dumps(sizes, sort_keys=True),
         "marks": json.dumps(list(marks)),
     }
     return fields | {"digest": _digest(fields)}
+
+
+def _pieces(value: object) -> Iterator[str]:
+    """Yield the JSON text of a value, keys sorted, in pieces: no one call of a large state is long.
+
+    A call of `json.dumps` keeps all other threads waiting.
+    """
+    if isinstance(value, dict) and value and all(type(key) is str for key in value):
+        for i, key in enumerate(sorted(value)):
+            yield f"{', ' if i else '{'}{json.dumps(key)}: "
+            yield from _pieces(value[key])
+        yield "}"
+    elif isinstance(value, list | tuple) and len(value) > _PIECE:
+        for i in range(0, len(value), _PIECE):
+            yield ", " if i else "["
+            yield _json(value[i : i + _PIECE])[1:-1]
+        yield "]"
+    elif isinstance(value, list | tuple) and 0 < len(value) <= _FEW:
+        for i, one in enumerate(value):
+            yield ", " if i else "["
+            yield from _pieces(one)
+        yield "]"
+    else:
+        yield _json(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, allow_nan=False, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

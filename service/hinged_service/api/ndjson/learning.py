@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hinged import Outcome
@@ -19,6 +19,7 @@ from hinged_service.api.ndjson.reader import Batch
 from hinged_service.api.ndjson.session import Course, in_order, rejected
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.errors import Conflict, SetAside, Unavailable
+from hinged_service.model.predictor import Label
 from hinged_service.model.results import Rejection
 from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
@@ -137,7 +138,7 @@ class Learning(Course[Event]):
         self, batch: Batch[Event], span: Span | None, known: bool = False
     ) -> list[LineAnswer]:
         live_model = await self.patiently(_itself, again=True)
-        refused = self._refuse(batch, live_model)
+        refused = await self._refuse(batch, live_model)
         answers: list[LineAnswer]
         if known:
             answers = [DuplicateLine(number, self._known_at) for number in batch.numbers]
@@ -147,9 +148,9 @@ class Learning(Course[Event]):
             answers = []
         return in_order(answers + refused, batch)
 
-    def _refuse(self, batch: Batch[Event], live_model: LiveModel) -> list[LineAnswer]:
+    async def _refuse(self, batch: Batch[Event], live_model: LiveModel) -> list[LineAnswer]:
         """Take out of the batch what the model can refuse before it is logged."""
-        found = live_model.state.faults(batch.items)
+        found = await live_model.faults(batch.items, sum(map(len, batch.texts)))
         if not found:
             return []
         faults: dict[int, list[Rejection]] = {}
@@ -172,11 +173,12 @@ class Learning(Course[Event]):
             places, sizes = list(map(str, batch.numbers)), list(map(len, batch.texts))
             span = span._replace(places=places, sizes=sizes)
 
-        async def learn(live_model: LiveModel) -> tuple[LiveModel, SourceAppendResult]:
-            return live_model, await live_model.learn_each(batch.items, payload, span)
+        async def learn(live_model: LiveModel) -> tuple[_ToLabel, SourceAppendResult]:
+            label = (await live_model.at_rest()).answers.label  # the same for all its states
+            return label, await live_model.learn_each(batch.items, payload, span)
 
         try:
-            live_model, fed = await self.patiently(learn, again)
+            label, fed = await self.patiently(learn, again)
         except (SetAside, Unavailable) as error:
             if not again:
                 error.detail += (
@@ -186,7 +188,10 @@ class Learning(Course[Event]):
             raise
         if fed.learned is None:
             raise _Moved(fed.offset)
-        return _answered(batch, live_model, fed)
+        return _answered(batch, label, fed)
+
+
+_ToLabel = Callable[[Any], Label | None]
 
 
 class _Moved(Exception):
@@ -200,11 +205,9 @@ async def _itself(live_model: LiveModel) -> LiveModel:
     return live_model
 
 
-def _answered(
-    batch: Batch[Event], live_model: LiveModel, fed: SourceAppendResult
-) -> list[LineAnswer]:
+def _answered(batch: Batch[Event], label: _ToLabel, fed: SourceAppendResult) -> list[LineAnswer]:
     assert fed.learned is not None  # noqa: S101 - checked by the only caller
-    at, label = str(fed.learned.position), live_model.state.answers.label
+    at = str(fed.learned.position)
     answers: list[LineAnswer] = []
     for number, o, event in zip(batch.numbers, fed.learned.outcomes, batch.items, strict=True):
         if isinstance(o, Outcome):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs
 
@@ -34,7 +33,7 @@ from hinged_service.api.problems import internal_error
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, Detail, Expired, ServiceError, TooLarge, Unprocessable
-from hinged_service.server.admission import HELD
+from hinged_service.server.admission import HELD, AdmissionControl
 from hinged_service.settings import Settings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.decoding import sent_features
@@ -78,12 +77,13 @@ def check_query(scope: Scope) -> None:
 
 class _Predicting(Course[Question]):
     most = USUAL
-    turn: asyncio.Lock
+    control: AdmissionControl
 
-    def parts(self, batch: Batch[Question]) -> Iterator[Batch[Question]]:
+    async def parts(self, batch: Batch[Question]) -> AsyncIterator[Batch[Question]]:
         """Yield parts whose answers make one piece each."""
         while batch.end > batch.start:
-            each_bytes = prediction_bytes(self._first, self.most)
+            state = await self._first.at_rest()
+            each_bytes = prediction_bytes(state, self.most)
             most_bytes = self._settings.max_answer_bytes
             if each_bytes > most_bytes:
                 raise TooLarge(
@@ -91,15 +91,15 @@ class _Predicting(Course[Question]):
                     f"allows {most_bytes}. Ask for fewer probabilities: ?proba=top:3 or "
                     "?proba=none."
                 )
-            at_once = predictions_at_once(self._first, each_bytes)
+            at_once = predictions_at_once(state, each_bytes)
             part, batch = batch.split(batch.start + at_once)
             yield part
 
     async def run(self, batch: Batch[Question]) -> list[LineAnswer]:
         async def predicted(live_model: LiveModel) -> list[LineAnswer]:
-            async with self.turn:
-                found = await live_model.predict(batch.items, most=self.most)
-                await asyncio.sleep(0)
+            await self.control.take_turn()
+            size = sum(map(len, batch.texts))
+            found = await live_model.predict(batch.items, size, most=self.most)
             at, stale_s, items = found.position, found.stale_s, iter(found.items)
             faults = dict(found.faults)
             answers: list[LineAnswer] = []
@@ -143,9 +143,7 @@ async def learn_lines(
         course = Learning(registry, settings, live_model)
         if asked.source is not None:
             await course.begin(asked.source)
-        parser = event_parser(
-            live_model.accepts_non_numeric, lambda: live_model.state.small_vocabulary
-        )
+        parser = event_parser(live_model.accepts_non_numeric, lambda: live_model.small_vocabulary)
         return course, parser
 
     await _stream(registry, settings, (scope, receive, send), begin, LearnedLines())
@@ -162,7 +160,7 @@ async def predict_lines(
         if position is not None:
             await live_model.freshness.wait_for_position(position)
         course = _Predicting(registry, settings, live_model)
-        course.turn = scope[HELD].control.turn
+        course.control = scope[HELD].control
         course.most = 0 if asked.results == "summary" else most
         return course, question_parser(live_model.accepts_non_numeric)
 
@@ -188,7 +186,7 @@ async def _stream(
         reader, line = LineReader(receive, parser, settings.max_line_bytes), 1
         with registry.stopping.ending(reader.stop):
             while (batch := await reader.next()) is not None:
-                for part in course.parts(batch):
+                async for part in course.parts(batch):
                     answers = await course.run(part)
                     course.note(answers)
                     await answer.add(answers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from hinged_service.api.ndjson.answers import LineAnswer, RejectedLine
@@ -40,7 +40,7 @@ class Course(abc.ABC, Generic[T]):
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
         """Do what the lines ask for and return their answers, in order."""
 
-    def parts(self, batch: Batch[T]) -> Iterator[Batch[T]]:
+    async def parts(self, batch: Batch[T]) -> AsyncIterator[Batch[T]]:
         """Yield the parts of a batch whose answers are made and written one after the other."""
         yield batch
 

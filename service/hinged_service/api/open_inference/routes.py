@@ -8,7 +8,6 @@ The file is long: the protocol repeats its documents route by route.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Annotated, Any, Literal, get_args
 
@@ -344,7 +343,7 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     if spec.accepts_non_numeric:
         inputs.append(TensorAbout(name="text", datatype="BYTES", shape=[-1, -1]))
     classes = -1 if spec.multiclass else 2
-    likeliest_only = len(live_model.state.answers.classes()) > USUAL
+    likeliest_only = len((await live_model.at_rest()).answers.classes()) > USUAL
     return ModelAbout(
         name=model,
         versions=[str(live_model.position)],
@@ -373,28 +372,29 @@ async def _infer(
     if _SHARES.isdisjoint(names):
         most = 0
     at_least = None if version is None else parse_position(version)
-    turn = request.scope[HELD].control.turn
+    control = request.scope[HELD].control
 
     async def predict(live_model: LiveModel) -> _Tensors:
         mixed = live_model.accepts_non_numeric
         kind = MixedQuestion if mixed else Question
         events = rows(wanted.inputs, settings.max_events_per_call, mixed)
-        each_bytes = prediction_bytes(live_model, most)
+        state = await live_model.at_rest()
+        each_bytes = prediction_bytes(state, most)
         reserve(request.scope, len(events) * each_bytes, settings.max_answer_bytes, _FEWER)
         tensors = _Tensors(len(events), names)
-        at_once = predictions_at_once(live_model, each_bytes)
+        at_once = predictions_at_once(state, each_bytes)
         faults: list[tuple[int, Rejection]] = []
         if at_least is not None:
             await live_model.freshness.wait_for_position(at_least)
         for start in range(0, len(events) or 1, at_once):
             questions = [kind(x) for x in events[start : start + at_once]]
             share = ALL if tensors.columns else most
-            async with turn:
-                found = await live_model.predict(questions, most=share)
-                faults += [(start + i, fault) for i, fault in found.faults]
-                if not faults:
-                    tensors.add(found, live_model, most)
-                await asyncio.sleep(0)
+            await control.take_turn()
+            size = len(questions) * len(body) // max(1, len(events))
+            found = await live_model.predict(questions, size, most=share)
+            faults += [(start + i, fault) for i, fault in found.faults]
+            if not faults:
+                tensors.add(found, live_model, most)  # at once: before the state can be taken
         if faults:
             details = [Detail(f"[{i}].{fault.field}", fault.reason) for i, fault in faults]
             raise Unprocessable("Nothing was predicted.", details[:MAX_DETAILS])

@@ -68,7 +68,9 @@ class Hub:
         reach.check(self._live_model.name, f"the model that {self.name!r} means")
         subscriber = Subscriber(features, weights, reach, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
-        told = model_message(self.name, self._live_model) + metrics_message(self._live_model, None)
+        told = model_message(self.name, self._live_model)
+        if not self._live_model.away:  # else they come with the next tick after the long work
+            told += metrics_message(self._live_model, None)
         subscriber.put(told + (self._weights if weights else b""))
         return subscriber
 
@@ -191,7 +193,7 @@ class Hub:
     def _send(self, metrics: bool) -> None:
         plain, full = self._sampler.chunks()
         self._sampler = Sampler()
-        if metrics:
+        if metrics and not self._live_model.away:
             now_s = asyncio.get_running_loop().time()
             told = metrics_message(self._live_model, self._heard / (now_s - self._heard_at_s))
             self._heard, self._heard_at_s = 0, now_s
@@ -205,7 +207,7 @@ class Hub:
         began_s = loop.time()
         told, due_s = self._weighed
         wanted = any(subscriber.weights for subscriber in self._subscribers)
-        if told == position or began_s < due_s or not wanted:
+        if told == position or began_s < due_s or not wanted or self._live_model.away:
             return
         fold = self._live_model.state
         shown = shown_weights(fold, None)

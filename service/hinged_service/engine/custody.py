@@ -1,0 +1,116 @@
+"""Custody of the state of a model: the loop has it, or one piece of long work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Callable
+from typing import Final, NoReturn, TypeVar, cast
+
+from hinged_service.engine.long_work import in_thread
+from hinged_service.errors import Unavailable
+from hinged_service.model.state import ModelState
+
+__all__ = ["AWAY", "GLANCE_S", "PATIENCE_S", "Custody"]
+
+T = TypeVar("T")
+
+GLANCE_S: Final = 1.0
+"""Longest that a summary of many models waits for long work on one of them, in seconds."""
+PATIENCE_S: Final = 30.0
+"""Longest that a call waits for long work of others on its model, in seconds."""
+
+
+def _busy() -> Unavailable:
+    return Unavailable("The model is busy with a long piece of work.", retry_after_s=1)
+
+
+class _Away:
+    """Placeholder for a state that long work has taken."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # of no state: Python itself asks
+            raise AttributeError(name)
+        raise _busy()
+
+
+AWAY: Final = cast("ModelState", _Away())
+"""The state of a model whose state was taken: whatever is asked of it raises `Unavailable`."""
+
+
+class Custody:
+    """The state of a model, and the one rule of who may touch it.
+
+    Code of the loop may touch `state` until its next `await`. Long work takes it: until it gives
+    it back, the state is `AWAY`, and whoever needs it waits in `at_rest`.
+
+    Attributes
+    ----------
+    state
+        The state, or `AWAY`.
+    taken
+        True while long work has the state.
+
+    """
+
+    state: ModelState
+
+    def __init__(self, state: ModelState) -> None:
+        self.state = state
+        self.taken = False
+        self._turns = asyncio.Lock()
+
+    @property
+    def spoiled(self) -> bool:
+        """True if work that changed the state did not come to its end: it is away for good."""
+        return self.state is AWAY and not self.taken
+
+    def check_whole(self) -> None:
+        """Raise `Unavailable` if the state is spoiled."""
+        if self.spoiled:
+            raise _busy()
+
+    async def at_rest(self, patience_s: float | None = PATIENCE_S) -> None:
+        """Return when no long work has the state: it is there until the caller waits again.
+
+        Raises
+        ------
+        Unavailable
+            The work takes longer than the caller's patience.
+
+        """
+        if self.taken:
+            try:
+                async with asyncio.timeout(patience_s), self._turns:
+                    pass
+            except TimeoutError:
+                raise _busy() from None
+
+    async def look(self, look: Callable[[ModelState], T], quick: Callable[[], bool]) -> T:
+        """Return what `look` makes of the state: at once if that is `quick`, else in the thread."""
+        await self.at_rest(None)
+        if quick():
+            return look(self.state)
+        async with self.take(changes=False) as state:
+            return await in_thread(functools.partial(look, state))
+
+    @contextlib.asynccontextmanager
+    async def take(self, *, changes: bool) -> AsyncIterator[ModelState]:
+        """Take the state for long work, after the work under way, and give it back at the end.
+
+        Work that `changes` the state and does not come to its end leaves it `AWAY` for good: what
+        is changed by halves is neither read nor saved.
+        """
+        async with self._turns:
+            state, whole = self.state, not changes
+            self.state, self.taken = AWAY, True
+            try:
+                yield state
+                whole = True
+            finally:
+                self.taken = False
+                if whole:
+                    self.state = state

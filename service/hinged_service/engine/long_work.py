@@ -1,0 +1,115 @@
+"""Long work of models: in one thread, part by part, while the loop serves other callers.
+
+A thread of Python takes turns with the loop even within one event, which no pause between events
+can do. There is one for all models: their parts take turns, and the loop has one rival at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import thread_time
+from typing import Final, TypeVar
+
+from hinged_service.model.cost import EVENT_BYTES, cost_of
+from hinged_service.model.spec import ModelSpec
+
+__all__ = ["TURN_S", "Pace", "in_parts", "in_thread"]
+
+T = TypeVar("T")
+
+TURN_S: Final = 0.005
+"""Time of the loop that the work of one call may take."""
+_PART_S: Final = 0.02
+_MOST_BYTES = 2**19
+_LEAST_MS = 0.01
+_SWITCH_S = 0.001  # each system call of the loop waits so long for the thread to yield
+
+
+def _begin() -> None:
+    sys.setswitchinterval(_SWITCH_S)
+
+
+class _Worker:
+    """The thread; a forked process gets another one."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.thread = ThreadPoolExecutor(1, "long-work", _begin)
+
+
+_worker = _Worker()
+os.register_at_fork(after_in_child=_worker.renew)
+
+
+async def in_thread(part: Callable[[], T]) -> T:
+    """Return what a part of long work comes to, in the thread that does one part at a time.
+
+    A caller that is cancelled goes only when the part has ended: what it holds is held until then.
+    """
+    run = functools.partial(contextvars.copy_context().run, part)
+    done = asyncio.get_running_loop().run_in_executor(_worker.thread, run)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        while not done.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([done])
+        if not done.cancelled():
+            done.exception()  # taken note of: who asked is gone
+        raise
+
+
+async def in_parts(step: Callable[[], bool]) -> float:
+    """Take steps in the thread until one tells that nothing is left; return their CPU time.
+
+    One step at least is taken between two turns of other work.
+    """
+    took_s = 0.0
+    left = True
+    while left:
+        left, part_s = await in_thread(functools.partial(_part, step))
+        took_s += part_s
+    return took_s
+
+
+def _part(step: Callable[[], bool]) -> tuple[bool, float]:
+    """Take steps for the length of a part; tell whether any are left, and the CPU time taken."""
+    began_s = thread_time()
+    while left := step():
+        if thread_time() - began_s >= _PART_S:
+            break
+    return left, thread_time() - began_s
+
+
+class Pace:
+    """Amount of work that a model does within one turn of the loop.
+
+    It follows from the spec's estimated cost, and from what was measured. It decides where work
+    is done, never its result.
+
+    Attributes
+    ----------
+    few
+        Bytes of JSON up to which the work is done on the loop.
+
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        cost_ms = max(_LEAST_MS, cost_of(spec).ms)
+        self.few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
+
+    def note(self, size: int, took_s: float) -> None:
+        """Take note of the time that work on `size` bytes took."""
+        if took_s > TURN_S:
+            self.few = min(self.few, int(size * TURN_S / took_s))
+        elif size > self.few:  # it was done in the thread and need not have been
+            self.few = min(2 * size, _MOST_BYTES)
