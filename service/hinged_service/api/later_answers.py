@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -20,18 +20,22 @@ from hinged_service.wire import responses
 
 __all__ = ["Kept", "Learned", "learned_answers", "unindexed"]
 
+Part = TypeVar("Part")
+LabelOf = Callable[[Any], Label | None]
+
 _encode = msgspec.json.Encoder().encode
 
 
-class _Later:
-    """An `Answer` that a reply waits for."""
+class _Later(Generic[Part]):
+    """An `Answer` that a reply waits for; `part` is what it is made with."""
 
-    __slots__ = ("_done", "_live_model", "_reply")
+    __slots__ = ("_done", "_live_model", "_part", "_reply")
     path: str
 
-    def __init__(self, reply: Reply, live_model: LiveModel) -> None:
+    def __init__(self, reply: Reply, live_model: LiveModel, part: Part) -> None:
         self._reply = reply
         self._live_model = live_model
+        self._part = part
         self._done = False
 
     def done(self) -> bool:
@@ -61,23 +65,17 @@ class _Later:
         return internal_error(self.path, error)
 
 
-class Learned(_Later):
-    """The answer of a learn call; `label` tells the label of an outcome."""
+class Learned(_Later[LabelOf]):
+    """The answer of a learn call, made with what tells the label of an outcome."""
 
-    __slots__ = ("_label",)
+    __slots__ = ()
     path = "/v1/models/{model}/learn"
-
-    def __init__(
-        self, reply: Reply, live_model: LiveModel, label: Callable[[Any], Label | None]
-    ) -> None:
-        super().__init__(reply, live_model)
-        self._label = label
 
     def set_result(self, result: AppendResult, /) -> None:
         """Send the outcome of the event."""
         self._done = True
         try:
-            answer = _encode(learned_answers(self._label, checked(result))[0])
+            answer = _encode(learned_answers(self._part, checked(result))[0])
         except Exception as error:  # noqa: BLE001 - told to the client
             self.set_exception(error)
         else:
@@ -90,27 +88,23 @@ class Learned(_Later):
         return told
 
 
-class Kept(_Later):
-    """The answer to a prediction with an id."""
+class Kept(_Later[bytes]):
+    """The answer to a prediction with an id, made before."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ()
     path = "/v1/models/{model}/predict"
-
-    def __init__(self, reply: Reply, live_model: LiveModel, answer: bytes) -> None:
-        super().__init__(reply, live_model)
-        self._answer = answer
 
     def set_result(self, result: tuple[int, KeepRefusal] | None, /) -> None:
         """Send the prediction if it is kept."""
         self._done = True
         if result is None:
-            self._reply.send(self._answer)
+            self._reply.send(self._part)
         else:
             self.set_exception(refused_prediction(0, result[1]))
 
 
-def learned_answers(label: Callable[[Any], Label | None], learned: AppendResult) -> list[Any]:
-    """Return what to tell of each event that was appended; `label` as in `Learned`."""
+def learned_answers(label: LabelOf, learned: AppendResult) -> list[Any]:
+    """Return what to tell of each event that was appended; `label` tells the label of an outcome."""
     at = str(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
