@@ -104,7 +104,7 @@ class Kept(_Later[bytes]):
 
 
 def learned_answers(label: LabelOf, learned: AppendResult) -> list[Any]:
-    """Return what to tell of each event that was appended; `label` tells the label of an outcome."""
+    """Return what to tell of each event that was appended; `label` is as in `Learned`."""
     at = str(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
