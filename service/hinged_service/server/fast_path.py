@@ -98,34 +98,40 @@ class FastPath:
         self.answered = answered
         self._calls = {name.encode(): call for name, call in calls.items()}
         self._is_allowed = is_allowed
-        self._allowed: set[tuple[bytes | None, bytes | None, bytes]] = set()
+        self._known: dict[tuple[bytes | None, bytes | None, bytes], tuple[PlainCall, str]] = {}
         self._start: tuple[Headers, bytes, bytes] = ([], b"", b"")
 
     def plain_call(self, url: bytes, headers: Headers) -> tuple[PlainCall, str] | None:
         """Return call and model of a POST of HTTP/1.1 if all about its head is plain."""
-        parts, fields = url.split(b"/"), dict(headers)
+        fields = dict(headers)
+        size = fields.get(b"content-length", b"")
         if (
-            len(parts) != 5
-            or parts[:3] != _MODELS
-            or b"%" in url
-            or len(fields) < len(headers)
+            len(fields) < len(headers)
             or fields.get(b"content-type") != b"application/json"
             or not _UNLIKE.isdisjoint(fields)
+            or not (size.isdigit() and int(size) <= MAX_BODY_BYTES)
         ):
             return None
-        call, size = self._calls.get(parts[4]), fields.get(b"content-length", b"")
-        if call is None or not (size.isdigit() and int(size) <= MAX_BODY_BYTES):
-            return None
         asked = fields.get(b"host"), fields.get(b"authorization"), url
-        if asked not in self._allowed:
-            path = url.decode("latin-1")
-            scope = {"method": "POST", "http_version": "1.1", "path": path, "headers": headers}
-            if not self._is_allowed(scope):
-                return None
-            if len(self._allowed) >= _MAX_KNOWN:
-                self._allowed.clear()
-            self._allowed.add(asked)
-        return call, parts[3].decode("latin-1")
+        return self._known.get(asked) or self._new(asked, headers)
+
+    def _new(
+        self, asked: tuple[bytes | None, bytes | None, bytes], headers: Headers
+    ) -> tuple[PlainCall, str] | None:
+        """Return call and model for a host, a key and a path that were not asked for before."""
+        url = asked[2]
+        parts = url.split(b"/")
+        call = self._calls.get(parts[-1])
+        if call is None or len(parts) != 5 or parts[:3] != _MODELS or b"%" in url:
+            return None
+        path = url.decode("latin-1")
+        scope = {"method": "POST", "http_version": "1.1", "path": path, "headers": headers}
+        if not self._is_allowed(scope):
+            return None
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        found = self._known[asked] = call, parts[3].decode("latin-1")
+        return found
 
     def answer(self, defaults: Headers, body: bytes) -> bytes:
         """Return a good answer; `defaults` are uvicorn's headers, another list each second."""

@@ -135,11 +135,11 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
-        """Begin a head."""
+        """Begin a head; its scope is made when it is complete."""
         self._in_head = True
         self._heads += 1
         self._head_bytes = 0
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_headers_complete(self) -> None:
         """End a head, unless it is refused: then nothing is done for it."""
@@ -150,6 +150,10 @@ class BoundedProtocol(HttpToolsProtocol):
         url = self.url
         if b"#" in url or not url.startswith(_TARGETS):
             raise ValueError("no target of a request")
+        headers, expects = self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.headers += headers
+        self.url, self.expect_100_continue = url, expects
         super().on_headers_complete()
         self.headers = []  # those after the body are none of the request's
         if self._stops and self.cycle is not None and self.cycle.scope is self.scope:
