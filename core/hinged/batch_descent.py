@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hinged.errors import InvalidParameter
 from hinged.events import checked_features, checked_numbers
-from hinged.parameters import checked_cap, checked_number
+from hinged.parameters import checked_count, checked_number
 
 __all__ = ["BatchFit", "batch_gradient_descent"]
 
@@ -110,7 +110,7 @@ def batch_gradient_descent(
 
     """
     rows = [(checked_features(x), checked_numbers({"target": y})["target"]) for x, y in rows]
-    checked_cap("epochs", epochs)
+    epochs = checked_count("epochs", epochs)
     tolerance = checked_number("tolerance", tolerance, "0 <= tolerance < inf", 0.0, closed=True)
     names = list(dict.fromkeys(name for x, _ in rows for name in x))
     X = np.array([[x.get(n, 0.0) for n in names] + [1.0] * fit_intercept for x, _ in rows])

@@ -8,6 +8,7 @@ from typing import Any
 
 from hinged import state
 from hinged.accounting import Accounting, Fields
+from hinged.auto import Auto
 from hinged.base import Contributions, LinearClassifier
 from hinged.binary import probabilities
 from hinged.errors import InvalidParameter, InvalidState, shown
@@ -18,6 +19,9 @@ from hinged.temperature import Temperature
 from hinged.vector import Event, Features
 
 __all__ = ["Calibrated"]
+
+_OF_MANY = (MulticlassClassifier, Auto)
+"""The learners that have a score for every class."""
 
 
 class Calibrated(LinearClassifier):
@@ -93,7 +97,7 @@ class Calibrated(LinearClassifier):
 
     @property
     def _multiclass(self) -> bool:
-        return isinstance(self.calibrated, MulticlassClassifier)
+        return self.calibrated._multiclass  # noqa: SLF001 - as below
 
     @property
     def label_at_zero(self) -> bool:
@@ -104,14 +108,14 @@ class Calibrated(LinearClassifier):
     def classes(self) -> list[Label]:
         """The classes in the order in which they were seen; false and true if binary."""
         learner = self.calibrated
-        return learner.classes if isinstance(learner, MulticlassClassifier) else [False, True]
+        return learner.classes if isinstance(learner, _OF_MANY) else [False, True]
 
     def _known_classes(self) -> Iterable[Label]:
         return self.classes
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         learner, temperature = self.calibrated, self.temperature
-        if isinstance(learner, MulticlassClassifier):
+        if isinstance(learner, _OF_MANY):
             label = learner._check_label(y)  # noqa: SLF001 - a learner of the same family
             shares = temperature.log_shares(learner.scores_one(x))
             outcome = learner.predict_learn_one(x, label, w)
@@ -138,7 +142,7 @@ class Calibrated(LinearClassifier):
         The label is a likeliest class.
         """
         learner = self.calibrated
-        if isinstance(learner, MulticlassClassifier):
+        if isinstance(learner, _OF_MANY):
             return softmax(self.temperature.log_shares(learner.scores_one(x)))
         return probabilities(self.temperature.log_odds(learner.score_one(x)))
 

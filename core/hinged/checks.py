@@ -176,7 +176,7 @@ def check_outcomes_are_honest(model: LinearClassifier) -> None:
 def _moves_unseen(model: LinearClassifier) -> bool:
     """Return whether penalties, or a pocket, move stored numbers without an update."""
     names = plain_state(model)["vectors"].keys()
-    return any(name.rpartition("/")[2] in {"shrink_marks", "pocket"} for name in names)
+    return any({"shrink_marks", "pocket"}.intersection(name.split("/")) for name in names)
 
 
 def check_loss_is_that_of_the_margin(model: LinearClassifier) -> None:

@@ -13,7 +13,7 @@ from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.events import Label, binary_target, finite_features
 from hinged.fourier_features import FourierFeatures
-from hinged.parameters import checked_cap
+from hinged.parameters import checked_count
 from hinged.state import COUNT
 from hinged.vector import VALUE_BYTES, Event, Features, Numbers, name_bytes
 
@@ -76,9 +76,7 @@ class Curved(BinaryLinearClassifier):
         super().__init__(inner.fit_intercept)
         self.learner = learner
         self.n_components, self.bend, self.seed = n_components, bend, seed
-        if checked_cap("max_width", max_width) is None:
-            raise InvalidParameter("max_width must be a whole number >= 1, not None")
-        self.max_width = max_width
+        self.max_width = checked_count("max_width", max_width)
         self.label_at_zero = inner.label_at_zero
 
     @classmethod

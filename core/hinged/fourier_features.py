@@ -14,7 +14,7 @@ from river import base
 from hinged import frames, state
 from hinged.errors import InvalidParameter, shown
 from hinged.events import as_floats, finite_features
-from hinged.parameters import PositiveNumber, checked_cap
+from hinged.parameters import PositiveNumber, checked_count
 from hinged.state import COUNT
 from hinged.vector import Event, Features
 
@@ -89,8 +89,7 @@ class FourierFeatures(base.MiniBatchTransformer):
     def __init__(
         self, n_components: int = 100, bend: float = 2.0, seed: int = 0, prefix: str = "cos"
     ) -> None:
-        if n_components is None or checked_cap("n_components", n_components) is None:
-            raise InvalidParameter("n_components must be a whole number >= 1, not None")
+        n_components = checked_count("n_components", n_components)
         if not isinstance(seed, int) or not isinstance(prefix, str):
             raise InvalidParameter(f"seed must be whole and prefix text, not {shown(seed)}")
         self.n_components = n_components

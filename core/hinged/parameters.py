@@ -20,6 +20,7 @@ __all__ = [
     "Rate",
     "checked_cap",
     "checked_choice",
+    "checked_count",
     "checked_flag",
     "checked_number",
     "checked_real",
@@ -61,11 +62,14 @@ def checked_flag(name: str, value: object) -> bool:
 
 def checked_cap(name: str, value: object) -> int | None:
     """Return a cap: `None` for no limit, or a whole number of at least 1."""
-    if value is None:
-        return None
+    return None if value is None else checked_count(name, value)
+
+
+def checked_count(name: str, value: object) -> int:
+    """Return a whole number of at least 1, or raise `InvalidParameter`."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
         return int(value)
-    raise InvalidParameter(f"{name} must be None or a whole number >= 1, not {shown(value)}")
+    raise InvalidParameter(f"{name} must be a whole number >= 1, not {shown(value)}")
 
 
 def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:

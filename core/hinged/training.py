@@ -14,8 +14,8 @@ from hinged.base import LinearClassifier
 from hinged.batch_descent import BatchFit, batch_gradient_descent
 from hinged.errors import InvalidParameter
 from hinged.events import binary_target
-from hinged.multiclass import MulticlassClassifier, checked_class
-from hinged.parameters import checked_cap, checked_choice, checked_number
+from hinged.multiclass import checked_class
+from hinged.parameters import checked_cap, checked_choice, checked_count, checked_number
 
 __all__ = [
     "BatchFit",
@@ -172,7 +172,7 @@ def fit(
 
     """
     rows, held_out = _with_labels(model, rows), _with_labels(model, held_out)
-    checked_cap("epochs", epochs)
+    checked_count("epochs", epochs)
     checked_choice("order", order, ("given", "shuffled"))
     checked_cap("patience", patience)
     checked_cap("held_out_patience", held_out_patience)
@@ -229,7 +229,7 @@ def _one_pass(
     rate = getattr(model, "learning_rate", None)
     errors = [model.predict_one(dict(x)) != y for x, y in held_out]
     squared = None
-    if not isinstance(model, MulticlassClassifier):
+    if not model._multiclass:  # noqa: SLF001
         pairs = zip(outcomes, rows, strict=True)
         squared = math.fsum(((1.0 if y else -1.0) - o.score) ** 2 / 2.0 for o, (_, y) in pairs)
     return Epoch(
@@ -290,7 +290,7 @@ def fit_until_separated(
 
     """
     rows = _with_labels(model, rows)
-    checked_cap("max_updates", max_updates)
+    checked_count("max_updates", max_updates)
     pick = random.Random(seed)  # noqa: S311
     for _ in range(max_updates):
         wrong = [row for row in rows if _misclassified(model, row)]
@@ -374,7 +374,7 @@ def fit_pocket(
         kind = type(model).__name__
         raise InvalidParameter(f"model must predict by the weights that learn, not be {kind}")
     rows = _with_labels(model, rows)
-    checked_cap("picks", picks)
+    checked_count("picks", picks)
     pick = random.Random(seed)  # noqa: S311
     least, best = _errors(model, rows), copy.deepcopy(model.get_state())
     longest = run = number = 0

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hinged import (
+    Auto,
     Calibrated,
     Hedge,
     InvalidParameter,
@@ -42,7 +43,7 @@ def test_the_first_events_by_hand() -> None:
     assert model.predict_proba_one({"a": 1.0})[True] == pytest.approx(p, rel=0.02)
 
 
-@pytest.mark.parametrize("kind", [Perceptron, Hedge, MulticlassPerceptron, OneVsRest])
+@pytest.mark.parametrize("kind", [Perceptron, Hedge, Auto, MulticlassPerceptron, OneVsRest])
 def test_it_answers_as_the_learner_but_for_probabilities(kind: Any) -> None:
     model, plain = Calibrated(kind()), kind()
     losses = {model: 0.0, plain: 0.0}
@@ -57,7 +58,7 @@ def test_it_answers_as_the_learner_but_for_probabilities(kind: Any) -> None:
     assert model.classes == getattr(plain, "classes", [False, True])
     least = 800 * (0.75 * math.log(4 / 3) + 0.25 * math.log(4.0))
     assert least < losses[model] < 800 * math.log(2.0)
-    assert kind is Hedge or losses[model] < losses[plain]
+    assert kind in (Auto, Hedge) or losses[model] < losses[plain]
 
 
 def test_weight_0_moves_no_temperature() -> None:

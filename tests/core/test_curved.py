@@ -113,7 +113,9 @@ def test_a_refused_event_changes_nothing() -> None:
     assert model.features.widest == 1
 
 
-@pytest.mark.parametrize("wrong", [{"learner": Curved()}, {"learner": Hedge()}, {"max_width": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"learner": Curved()}, {"learner": Hedge()}, {"max_width": 0}, {"max_width": None}]
+)
 def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(hinged.InvalidParameter):
         Curved(**wrong)

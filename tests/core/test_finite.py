@@ -19,8 +19,10 @@ from hinged import (
     InvalidEvent,
     LinearClassifier,
     MulticlassPassiveAggressive,
+    MulticlassPocketPerceptron,
     PassiveAggressive,
     Perceptron,
+    PocketPerceptron,
 )
 from hinged.checks import assert_finite, check_finite
 
@@ -46,6 +48,15 @@ def test_always_finite(
     learner: LinearClassifier, stream: list[tuple[dict[str, float], int, float]]
 ) -> None:
     check_finite(learner.clone(), stream)
+
+
+@pytest.mark.parametrize("pocket", [PocketPerceptron(), MulticlassPocketPerceptron()])
+def test_the_pocket_takes_weights_whose_run_an_overflowing_event_ends(
+    pocket: LinearClassifier,
+) -> None:
+    good = [({"a": 1.0}, 1, 1.0), ({"a": 1.0}, 0, 1.0), ({"a": 1.0}, 0, 1.0), ({"a": 1.0}, 0, 1.0)]
+    check_finite(pocket, [*good, ({"a": 1e200}, 1, 1e300)])
+    assert pocket.accounting.overflows == 1
 
 
 def test_an_overflowing_update_is_left_out_whole_and_counted() -> None:

@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 from hinged import (
     AROW,
     AveragedPerceptron,
+    Calibrated,
     HingeSGD,
     InvalidEvent,
     InvalidParameter,
@@ -58,8 +59,9 @@ def test_an_epoch_sums_the_losses_of_its_rows() -> None:
         history.column("learning_rate", mean=True)
     letters: Any = [({"a": 1.0}, "A"), ({"a": 2.0}, "B")]
     many = MulticlassPerceptron(fit_intercept=False)
-    (epoch,) = training.fit(many, letters, epochs=1).epochs
-    assert (epoch.squared_loss, epoch.perceptron_loss) == (None, 0.0)
+    for learner in (many, Calibrated(many)):
+        (epoch,) = training.fit(learner, letters, epochs=1).epochs
+        assert (epoch.squared_loss, epoch.perceptron_loss) == (None, 0.0)
 
 
 def test_perceptron_losses_are_those_of_the_accounting() -> None:
@@ -209,6 +211,7 @@ def test_any_misclassified_point_until_separated(seed: int) -> None:
     "params",
     [
         {"epochs": 0},
+        {"epochs": None},
         {"order": "random"},
         {"decay": 0.0},
         {"decay": 1.5},

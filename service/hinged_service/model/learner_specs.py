@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 import hinged
 from hinged.hedge import default_pool
 from hinged.multiclass_hedge import default_multiclass_pool
+from hinged_service.model.initial_weights import Finite, InitialWeights, RandomWeightsSpec
 from hinged_service.river_support.lazy import optim
 from hinged_service.river_support.learners.parameters import (
     Classes,
@@ -16,14 +17,12 @@ from hinged_service.river_support.learners.parameters import (
     arguments,
     class_name,
 )
-from hinged_service.wire.faults import MAX_NAME
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "given_names"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -45,47 +44,10 @@ Rate = Positive | Schedule
 class _Binary(StrictModel):
     """A binary rule: the class of the spec's name, with parameters of the fields' names."""
 
-    def build(self, max_features: int) -> hinged.BinaryLinearClassifier:
-        """Return the fresh learner."""
-        rule: type[hinged.BinaryLinearClassifier] = getattr(hinged, class_name(self))
-        return rule(**arguments(self), max_features=max_features)
-
-
-class RandomWeightsSpec(RiverSpec):
-    """Random initial weights, uniform between -scale and scale, from the seed and the name."""
-
-    type: Literal["random"]
-    seed: int = Field(0, ge=-(2**63), lt=2**63, description="Another seed, other weights.")
-    scale: Annotated[float, Field(gt=0, le=1e100)] = Field(1.0, description="Their bound.")
-
-    def river(self) -> hinged.RandomWeights:
-        """Return the weights by name."""
-        return hinged.RandomWeights(self.seed, self.scale)
-
-
-_FeatureName = Annotated[str, Field(max_length=MAX_NAME)]
-_GivenWeights = Annotated[dict[_FeatureName, Finite], Field(max_length=1_000)]
-
-
-def _kind(value: object) -> str:
-    """Return which of the two a value is meant to be; a feature may be named `type` too."""
-    named = isinstance(value, dict) and isinstance(value.get("type"), str)
-    return "random" if named or isinstance(value, RandomWeightsSpec) else "given"
-
-
-_InitialWeights = Annotated[
-    Annotated[RandomWeightsSpec, Tag("random")] | Annotated[_GivenWeights, Tag("given")],
-    Discriminator(_kind),
-]
-
-
-class _Started(_Binary):
-    """A binary rule whose weights may start anywhere."""
-
     label_at_zero: bool = Field(
         False, description="Predict the positive label at score 0 instead of the negative one."
     )
-    initial_weights: _InitialWeights | None = Field(
+    initial_weights: InitialWeights | None = Field(
         None, description="Weights to start from: by feature name, or random; 0 if left out."
     )
     initial_intercept: Finite = Field(0.0, description="The intercept to start from.")
@@ -100,6 +62,11 @@ class _Started(_Binary):
     def given_names(self) -> int:
         """The number of names that have an initial weight."""
         return len(self.initial_weights) if isinstance(self.initial_weights, dict) else 0
+
+    def build(self, max_features: int) -> hinged.BinaryLinearClassifier:
+        """Return the fresh learner."""
+        rule: type[hinged.BinaryLinearClassifier] = getattr(hinged, class_name(self))
+        return rule(**arguments(self), max_features=max_features)
 
 
 class _Multiclass(StrictModel):
@@ -120,7 +87,7 @@ class _WithRate(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PerceptronSpec(_WithRate, _Started):
+class PerceptronSpec(_WithRate, _Binary):
     """The perceptron: a step along the event whenever t * score <= margin."""
 
     type: Literal["perceptron"]
@@ -136,13 +103,13 @@ class PerceptronSpec(_WithRate, _Started):
         return self
 
 
-class AveragedPerceptronSpec(_WithRate, _Started):
+class AveragedPerceptronSpec(_WithRate, _Binary):
     """The perceptron, predicting with the mean of its weights after each event."""
 
     type: Literal["averaged_perceptron"]
 
 
-class PocketPerceptronSpec(_WithRate, _Started):
+class PocketPerceptronSpec(_WithRate, _Binary):
     """The perceptron, predicting with the weights of its longest run of correct events."""
 
     type: Literal["pocket_perceptron"]
@@ -154,13 +121,13 @@ class _PassiveAggressive(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class PassiveAggressiveSpec(_PassiveAggressive, _Started):
+class PassiveAggressiveSpec(_PassiveAggressive, _Binary):
     """Passive-aggressive learning: the smallest step that reaches margin 1."""
 
     type: Literal["passive_aggressive"]
 
 
-class LinearUnitSpec(_Started):
+class LinearUnitSpec(_Binary):
     """The linear unit (ADALINE): the delta rule on the score itself."""
 
     type: Literal["linear_unit"]
@@ -169,7 +136,7 @@ class LinearUnitSpec(_Started):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class HingeSGDSpec(_Started):
+class HingeSGDSpec(_Binary):
     """Sub-gradient descent on the hinge loss with penalties: the linear SVM, online."""
 
     type: Literal["hinge_sgd"]
@@ -202,7 +169,7 @@ class _AROW(StrictModel):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class AROWSpec(_AROW, _Started):
+class AROWSpec(_AROW, _Binary):
     """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
 
     type: Literal["arow"]
@@ -211,7 +178,7 @@ class AROWSpec(_AROW, _Started):
     )
 
 
-class SCWSpec(_Started):
+class SCWSpec(_Binary):
     """Soft confidence-weighted learning (SCW-I): a margin of several standard deviations."""
 
     type: Literal["scw"]
@@ -220,7 +187,7 @@ class SCWSpec(_Started):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class LogisticSGDSpec(_Started):
+class LogisticSGDSpec(_Binary):
     """Stochastic gradient descent on the logistic loss: logistic regression, online."""
 
     type: Literal["logistic_sgd"]
@@ -236,14 +203,14 @@ class LogisticSGDSpec(_Started):
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class CoinBettingSpec(_Started):
+class CoinBettingSpec(_Binary):
     """Logistic regression that bets on the sign of each gradient: no rate to choose."""
 
     type: Literal["coin_betting"]
     fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
 
 
-class FTRLProximalSpec(_Started):
+class FTRLProximalSpec(_Binary):
     """Logistic regression (FTRL-proximal) whose useless weights are exactly 0."""
 
     type: Literal["ftrl_proximal"]
@@ -424,4 +391,4 @@ OwnLearner = AutoSpec | _BinaryRule | CurvedSpec | HedgeSpec | _MulticlassRule |
 def given_names(spec: object) -> int:
     """Return how many names have an initial weight: of the learner, or the most of its members."""
     members = [*(getattr(spec, "models", None) or ()), getattr(spec, "learner", None), spec]
-    return max(one.given_names if isinstance(one, _Started) else 0 for one in members)
+    return max(one.given_names if isinstance(one, _Binary) else 0 for one in members)

@@ -2,6 +2,8 @@
 
 Nothing here reads a clock, a setting or the environment: the same entries from
 the same state give the same state, on every worker.
+
+The file is long: one class, as an event moves all its parts and counters together or none.
 """
 
 from __future__ import annotations
