@@ -277,7 +277,7 @@ class LiveModel:
         if replica.taken:
             await self.at_rest()
             replica = follower.replica
-        if size > follower.pace.few:
+        if size > follower.pace.few or len(questions) > follower.pace.most_events:
             async with replica.take(changes=False) as taken:
                 answering = Answering(taken, questions, most)
                 took_s = await in_parts(answering.step)
