@@ -77,6 +77,22 @@ async def test_whatever_is_asked_during_an_entry_is_of_before_or_after_it(one: W
     assert (await live_model.at_rest()).events == 65
 
 
+async def test_many_small_events_are_no_work_of_the_loop(one: Worker) -> None:
+    """What was measured of a few classes does not hold for those that the next events bring."""
+    await one.create("m", learner={"type": "auto"})
+    for size in (1, 2, 4, 8, 16, 32):
+        names = {f"f{j}": 1.0 for j in range(size)}
+        await one.learn("m", *({"x": names, "y": f"c{i}"} for i in range(3)))
+    live_model = await one.open("m")
+    many = [{"x": {}, "y": f"c{i}"} for i in range(60)]
+    learning = asyncio.ensure_future(one.learn("m", *many))
+    await until_away(live_model)
+    await learning
+    asking = asyncio.ensure_future(live_model.predict([MixedQuestion({})] * 60, 500))
+    await until_away(live_model)
+    assert len((await asking).items) == 60
+
+
 async def test_a_cancelled_caller_leaves_the_state_until_the_thread_is_done() -> None:
     go_on = threading.Event()
     custody = Custody(ModelState(spec()))

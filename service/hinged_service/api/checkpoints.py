@@ -25,6 +25,7 @@ from hinged_service.api.large_answers import LargeAnswer
 from hinged_service.api.models import listed
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict
 from hinged_service.model.spec import Learner
 from hinged_service.model.start import NAME_PATTERN, Exclude
@@ -32,6 +33,7 @@ from hinged_service.model.start import Name as PlainName
 from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.store import checkpoints as stored
+from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.responses import Checkpoint, ModelListed
 from hinged_service.wire.strict import StrictModel
 
@@ -89,7 +91,10 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
-        """Return the checkpoints of the models on the model's stream, oldest first."""
+        """Return the checkpoints of the models on the model's stream, oldest first.
+
+        Those whose description is damaged are left out; the model's `damaged` names them.
+        """
         live_model = await fresh(request, model)
         found, reach = await live_model.checkpoints.listed(), reach_of(request)
         return [_shown(one) for one in found if reach.includes(one.model)]
@@ -102,10 +107,12 @@ def router(settings: LimitSettings) -> APIRouter:
         responses=problems_for({409: "A model still needs it."}),
     )
     async def delete_checkpoint(request: Request, model: Name, checkpoint: CheckpointName) -> None:
-        """Delete it, unless a model starts with it or is about to restore it."""
+        """Delete it, unless a model starts with it or is about to restore it.
+
+        One whose description is damaged is named by its uid.
+        """
         live_model = await fresh(request, model)
-        found = await found_checkpoint(request, live_model, checkpoint)
-        user = await live_model.checkpoints.drop(found.uid)
+        user = await _dropped(request, live_model, checkpoint)
         if user is not None:
             names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
             name = names.get(user, user)
@@ -181,6 +188,18 @@ def router(settings: LimitSettings) -> APIRouter:
         return listed(wanted.name, entry)
 
     return routes
+
+
+async def _dropped(request: Request, live_model: LiveModel, checkpoint: str) -> str | None:
+    """Delete a checkpoint of a model's stream, or return the uid of a model that needs it."""
+    try:
+        found = await found_checkpoint(request, live_model, checkpoint)
+    except DamagedState:  # of which model it is, is not known
+        for name, entry in (await registry_of(request).entries()).items():
+            if entry.stream == live_model.entry.stream:
+                reach_of(request).check(name, "every model that the checkpoint may be of")
+        return await live_model.checkpoints.drop(checkpoint)
+    return await live_model.checkpoints.drop(found.uid, found.name)
 
 
 async def _in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -135,6 +135,10 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> Repaired:
         """Remove entries that do not follow from the one before; pass over damaged ones.
 
+        Ids of events that are removed stay known: send them again under other ids. A damaged
+        index entry is put back as the stream notes it, and an inbox whose offset is damaged is read
+        from its beginning: what it holds without an id may count again.
+
         Every worker goes on from the models' snapshots without their events. A log that is sound
         stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
         end of the log; the events in between are not learned again.

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any, NoReturn
 
 from hinged_service.engine.entry_in_parts import EntryInParts
@@ -183,9 +184,14 @@ class LogFollower:
         """
         replica = self.replica
         size = len(entry.payload or b"") + len(entry.joined or b"")
-        if size <= self.pace.few:
+        count = entry.events_so_far - replica.log_events
+        if size <= self.pace.few and count <= self.pace.most_events:
             await replica.at_rest(None)
-            return replica.fold_entry(entry, events)
+            began_s = perf_counter()
+            outcomes = replica.fold_entry(entry, events)
+            if perf_counter() - began_s > TURN_S:
+                self.pace.note(size, perf_counter() - began_s)
+            return outcomes
         async with replica.take(changes=True) as state:
             parts = EntryInParts(replica, state, entry, events)
             took_s = await in_parts(parts.step)
@@ -201,6 +207,7 @@ class LogFollower:
         """
         if self._loop.time() - began_s < TURN_S:
             return began_s
+        self._snapshots.save_if_due(self.replica)  # now: the thread may have the state again soon
         await asyncio.sleep(_PAUSE_S)
         return self._loop.time()
 

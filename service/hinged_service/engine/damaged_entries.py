@@ -17,7 +17,7 @@ from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.faults import DECODE_ERRORS
 from hinged_service.wire.position import Position
 
-__all__ = ["remove", "take_over"]
+__all__ = ["put_back", "remove", "take_over"]
 
 _UNKNOWN = Position("0-0", "0" * 40)
 """The base of a model that was taken over: no log holds it, so nothing is folded from there."""
@@ -82,6 +82,32 @@ async def take_over(
             f"model does not go with that spec: {error}. Send the spec that it had, or delete it."
         ) from error
     return await index.replace_damaged(connection, name, damaged, entry)
+
+
+async def put_back(connection: Connection, name: str, damaged: DamagedEntry) -> IndexEntry:
+    """Give a model its index entry again, as its stream notes it.
+
+    Raises
+    ------
+    DamagedEntry
+        No stream notes a model of that name, or the note cannot be read, either.
+
+    """
+    remains = _remains(damaged)
+    streams = {e.stream for e in (await index.index(connection)).models.values()} - {name}
+    for stream in [name, *sorted(streams)] if remains is None else [remains.stream]:
+        keys = StreamKeys(stream)
+        following = await followers.snapshot_positions(connection, keys)
+        for uid, (noted, text) in (await followers.noted_entries(connection, keys)).items():
+            if noted != name or uid not in following or (remains and remains.uid != uid):
+                continue
+            try:
+                entry = IndexEntry.loads(text)
+            except ValueError:
+                continue
+            if await index.replace_damaged(connection, name, damaged, entry):
+                return entry
+    raise damaged
 
 
 async def remove(connection: Connection, name: str, damaged: DamagedEntry) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 
 from hinged_service.engine import damaged_entries
@@ -85,7 +84,5 @@ class ModelDeletion:
         start = entry.spec.start
         named = isinstance(start, StartFrom) and start.checkpoint is not None
         if entry.origin is not None and not named:  # it was made for this model
-            with contextlib.suppress(NotFound):
-                made = await checkpoints.find(self._connection, keys, entry.origin)
-                await checkpoints.drop(self._connection, keys, made)
+            await checkpoints.drop(self._connection, keys, entry.origin)
         await index.compare_and_set(self._connection, name, entry, None)

@@ -246,12 +246,18 @@ class GroupCommit:
         elif reply.appended:
             replica, size, began_s = follower.replica, len(batch.payload), perf_counter()
             entry = replica.own_entry(own, batch.payload, events, reply.skip, reply.joined)
-            if size > follower.pace.few or replica.taken or reply.joined is not None:
+            pace = follower.pace
+            if (
+                size > pace.few
+                or len(events) > pace.most_events
+                or replica.taken
+                or reply.joined is not None
+            ):
                 outcomes = await follower.apply(entry, events)
             else:
                 outcomes = replica.fold_entry(entry, events)
                 if perf_counter() - began_s > TURN_S:
-                    follower.pace.note(size, perf_counter() - began_s)
+                    pace.note(size, perf_counter() - began_s)
         # Before an entry just appended the snapshot tells nothing that is not known.
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):

@@ -48,6 +48,7 @@ class Housekeeping:
         self._settings = settings
         self._changes = registry.connection.observer.changes
         self._orphans: set[str] = set()
+        self._half_made: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -96,6 +97,7 @@ class Housekeeping:
         # Before the index is read: a model made meanwhile is not in it, but is no model gone.
         told = self._connection.observer.known()
         found, _, unreadable = await index.index(self._connection)
+        half_made = {entry.uid for entry in found.values() if entry.base is None}
         by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
         for name, entry in found.items():
             by_stream[entry.stream][name] = entry
@@ -123,10 +125,12 @@ class Housekeeping:
             self._connection.observer.note_index(
                 told, {entry.uid for entry in found.values()}, set(found)
             )
-        self._orphans = unnamed
+        self._orphans, self._half_made = unnamed, half_made
 
     async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
         """Finish what was begun on a stream, and remove followers that no name was found for twice.
+
+        A model that was not half made at the sweep before may be in the making: it is left alone.
 
         Returns
         -------
@@ -138,7 +142,7 @@ class Housekeeping:
             if entry.deleting:
                 await self._lifecycle.finish_deletion(name, entry)
                 continue
-            if entry.base is None:
+            if entry.base is None and entry.uid in self._half_made:
                 with contextlib.suppress(Conflict, NotFound):  # then it is undone
                     await self._lifecycle.finish_creation(name, entry)
             named[entry.uid] = name

@@ -162,7 +162,7 @@ class ModelLifecycle(ModelRecovery):
                 entry = await self._enter(name, spec, made)
             finally:
                 if entry is None:
-                    await checkpoints.drop(self._connection, keys, made)
+                    await checkpoints.drop(self._connection, keys, made.uid)
         return entry
 
     async def _check_promotion(self, spec: ModelSpec, reach: Reach) -> None:
@@ -262,11 +262,12 @@ class ModelLifecycle(ModelRecovery):
             wanted="0-0",
         )
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, spec=spec, origin=made.uid)
+        # What takes long comes first: a sweep undoes what stays half made, without its state.
+        chunk = self._settings.snapshot_chunk
+        staged = await checkpoints.stage(self._connection, keys, made, state, chunk)
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
-        # if this worker dies here, a sweep finishes the creation, or undoes it without the state
-        chunk = self._settings.snapshot_chunk
-        await checkpoints.keep(self._connection, keys, made, "", state, chunk)
+        await checkpoints.enter(self._connection, keys, made, "", staged)
         finished = await self.finish_creation(name, entry)
         if finished is None:
             raise Unavailable("The model was deleted while it was imported.", retry_after_s=1)

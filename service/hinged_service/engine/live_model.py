@@ -12,6 +12,7 @@ import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
 from hinged_service.engine.custody import AWAY, PATIENCE_S
+from hinged_service.engine.damage import damage_of
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
@@ -277,7 +278,7 @@ class LiveModel:
         if replica.taken:
             await self.at_rest()
             replica = follower.replica
-        if size > follower.pace.few:
+        if size > follower.pace.few or len(questions) > follower.pace.most_events:
             async with replica.take(changes=False) as taken:
                 answering = Answering(taken, questions, most)
                 took_s = await in_parts(answering.step)
@@ -427,14 +428,8 @@ class LiveModel:
         return await log.letters(self._connection, self.keys.on, source)
 
     async def damage(self) -> dict[str, str]:
-        """Return what is damaged in the log: id of the entry, and what it is.
-
-        Empty while Redis does not answer.
-        """
-        try:
-            return await log.damage(self._connection, self.keys)
-        except Unavailable:
-            return {}
+        """Return what is damaged of the model and its stream, as `damage_of`."""
+        return await damage_of(self._connection, self.keys)
 
     async def doors(self) -> DoorCounts:
         """Return what sources brought in vain, by door and reason; empty while Redis is away."""

@@ -29,6 +29,7 @@ TURN_S: Final = 0.005
 _PART_S: Final = 0.02
 _MOST_BYTES = 2**19
 _LEAST_MS = 0.01
+_LONGEST_S = 0.05
 _SWITCH_S = 0.001  # each system call of the loop waits so long for the thread to yield
 
 
@@ -100,12 +101,16 @@ class Pace:
     ----------
     few
         Bytes of JSON up to which the work is done on the loop.
+    most_events
+        Events up to which it is: what was measured with few classes tells nothing of many small
+        events that bring one class each.
 
     """
 
     def __init__(self, spec: ModelSpec) -> None:
         cost_ms = max(_LEAST_MS, cost_of(spec).ms)
         self.few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
+        self.most_events = max(1, int(_LONGEST_S * 1000 / cost_ms))
 
     def note(self, size: int, took_s: float) -> None:
         """Take note of the time that work on `size` bytes took."""

@@ -110,7 +110,6 @@ class ModelCheckpoints:
             raise NotFound("There is no such checkpoint any more.")
         return loaded
 
-    async def drop(self, name: str) -> str | None:
-        """Delete a checkpoint of the stream, or return the uid of a model that still needs it."""
-        found = await self.find(name)
-        return await checkpoints.drop(self._connection, self._keys, found)
+    async def drop(self, uid: str, name: str | None = None) -> str | None:
+        """Delete a checkpoint of the stream, as `checkpoints.drop`."""
+        return await checkpoints.drop(self._connection, self._keys, uid, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hinged_service.engine import damaged_entries
 from hinged_service.engine.deletion import ModelDeletion
 from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.repair import repair, start_from_checkpoint
@@ -50,7 +51,7 @@ class ModelRecovery(ModelDeletion):
     async def repair(
         self, name: str, checkpoint: str | None = None, reach: Reach = EVERYTHING
     ) -> LogRepair:
-        """Repair the log of a model: see `engine.repair`.
+        """Repair the index entry of a model, if that is damaged, and its log: see `engine.repair`.
 
         With a checkpoint, a model whose snapshot is lost goes on from that.
 
@@ -63,9 +64,15 @@ class ModelRecovery(ModelDeletion):
             caller's reach.
         Conflict, Unavailable
             As for `engine.repair`; the model needs no checkpoint.
+        DamagedEntry
+            Nothing tells what the index entry was.
 
         """
-        entry = await index.find(self._connection, name)
+        entry: IndexEntry | Alias | None
+        try:
+            entry = await index.find(self._connection, name)
+        except index.DamagedEntry as damaged:
+            entry = await damaged_entries.put_back(self._connection, name, damaged)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
             reach.check(meant, f"the model that {name!r} means")

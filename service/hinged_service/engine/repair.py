@@ -14,6 +14,7 @@ from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import (
     checkpoints,
+    inbox,
     index,
     log,
     repairs,
@@ -41,7 +42,10 @@ _PAUSE_S = 0.1
 async def repair(
     connection: Connection, settings: SnapshotSettings, entry: IndexEntry
 ) -> tuple[LogRepair, list[str]]:
-    """Repair the log of a model; a log that is sound stays as it is.
+    """Repair the log of a model and the offset of its inbox; what is sound stays as it is.
+
+    An inbox without its offset is read from its first entry: what was taken a moment ago counts
+    again there, unless it has an id.
 
     Where the content of an entry is lost, all models of the stream go on from their snapshots
     without it, on every worker.
@@ -58,6 +62,9 @@ async def repair(
     """
     keys = StreamKeys(entry.stream)
     done = await repairs.repair_log(connection, keys.model(entry.uid))
+    if await inbox.is_damaged(connection, keys):
+        logger.warning("stream %s: a repair has the inbox read from its beginning", entry.stream)
+        await inbox.begin_again(connection, keys)
     if not (done.removed or done.passed_over):
         return done, [entry.uid]
     logger.warning(

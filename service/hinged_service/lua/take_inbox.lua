@@ -24,6 +24,7 @@ local LAST_ID = '18446744073709551615-18446744073709551615'
 local offset = redis.call('HGET', offsets, source) or ''
 if redis.call('EXISTS', inbox) == 0 then return {offset, {}} end
 local id, nth = string.match(offset, '^(%d+%-%d+)/?(%d*)$')
+if offset ~= '' and not id then return {offset, {}} end -- damaged: the caller tells
 id = id or '0-0'
 local last = field_of(redis.call('XINFO', STREAM, inbox), 'last-generated-id')
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -21,7 +22,18 @@ from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import Position
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["Checkpoint", "drop", "find", "keep", "listed", "read"]
+__all__ = [
+    "Checkpoint",
+    "Staged",
+    "damaged",
+    "drop",
+    "enter",
+    "find",
+    "keep",
+    "listed",
+    "read",
+    "stage",
+]
 
 _CHECKPOINT = load("checkpoint")
 _DROP = load("drop_checkpoint")
@@ -46,6 +58,19 @@ class Checkpoint(StrictModel):
     )
 
 
+class Staged(NamedTuple):
+    """A state on its way to a checkpoint: sent for the most part, but not kept.
+
+    `own` are its lasting and temporary keys and `counts` the names sent to these; `place` is that
+    in the log, empty for an imported state.
+    """
+
+    own: list[str]
+    counts: list[int]
+    packed: bytes
+    place: tuple[str, str]
+
+
 async def keep(
     connection: Connection,
     keys: StreamKeys,
@@ -54,18 +79,43 @@ async def keep(
     snapshot: Snapshot,
     chunk: int,
 ) -> Literal["ok", "lost"]:
-    """Store a whole state as a checkpoint; `lost` if the log does not hold its position.
+    """Store a whole state as a checkpoint, in `stage` and `enter`, which have these parameters."""
+    staged = await stage(connection, keys, checkpoint, snapshot, chunk)
+    return await enter(connection, keys, checkpoint, model_uid, staged)
+
+
+async def stage(
+    connection: Connection, keys: StreamKeys, checkpoint: Checkpoint, snapshot: Snapshot, chunk: int
+) -> Staged:
+    """Send what takes long of a state; if it is not entered soon, it expires.
 
     Parameters
     ----------
     checkpoint
-        Its description.
-    model_uid
-        The model's uid; empty for an imported one.
+        The description of the checkpoint.
     snapshot
         The state.
     chunk
         Names to send in one command.
+
+    """
+    own = keys.checkpoint(checkpoint.uid)
+    both, counts = await stage_vectors(connection, own, snapshot, chunk)
+    place = (snapshot.position.id, snapshot.position.chain)
+    packed = await asyncio.to_thread(packed_state, snapshot)
+    return Staged([own.state, *both], counts, packed, place)
+
+
+async def enter(
+    connection: Connection,
+    keys: StreamKeys,
+    checkpoint: Checkpoint,
+    model_uid: str,
+    staged: Staged,
+) -> Literal["ok", "lost"]:
+    """Keep a staged state as a checkpoint; `lost` if the log does not hold its position.
+
+    `model_uid` is empty for an imported state.
 
     Raises
     ------
@@ -75,19 +125,16 @@ async def keep(
         The model was deleted; Redis does not answer.
 
     """
-    own = keys.checkpoint(checkpoint.uid)
-    both, counts = await stage_vectors(connection, own, snapshot, chunk)
-    place = (snapshot.position.id, snapshot.position.chain) if model_uid else ("", "")
     reply = await connection.run(
         _CHECKPOINT,
-        [*keys.followed, keys.checkpoints, own.state, *both],
+        [*keys.followed, keys.checkpoints, *staged.own],
         checkpoint.uid,
         checkpoint.name or "",
         json.dumps(checkpoint.model_dump(mode="json")),
         model_uid,
-        *place,
-        await asyncio.to_thread(packed_state, snapshot),
-        *counts,
+        *(staged.place if model_uid else ("", "")),
+        staged.packed,
+        *staged.counts,
     )
     match reply[0]:
         case b"ok":
@@ -105,28 +152,43 @@ async def keep(
 
 
 async def listed(connection: Connection, keys: StreamKeys) -> list[Checkpoint]:
-    """Return the checkpoints of a stream, oldest first."""
+    """Return the checkpoints of a stream, oldest first, without those of `damaged`."""
     found = []
     for field, text in (await connection.hgetall(keys.checkpoints)).items():
-        if not field.startswith("name:"):
-            found.append(_checkpoint(text))
+        with contextlib.suppress(DamagedState):
+            if not field.startswith("name:"):
+                found.append(_checkpoint(text))
     return sorted(found, key=lambda c: (c.created_ms, c.uid))
+
+
+async def damaged(connection: Connection, keys: StreamKeys) -> list[str]:
+    """Return the uids of the checkpoints whose description cannot be read."""
+    found = []
+    for field, text in (await connection.hgetall(keys.checkpoints)).items():
+        try:
+            if not field.startswith("name:"):
+                _checkpoint(text)
+        except DamagedState:
+            found.append(field)
+    return found
 
 
 async def find(connection: Connection, keys: StreamKeys, name: str) -> Checkpoint:
     """Return the checkpoint of a name or uid, or raise `NotFound`."""
     uid = await connection.hget(keys.checkpoints, f"name:{name}") or name
-    text = None if uid.startswith("name:") else await connection.hget(keys.checkpoints, uid)
-    if text is None:
+    stored = None if uid.startswith("name:") else await connection.hget_bytes(keys.checkpoints, uid)
+    if stored is None:
         raise NotFound(f"The stream {keys.stream!r} has no checkpoint {name!r}.")
-    return _checkpoint(text)
+    return _checkpoint(stored.decode(errors="backslashreplace"))
 
 
 def _checkpoint(text: str) -> Checkpoint:
     try:
         return Checkpoint.model_validate_json(text)
     except ValidationError as error:
-        raise DamagedState("the description of a checkpoint is damaged") from error
+        raise DamagedState(
+            "the description of a checkpoint is damaged: DELETE removes the checkpoint by its uid"
+        ) from error
 
 
 async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -> Loaded:
@@ -138,19 +200,34 @@ async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -
         It cannot be used here; there is none.
 
     """
-    state, vectors = await load_state(connection, keys.checkpoint(uid), chunk)
+    own = keys.checkpoint(uid)
+    try:
+        state, vectors = await load_state(connection, own, chunk)
+    except DamagedState:
+        if await connection.hlen(own.state):
+            raise
+        state = None  # it was deleted while it was read
     if state is None:
         raise NotFound(f"The stream {keys.stream!r} has no checkpoint {uid!r}.")
     return Loaded(state.position, state, vectors)
 
 
-async def drop(connection: Connection, keys: StreamKeys, checkpoint: Checkpoint) -> str | None:
-    """Remove a checkpoint, unless a model still needs it: then return the model's uid."""
+async def drop(
+    connection: Connection, keys: StreamKeys, uid: str, name: str | None = None
+) -> str | None:
+    """Remove a checkpoint, unless a model still needs it: then return the model's uid.
+
+    Without its name it is looked for, as of one whose description cannot be read.
+    """
+    if name is None:
+        stored = await connection.hgetall(keys.checkpoints)
+        fields = [field for field, of in stored.items() if of == uid and field.startswith("name:")]
+        name = "".join(fields).removeprefix("name:")
     reply: Any = await connection.run(
         _DROP,
-        [keys.meta, keys.followers, keys.checkpoints, *keys.checkpoint(checkpoint.uid).all()],
-        checkpoint.uid,
-        checkpoint.name or "",
+        [keys.meta, keys.followers, keys.checkpoints, *keys.checkpoint(uid).all()],
+        uid,
+        name,
     )
     return None if reply[0] == b"ok" else reply[1].decode()
 

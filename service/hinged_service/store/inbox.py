@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,11 +11,13 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import INBOX
 from hinged_service.store.scripts import load
+from hinged_service.wire.codec import DamagedState
 
-__all__ = ["Inbox", "Item", "filled", "take"]
+__all__ = ["Inbox", "Item", "begin_again", "filled", "is_damaged", "take"]
 
 _TAKE = load("take_inbox")
 _AT_ONCE = 100
+_OFFSET = re.compile(rb"(\d+-\d+(/\d*)?)?")
 
 
 class Item(NamedTuple):
@@ -72,12 +75,24 @@ async def take(
     Raises
     ------
     DamagedState, Unavailable
-        The inbox is no stream; Redis did not answer.
+        The inbox is no stream, or its offset cannot be read; Redis did not answer.
 
     """
     offset, entries = await connection.run(
         _TAKE, [keys.inbox, keys.offsets], INBOX, most, most_bytes, longest
     )
+    if not _OFFSET.fullmatch(offset):
+        raise DamagedState("the offset cannot be read: a repair of a model of the stream mends it")
     return Inbox(
         replies.text(offset), [Item(i.decode(), event, name) for i, event, name in entries]
     )
+
+
+async def is_damaged(connection: Connection, keys: StreamKeys) -> bool:
+    """Tell whether the offset of an inbox cannot be read, so that nothing is taken from it."""
+    return not _OFFSET.fullmatch(await connection.hget_bytes(keys.offsets, INBOX) or b"")
+
+
+async def begin_again(connection: Connection, keys: StreamKeys) -> None:
+    """Have an inbox read from its first entry."""
+    await connection.hdel(keys.offsets, INBOX)

@@ -90,7 +90,8 @@ class DamagedEntry(SetAside):
     def __init__(self, name: str, stored: bytes) -> None:
         super().__init__(
             f"The index entry of {name!r} is damaged, or of a newer version of the service. "
-            "DELETE removes the model; PUT with the spec that it had takes it over.",
+            f"POST /v1/models/{name}/repair puts back what its stream notes of it, PUT with the "
+            "spec that it had takes the model over, DELETE removes it.",
             [Detail("index", f"holds an entry that cannot be read: {stored[:40]!r}")],
             retry_after_s=60,
         )

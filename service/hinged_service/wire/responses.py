@@ -192,7 +192,7 @@ class Damage(msgspec.Struct, frozen=True):
     """A damaged part of what Redis holds of a model."""
 
     what: Annotated[str, about("The part, and what is wrong with it.")]
-    where: Annotated[str, about("Its place: the id of an entry of the log.")]
+    where: Annotated[str, about("Its place: the id of a log entry, a checkpoint or the inbox.")]
 
 
 class ModelInfo(ModelListed, frozen=True, kw_only=True):
@@ -264,7 +264,11 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         None
     )
     damaged: Annotated[
-        tuple[Damage, ...], about("Entries of the log that are damaged; a repair removes them.")
+        tuple[Damage, ...],
+        about(
+            "What is damaged of it and its stream: entries of the log and the offset of the inbox, "
+            "which a repair mends, and checkpoints, which can be deleted."
+        ),
     ] = ()
 
 

@@ -1,6 +1,7 @@
 """A checkpoint is made once, stays while anything needs it, and leaves nothing behind."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -35,13 +36,13 @@ async def test_a_checkpoint_that_a_model_starts_with_stays(one: Worker, db: redi
     uid = await _checkpoint(one, name="c")
     await one.create("copy", start={"model": "m", "checkpoint": "c"}, **SCALED)
     live_model = await one.read("m")
-    assert await live_model.checkpoints.drop("c") == model_uid(db, "copy")
+    assert await live_model.checkpoints.drop(uid) == model_uid(db, "copy")
     assert _keys(db, uid)
     await one.read("copy")
     await one.save("copy")
-    assert await live_model.checkpoints.drop("c") is not None, "it may be needed again"
+    assert await live_model.checkpoints.drop(uid) is not None, "it may be needed again"
     await one.lifecycle.delete("copy")
-    assert await live_model.checkpoints.drop("c") is None
+    assert await live_model.checkpoints.drop(uid) is None
     assert _keys(db, uid) == []
     assert db.hlen(StreamKeys("m").checkpoints) == 0
     assert not [f for f in db.hkeys(StreamKeys("m").meta) if "pin" in f]
@@ -190,24 +191,70 @@ async def test_an_import_that_breaks_off_leaves_nothing(
         b"".join(export.exported(made, await live_model.checkpoints.read(made)))
     )
     for place in ("before", "after"):
-        keep = checkpoints.keep
+        enter = checkpoints.enter
 
-        async def dies(*args: Any, place: str = place, keep: Any = keep) -> Any:
+        async def dies(*args: Any, place: str = place, enter: Any = enter) -> Any:
             if place == "after":
-                await keep(*args)
+                await enter(*args)
             raise asyncio.CancelledError
 
         with monkeypatch.context() as patch:
-            patch.setattr(checkpoints, "keep", dies)
+            patch.setattr(checkpoints, "enter", dies)
             with pytest.raises(asyncio.CancelledError):
                 await one.lifecycle.create_imported(place, document)
-        await two.housekeeping.sweep()
+        for _ in range(2):
+            await two.housekeeping.sweep()
         if place == "before":
             assert db.hget("hinged:models", place) is None
         else:
             assert live(await two.read(place)) == live(await one.read("m"))
             await two.lifecycle.delete(place)
-        assert not db.keys(f"*{{{place}}}*")
+        assert not [key for key in db.keys(f"*{{{place}}}*") if db.ttl(key) == -1]
+
+
+async def test_an_import_that_takes_long_is_not_swept_away(
+    one: Worker, two: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.create("m", **SCALED)
+    await one.learn("m", event(1), event(2))
+    live_model = await one.read("m")
+    made = await live_model.checkpoints.make(None)
+    loaded = await live_model.checkpoints.read(made)
+    document = export.imported(b"".join(export.exported(made, loaded)))
+    stage, enter = checkpoints.stage, checkpoints.enter
+
+    async def slow_stage(*args: Any) -> Any:
+        for _ in range(3):
+            await two.housekeeping.sweep()
+        return await stage(*args)
+
+    async def slow_enter(*args: Any) -> Any:
+        await two.housekeeping.sweep()
+        return await enter(*args)
+
+    monkeypatch.setattr(checkpoints, "stage", slow_stage)
+    monkeypatch.setattr(checkpoints, "enter", slow_enter)
+    await one.lifecycle.create_imported("far", document)
+    assert live(await two.read("far")) == live(await one.read("m"))
+
+
+async def test_a_checkpoint_that_is_deleted_while_it_is_read_is_not_found(
+    one: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.create("m", **SCALED)
+    await one.learn("m", event(1), event(2))
+    live_model = await one.read("m")
+    made = await live_model.checkpoints.make(None)
+    scan = one.connection.hscan
+
+    async def late_scan(key: str, count: int) -> AsyncIterator[list[tuple[str, str]]]:
+        await live_model.checkpoints.drop(made.uid)
+        async for pairs in scan(key, count):
+            yield pairs
+
+    monkeypatch.setattr(one.connection, "hscan", late_scan)
+    with pytest.raises(NotFound):
+        await live_model.checkpoints.read(made)
 
 
 async def test_a_copy_of_another_kind_of_model_is_refused_and_leaves_nothing(

@@ -139,3 +139,75 @@ def test_a_damaged_field_of_a_stream_is_no_trouble_of_its_models(
     client.delete("/v1/aliases/live").raise_for_status()
     assert client.delete("/v1/models/m").status_code == 204
     assert db.keys("hinged:{m}:*") == []
+
+
+@pytest.mark.parametrize("stored", [*DAMAGE, None])
+def test_a_repair_puts_a_damaged_entry_back_as_the_stream_notes_it(
+    client: httpx.Client, db: redis.Redis, stored: bytes | None
+) -> None:
+    client.put("/v1/models/m", json={**PERCEPTRON, "stream": "s"}).raise_for_status()
+    client.put("/v1/models/other", json={**PERCEPTRON, "stream": "s"}).raise_for_status()
+    client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    before, entry = client.get("/v1/models/m").json(), db.hget("hinged:models", "m")
+    if stored is None:  # what is left of it tells which model it was
+        stored = json.dumps(json.loads(entry or b"") | {"spec": 7}).encode()
+    db.hset("hinged:models", "m", stored)
+    assert client.post("/v1/models/m/repair").json() == {"removed": [], "passed_over": []}
+    assert db.hget("hinged:models", "m") == entry
+    told = client.get("/v1/models/m").json()
+    assert [told[part] for part in ("base", "events")] == [before["base"], 2]
+    db.hset("hinged:models", "junk", b"{")
+    check_problem(client.post("/v1/models/junk/repair"), 503)
+
+
+def test_a_damaged_checkpoint_is_named_and_deleted_and_hides_no_other(
+    client: httpx.Client, db: redis.Redis
+) -> None:
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    bad, good = (
+        client.post("/v1/models/m/checkpoints", json={"name": name}).json()["uid"]
+        for name in ("bad", "good")
+    )
+    db.hset(StreamKeys("m").checkpoints, bad, b"\xff{")
+    for path in ("checkpoints", "checkpoints/good/export", "bound"):
+        assert client.get(f"/v1/models/m/{path}").status_code == 200, path
+    assert [one["uid"] for one in client.get("/v1/models/m/checkpoints").json()] == [good]
+    assert [one["where"] for one in client.get("/v1/models/m").json()["damaged"]] == [
+        f"checkpoint {bad}"
+    ]
+    check_problem(client.get("/v1/models/m/checkpoints/bad/export"), 503)
+    assert client.delete(f"/v1/models/m/checkpoints/{bad}").status_code == 204
+    assert client.get("/v1/models/m").json()["damaged"] == []
+    assert set(db.hkeys(StreamKeys("m").checkpoints)) == {good.encode(), b"name:good"}
+    assert db.keys(f"hinged:{{m}}:checkpoint:{bad}:*") == []
+
+
+def test_a_model_is_deleted_although_the_checkpoint_it_began_with_is_damaged(
+    client: httpx.Client, db: redis.Redis
+) -> None:
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    client.put("/v1/models/n", json={**PERCEPTRON, "start": {"model": "m"}}).raise_for_status()
+    [uid] = db.hkeys(StreamKeys("m").checkpoints)
+    db.hset(StreamKeys("m").checkpoints, uid, b"\xff")
+    assert client.delete("/v1/models/n").status_code == 204
+    assert db.hkeys(StreamKeys("m").checkpoints) == []
+
+
+@pytest.mark.parametrize("offset", [b"\xff\xfe", b"junk", b"1-"])
+def test_a_damaged_offset_of_an_inbox_is_named_and_repaired(
+    client: httpx.Client, db: redis.Redis, offset: bytes
+) -> None:
+    keys = StreamKeys("m")
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    client.put("/v1/models/other", json=PERCEPTRON).raise_for_status()
+    db.hset(keys.offsets, "inbox", offset)
+    for stream in (keys, StreamKeys("other")):
+        db.xadd(stream.inbox, {"id": "e", "event": json.dumps(EVENTS[0])})
+    _until(lambda: client.get("/v1/models/other").json()["events"] == 1)
+    told = client.get("/v1/models/m").json()
+    assert (told["events"], [d["where"] for d in told["damaged"]]) == (0, ["offset of the inbox"])
+    client.post("/v1/models/m/repair").raise_for_status()
+    _until(lambda: client.get("/v1/models/m").json()["events"] == 1)
+    assert client.get("/v1/models/m").json()["damaged"] == []
