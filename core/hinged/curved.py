@@ -12,7 +12,7 @@ from hinged.base import Contributions
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.events import Label, binary_target, finite_features
-from hinged.fourier_features import FourierFeatures
+from hinged.fourier_features import FourierFeatures, width
 from hinged.parameters import checked_count
 from hinged.state import COUNT
 from hinged.vector import VALUE_BYTES, Event, Features, Numbers, name_bytes
@@ -24,8 +24,8 @@ class Curved(BinaryLinearClassifier):
     """A binary learner that learns `FourierFeatures` of the event instead of its features.
 
     Its boundary is a curve. The features should be scaled: put `AutoScaler` before.
-    For few and dense features: from an event of none or of more than `max_width` only the
-    intercept learns.
+    For few and dense features: from an event of none, or of more than `max_width`, that are not
+    0, only the intercept learns.
 
     Time is `n_components` times the features; memory that of the learner for
     `n_components` names, whatever names the events have.
@@ -38,7 +38,7 @@ class Curved(BinaryLinearClassifier):
     n_components, bend, seed
         As those of `FourierFeatures`.
     max_width
-        The most features of an event.
+        The most features of an event that are not 0.
 
     Attributes
     ----------
@@ -121,13 +121,13 @@ class Curved(BinaryLinearClassifier):
         return self.curved.threshold
 
     def _cosines(self, x: Numbers) -> Features:
-        return self.features.transform_one(x) if 0 < len(x) <= self.max_width else {}
+        return self.features.transform_one(x) if 0 < width(x) <= self.max_width else {}
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         binary_target(y)
         w = self.check_weight(w)
         numbers = finite_features(x)
-        if w > 0.0 and len(numbers) <= self.max_width:
+        if w > 0.0 and width(numbers) <= self.max_width:
             self.features.learn_one(numbers)
         return self.curved.predict_learn_one(self._cosines(numbers), y, w)
 

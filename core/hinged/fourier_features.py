@@ -16,7 +16,7 @@ from hinged.errors import InvalidParameter, shown
 from hinged.events import as_floats, finite_features
 from hinged.parameters import PositiveNumber, checked_count
 from hinged.state import COUNT
-from hinged.vector import Event, Features
+from hinged.vector import Event, Features, Numbers
 
 __all__ = ["FourierFeatures"]
 
@@ -30,6 +30,11 @@ _PARTS = 8
 _LEVELS = 2**16
 
 
+def width(x: Numbers) -> int:
+    """Return how many features are not 0: those that are add nothing, as missing ones."""
+    return sum(value != 0.0 for value in x.values())
+
+
 class FourierFeatures(base.MiniBatchTransformer):
     """Random cosines of the whole event: a linear learner behind them learns curves.
 
@@ -41,7 +46,7 @@ class FourierFeatures(base.MiniBatchTransformer):
     the cosines of two events sum up to about exp(-gamma |x - z|^2): a Gaussian kernel of
     the whole event, so that what lies in several features together is found, as XOR is.
 
-    gamma = bend / d, d being the most features that any learned event had: the
+    gamma = bend / d, d being the most features other than 0 that any learned event had: the
     distance of two scaled events grows with their number. The features should be
     scaled: put `AutoScaler` before. A feature that is absent counts as 0.
 
@@ -66,7 +71,7 @@ class FourierFeatures(base.MiniBatchTransformer):
     Attributes
     ----------
     widest : int
-        The most features that any learned event had.
+        The most features other than 0 that any learned event had.
 
     Examples
     --------
@@ -109,7 +114,7 @@ class FourierFeatures(base.MiniBatchTransformer):
 
     def learn_one(self, x: Event) -> None:
         """Take note of how many features the event has."""
-        self.widest = max(self.widest, len(finite_features(x)))
+        self.widest = max(self.widest, width(finite_features(x)))
 
     def transform_one(self, x: Event) -> Features:
         """Return the cosines; nothing changes.

@@ -19,7 +19,10 @@ _names = itertools.count()
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A running service; each test makes models of its own."""
-    with RedisServer(tmp_path_factory.mktemp("service")) as server, Service(server.url) as running:
+    with (
+        RedisServer(tmp_path_factory.mktemp("service")) as server,
+        Service(server.url, metrics_models=100_000) as running,
+    ):
         yield running
 
 

@@ -66,9 +66,9 @@ class FourierFeaturesSpec(StepSpec):
     event. So a linear learner behind it learns curves in several features together, such as
     XOR; RBFSampler learns curves in each feature by itself.
 
-    gamma is `bend` divided by the most features that any learned event had. The features
-    should be scaled: put AutoScaler before, or say `"scale": "auto"`, which does. For few and
-    dense features: an event of more than 100,000 / `n_components` is refused. A feature that
+    gamma is `bend` divided by the most features other than 0 that any learned event had. The
+    features should be scaled: put AutoScaler before, or say `"scale": "auto"`, which does. For few
+    and dense features: an event of more than 100,000 / `n_components` is refused. A feature that
     is absent counts as 0. Explanations share a cosine equally between all features.
 
     The random numbers are a hash of seed and feature name. `hinged.FourierFeatures` in a process.

@@ -51,6 +51,8 @@ TRANSFORMERS = types_of(Step)
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "curved": {"n_components": 20},
+    "auto": {"max_classes": 100},
+    "multiclass_hedge": {"max_classes": 100},
     "hinge_sgd": {"l2": 0.01, "l1": 0.001},
     "ftrl_proximal": {"l1": 0.1},
     "one_vs_rest": {"learner": {"type": "averaged_perceptron"}},
