@@ -99,7 +99,12 @@ def router(settings: LimitSettings) -> APIRouter:
         if not live_model.can_restore(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
-                [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
+                [
+                    Detail(
+                        "checkpoint",
+                        "is of a model that learns or counts otherwise: see both specs",
+                    )
+                ],
             )
         return CommandResult(str(await live_model.commands.restore(checkpoint)))
 

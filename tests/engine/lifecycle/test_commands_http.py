@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from hinged_service.store.keys import StreamKeys
+from tests.support.checks import check_problem
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -152,6 +153,23 @@ def test_only_a_checkpoint_of_such_a_model_can_be_restored(
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "checkpoint"
     assert client.post(f"{model}/restore", json={"checkpoint": "c"}).status_code == 200
+
+
+@pytest.mark.parametrize("other", [{"calibrate": True}, {"scale": "auto"}])
+def test_a_checkpoint_goes_only_to_a_model_of_the_same_options(
+    client: httpx.Client, new_model: NewModel, other: dict[str, Any]
+) -> None:
+    learner = {"type": "perceptron"}
+    plain = new_model(learner=learner)
+    stream = client.get(plain).json()["spec"]["stream"]
+    paths = {"plain": plain, "other": new_model(learner=learner, stream=stream, **other)}
+    client.post(f"{plain}/learn", json={"x": {"a": 2.5}, "y": True}).raise_for_status()
+    for name, path in paths.items():
+        client.post(f"{path}/checkpoints", json={"name": name}).raise_for_status()
+    for name, path in (("other", plain), ("plain", paths["other"])):
+        problem = check_problem(client.post(f"{path}/restore", json={"checkpoint": name}), 422)
+        assert [error["field"] for error in problem["errors"]] == ["checkpoint"]
+        assert client.get(path).json()["rejected"] == 0
 
 
 def test_a_checkpoint_that_cannot_be_read_is_not_restored(
