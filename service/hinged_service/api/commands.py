@@ -33,7 +33,7 @@ class Configure(StrictModel):
 
     set: dict[str, Any] = Field(
         min_length=1,
-        description="Of learning_rate, C, r, margin and share those that the learner has.",
+        description="Of learning_rate, C, r, phi, margin, share and forgetting those that it has.",
         examples=[{"learning_rate": 0.1}],
         json_schema_extra={"propertyNames": {"enum": list(CONFIGURABLE)}},
     )

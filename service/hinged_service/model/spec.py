@@ -32,7 +32,7 @@ __all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "Alias", "IndexEntry", "
 MAX_BYTES = 512 * 2**20
 """The `max_bytes` of models that were stored without any; it decides what they learn."""
 
-CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
+CONFIGURABLE = ("learning_rate", "C", "r", "phi", "margin", "share", "forgetting")
 """Parameters of a learner that may be changed while it learns."""
 
 Learner = Annotated[OwnLearner | RiverLearner | CustomSpec, Field(discriminator="type")]

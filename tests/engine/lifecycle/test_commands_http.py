@@ -6,6 +6,7 @@ import httpx
 import pytest
 import redis
 
+import hinged
 from hinged_service.store.keys import StreamKeys
 from tests.support.checks import check_problem
 from tests.support.service import Service
@@ -134,6 +135,29 @@ def test_a_learner_without_such_parameters_says_so(
     answer = client.post(f"{model}/configure", json={"set": {"l2": 0.1}})
     assert answer.status_code == 422
     assert "nothing may change" in answer.json()["errors"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "learner", "change"),
+    [
+        ("arow", hinged.AROW(), {"r": 0.5, "forgetting": 0.1}),
+        ("scw", hinged.SCW(), {"C": 1.0, "phi": 1.5}),
+        ("logistic_sgd", hinged.LogisticSGD(), {"learning_rate": 0.5}),
+        ("ftrl_proximal", hinged.FTRLProximal(), {"learning_rate": 0.5}),
+    ],
+)
+def test_a_configured_rule_learns_as_the_changed_learner(
+    client: httpx.Client, new_model: NewModel, rule: str, learner: Any, change: dict[str, float]
+) -> None:
+    path = new_model(learner={"type": rule})
+    for number in range(6):
+        event = {"x": {"a": 1.0 + number, "b": 0.5}, "y": number % 3 == 0}
+        if number == 3:
+            _told(client, path, "configure", set=change)
+            learner.mutate(change)
+        client.post(f"{path}/learn", json=event).raise_for_status()
+        learner.learn_one(event["x"], event["y"])
+    assert _weights(client, path) == (dict(learner.weights), learner.intercept)
 
 
 @pytest.mark.parametrize("what", ["freeze", "unfreeze", "reset", "configure", "restore"])
