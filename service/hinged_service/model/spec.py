@@ -94,7 +94,7 @@ class ModelSpec(StrictModel):
     calibrate: bool = Field(
         False,
         description="Scale the scores online so that the probabilities are calibrated; labels and "
-        "scores stay. A hedge is calibrated without it.",
+        "scores stay. The learner auto and hedges are calibrated without it.",
     )
     labels: _Listed = Field(
         None,
