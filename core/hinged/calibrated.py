@@ -101,7 +101,7 @@ class Calibrated(LinearClassifier):
 
     @property
     def label_at_zero(self) -> bool:
-        """Whether true is predicted at score 0, as the learner does."""
+        """The label predicted at score 0, as the learner does."""
         return bool(getattr(self.calibrated, "label_at_zero", False))
 
     @property

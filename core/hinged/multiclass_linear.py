@@ -85,7 +85,7 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     """Saved name of the second vector of a class, if the rule has one."""
     _AUXILIARY_START: ClassVar[float] = 0.0
     _AUXILIARY_STARTED = False
-    """Whether the second vector starts from the initial weights too."""
+    """True if the second vector starts from the initial weights too."""
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _update_margin = 0.0
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from river import ensemble, linear_model, multiclass, optim
+from river import ensemble, linear_model, multiclass, optim, preprocessing
 
 import hinged
 from tests.bench.table import Row
@@ -102,6 +102,19 @@ BINARY: dict[str, tuple[Make, Make]] = {
         lambda: _river.LogisticRegression(optim.FTRLProximal(0.3, 0.1, l2=0.0)),
     ),
     "Hedge (beside a vote of six)": (hinged.Hedge, _vote),
+    "Auto (beside a scaled vote of six)": (
+        hinged.Auto,
+        lambda: preprocessing.StandardScaler() | _vote(),
+    ),
+    "AutoScaler and AROW (beside StandardScaler and PassiveAggressive)": (
+        lambda: hinged.AutoScaler() | hinged.AROW(),
+        lambda: preprocessing.StandardScaler() | _river.PAClassifier(),
+    ),
+    "Curved (beside PassiveAggressive)": (hinged.Curved, _river.PAClassifier),
+    "Calibrated Perceptron (beside Perceptron)": (
+        lambda: hinged.Calibrated(hinged.Perceptron()),
+        _river.Perceptron,
+    ),
 }
 
 MULTICLASS: dict[str, tuple[Make, Make]] = {
@@ -128,6 +141,10 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
     "MulticlassHedge (beside one-vs-rest)": (
         hinged.MulticlassHedge,
         _one_vs_rest(_river.PAClassifier),
+    ),
+    "Auto (beside a scaled one-vs-rest)": (
+        hinged.Auto,
+        lambda: preprocessing.StandardScaler() | _one_vs_rest(_river.PAClassifier)(),
     ),
     "OneVsRest of Perceptron": (
         lambda: hinged.OneVsRest(hinged.Perceptron()),

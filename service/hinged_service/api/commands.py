@@ -33,7 +33,7 @@ class Configure(StrictModel):
 
     set: dict[str, Any] = Field(
         min_length=1,
-        description="Of learning_rate, C, r, margin and share those that the learner has.",
+        description="Of learning_rate, C, r, phi, margin, share and forgetting those that it has.",
         examples=[{"learning_rate": 0.1}],
         json_schema_extra={"propertyNames": {"enum": list(CONFIGURABLE)}},
     )
@@ -99,7 +99,12 @@ def router(settings: LimitSettings) -> APIRouter:
         if not live_model.can_restore(checkpoint.spec):
             raise Unprocessable(
                 "Nothing was changed: see errors.",
-                [Detail("checkpoint", "is of a model with another learner, pipeline or metrics")],
+                [
+                    Detail(
+                        "checkpoint",
+                        "is of a model that learns or counts otherwise: see both specs",
+                    )
+                ],
             )
         return CommandResult(str(await live_model.commands.restore(checkpoint)))
 

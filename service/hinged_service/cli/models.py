@@ -144,7 +144,7 @@ def configure(
         list[str],
         typer.Argument(
             metavar="PARAMETER=VALUE",
-            help="Of learning_rate, C, r, margin and share those that the learner has.",
+            help="Of learning_rate, C, r, phi, margin, share and forgetting those that it has.",
         ),
     ],
 ) -> None:

@@ -26,7 +26,10 @@ from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
 
 __all__ = ["AppliedEntry", "Replica", "Watcher"]
 
-_OF_ONE_KIND = ("learner", "pipeline", "labels", "class_weight", "metrics", "drift", "max_features")
+_OF_ONE_KIND = (
+    *("learner", "steps", "labels", "class_weight"),
+    *("calibrate", "metrics", "drift", "max_features"),
+)
 """The parts of a spec that models must share for the state of one to be that of the other."""
 
 logger = logging.getLogger(__name__)
@@ -225,13 +228,7 @@ class Replica(Custody):
 
     def fits(self, spec: ModelSpec) -> bool:
         """Tell whether the state of a model of that spec may be this model's."""
-        return all(
-            getattr(self._spec, part) == getattr(spec, part)
-            for part in (
-                *("learner", "steps", "labels", "class_weight"),
-                *("metrics", "drift", "max_features"),
-            )
-        )
+        return all(getattr(self._spec, part) == getattr(spec, part) for part in _OF_ONE_KIND)
 
     def restored(self, checkpoint: Loaded | None) -> ModelState | None:
         """Return the state of a checkpoint; `None` if there is none, or one of another kind."""

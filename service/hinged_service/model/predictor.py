@@ -39,7 +39,7 @@ __all__ = [
 
 _INT64 = 2**63
 _LEAST = 1e-300
-"""What a probability of 0 counts as, where its logarithm is scaled."""
+"""The probability that 0 counts as, where its logarithm is scaled."""
 _SHARE_BYTES = 26
 """Bytes of a probability in JSON at most, with the signs around it."""
 Scores = TypeVar("Scores")

@@ -32,7 +32,7 @@ __all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "Alias", "IndexEntry", "
 MAX_BYTES = 512 * 2**20
 """The `max_bytes` of models that were stored without any; it decides what they learn."""
 
-CONFIGURABLE = ("learning_rate", "C", "r", "margin", "share")
+CONFIGURABLE = ("learning_rate", "C", "r", "phi", "margin", "share", "forgetting")
 """Parameters of a learner that may be changed while it learns."""
 
 Learner = Annotated[OwnLearner | RiverLearner | CustomSpec, Field(discriminator="type")]
@@ -94,7 +94,7 @@ class ModelSpec(StrictModel):
     calibrate: bool = Field(
         False,
         description="Scale the scores online so that the probabilities are calibrated; labels and "
-        "scores stay. A hedge is calibrated without it.",
+        "scores stay. The learner auto and hedges are calibrated without it.",
     )
     labels: _Listed = Field(
         None,

@@ -10,7 +10,7 @@ import hinged
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.stored import count
-from hinged_service.pipelines.values import MAX_WIDTH, Features, floats
+from hinged_service.pipelines.values import MAX_WIDTH, Features, Numbers, floats
 
 __all__ = ["FourierFeaturesSpec"]
 
@@ -30,6 +30,15 @@ class FourierFeatures(Stage):
         self._cosines = hinged.FourierFeatures(spec.n_components, spec.bend, spec.seed, spec.prefix)
 
     def transform(self, x: Features) -> dict[Any, float]:
+        return self._cosines.transform_one(self._narrow(x))
+
+    def learn_transform(self, x: Features) -> dict[Any, float]:
+        numbers = self._narrow(x)
+        self._cosines.learn_one(numbers)
+        return self._cosines.transform_one(numbers)
+
+    def _narrow(self, x: Features) -> Numbers:
+        """Return the numbers of an event that is not too wide, or raise `InvalidEvent`."""
         numbers = floats(x, "FourierFeatures")
         if len(numbers) * self._spec.n_components > MAX_PRODUCTS:
             raise hinged.InvalidEvent(
@@ -37,16 +46,11 @@ class FourierFeatures(Stage):
                 f"has {len(numbers)} features at FourierFeatures, which is {MAX_PRODUCTS} at most "
                 "times the components: put Select before it, or use fewer components",
             )
-        return self._cosines.transform_one(numbers)
-
-    def learn_transform(self, x: Features) -> dict[Any, float]:
-        self.transform(x)
-        self._cosines.learn_one(floats(x, "FourierFeatures"))
-        return self.transform(x)
+        return numbers
 
     def origins(self, x: Features) -> Origins:
         """Return all features for each cosine."""
-        return dict.fromkeys(self.transform(x), tuple(x))
+        return dict.fromkeys(self._cosines.names, tuple(x))
 
     def get_state(self) -> int:
         """Return the most features that a learned event had."""

@@ -81,10 +81,10 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         dict[str, float],
         about(
             "Per label, by its text (`'true'`, `'3'`, `'spam'`): the logistic function of the "
-            "score, the softmax of all scores, or River's own. Calibrated of a hedge, and of a "
-            "model with `calibrate` in its spec; else it orders events and is no frequency. Of "
-            "more than ten classes, unless `proba` asks for others, the ten likeliest, likeliest "
-            "first."
+            "score, the softmax of all scores, or River's own. Calibrated of auto and hedges, and "
+            "of a model with `calibrate` in its spec; else it orders events and is no frequency. "
+            "Of more than ten classes, unless `proba` asks for others, the ten likeliest, the "
+            "likeliest first."
         ),
     ]
     position: LearnedUpTo

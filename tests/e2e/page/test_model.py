@@ -170,7 +170,8 @@ def test_a_state_is_kept_and_restored(visit: Open, client: httpx.Client) -> None
     assert client.get(f"{path}/weights").json()["weights"] == before
     here.until(lambda: here.card("Accuracy").locator(".mark.command title").count() == 1)
     assert "restore" in here.card("Accuracy").locator(".mark.command title").inner_html()
-    here.expected.add(409)  # until the restored state is saved, the checkpoint is still needed
+    # until the restored state is saved, the checkpoint is still needed; a click may come too late
+    here.expected.update({404, 409})
 
     def deleted() -> bool:
         # the button may go in any moment: click if it is there, and do not wait for it

@@ -156,7 +156,7 @@ def test_an_alias_works_where_a_model_does(client: httpx.Client, new_model: NewM
         for call in ("weights", ""):
             through = client.get(f"{alias}/{call}".rstrip("/"), params=behind).json()
             direct = client.get(f"{model}/{call}".rstrip("/"), params=behind).json()
-            assert through == direct
+            assert through | {"stale_s": None} == direct | {"stale_s": None}  # time passes
         x = {"x": {"a": 0.7, "b": 0.1}}
         through, direct = (
             client.post(f"{m}/predict", json=x, params=behind).json() for m in (alias, model)

@@ -6,7 +6,9 @@ import httpx
 import pytest
 import redis
 
+import hinged
 from hinged_service.store.keys import StreamKeys
+from tests.support.checks import check_problem
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
@@ -135,6 +137,29 @@ def test_a_learner_without_such_parameters_says_so(
     assert "nothing may change" in answer.json()["errors"][0]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "learner", "change"),
+    [
+        ("arow", hinged.AROW(), {"r": 0.5, "forgetting": 0.1}),
+        ("scw", hinged.SCW(), {"C": 1.0, "phi": 1.5}),
+        ("logistic_sgd", hinged.LogisticSGD(), {"learning_rate": 0.5}),
+        ("ftrl_proximal", hinged.FTRLProximal(), {"learning_rate": 0.5}),
+    ],
+)
+def test_a_configured_rule_learns_as_the_changed_learner(
+    client: httpx.Client, new_model: NewModel, rule: str, learner: Any, change: dict[str, float]
+) -> None:
+    path = new_model(learner={"type": rule})
+    for number in range(6):
+        event = {"x": {"a": 1.0 + number, "b": 0.5}, "y": number % 3 == 0}
+        if number == 3:
+            _told(client, path, "configure", set=change)
+            learner.mutate(change)
+        client.post(f"{path}/learn", json=event).raise_for_status()
+        learner.learn_one(event["x"], event["y"])
+    assert _weights(client, path) == (dict(learner.weights), learner.intercept)
+
+
 @pytest.mark.parametrize("what", ["freeze", "unfreeze", "reset", "configure", "restore"])
 def test_a_command_to_nobody_is_not_found(client: httpx.Client, what: str) -> None:
     body = {"configure": {"set": {"C": 1}}, "restore": {"checkpoint": "c"}}.get(what, {})
@@ -152,6 +177,23 @@ def test_only_a_checkpoint_of_such_a_model_can_be_restored(
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "checkpoint"
     assert client.post(f"{model}/restore", json={"checkpoint": "c"}).status_code == 200
+
+
+@pytest.mark.parametrize("other", [{"calibrate": True}, {"scale": "auto"}])
+def test_a_checkpoint_goes_only_to_a_model_of_the_same_options(
+    client: httpx.Client, new_model: NewModel, other: dict[str, Any]
+) -> None:
+    learner = {"type": "perceptron"}
+    plain = new_model(learner=learner)
+    stream = client.get(plain).json()["spec"]["stream"]
+    paths = {"plain": plain, "other": new_model(learner=learner, stream=stream, **other)}
+    client.post(f"{plain}/learn", json={"x": {"a": 2.5}, "y": True}).raise_for_status()
+    for name, path in paths.items():
+        client.post(f"{path}/checkpoints", json={"name": name}).raise_for_status()
+    for name, path in (("other", plain), ("plain", paths["other"])):
+        problem = check_problem(client.post(f"{path}/restore", json={"checkpoint": name}), 422)
+        assert [error["field"] for error in problem["errors"]] == ["checkpoint"]
+        assert client.get(path).json()["rejected"] == 0
 
 
 def test_a_checkpoint_that_cannot_be_read_is_not_restored(

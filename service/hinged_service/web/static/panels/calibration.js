@@ -2,6 +2,7 @@
 
 import { ReliabilityChart } from "../charts/reliability.js";
 import { card, h, say } from "../dom.js";
+import { isMulticlass } from "../features.js";
 import { label, number } from "../format.js";
 
 /** The value of a metric, of all events or rolling: `[its name in the report, the value]`. */
@@ -37,8 +38,7 @@ export function calibrationPanel() {
       }
       const [name, bins] = found;
       const loss = reported(metrics, "log_loss");
-      const binary = (info.spec.learner.max_classes ?? null) === null;
-      const whose = binary ? `the label ${label(info.classes[1])}` : "the predicted label";
+      const whose = isMulticlass(info.spec) ? "the predicted label" : `the label ${label(info.classes[1])}`;
       const which = name === "reliability" ? "All events since the beginning" : `The newest ${name.split("_").at(-1)} events`;
       say(note, `${which}, by the probability of ${whose}. Calibration error ${number(gap(bins))}${loss ? `, log loss ${number(loss[1])}` : ""}.`);
       chart.draw(bins);
