@@ -115,8 +115,6 @@ EXCEPTIONS: dict[str, set[str]] = {
     "SelectType": {"check_repr", "check_repr_roundtrips_clone"},
     # It learns the whole batch before the learner sees the first row.
     "StandardScaler": BATCH,
-    # The same: each row has a feature for every category, and Curved goes by how many there are.
-    "OneHotEncoder": BATCH,
 }
 """The checks that a transformer may fail, whatever learner is behind it."""
 
