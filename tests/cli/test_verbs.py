@@ -12,7 +12,7 @@ import typer.main
 from hinged_service.cli.main import cli
 from tests.cli.conftest import Run
 
-NOT_OURS = {"serve", "demo", "ingest", "key"}
+NOT_OURS = {"serve", "demo", "doctor", "ingest", "key"}
 LABELS = "--label", "ham", "--label", "spam"
 
 
