@@ -54,9 +54,10 @@ class Calibrated(LinearClassifier):
 
     >>> def log_loss(model):
     ...     model = preprocessing.StandardScaler() | model
-    ...     return evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss())
+    ...     loss = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss())
+    ...     return round(loss.get(), 3)
     >>> log_loss(Perceptron()), log_loss(Calibrated(Perceptron()))
-    (LogLoss: 0.707682, LogLoss: 0.356695)
+    (0.708, 0.357)
 
     References
     ----------

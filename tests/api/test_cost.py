@@ -24,6 +24,10 @@ DEAR = {
         {"learner": CLASSES, "pipeline": [COSINES]},
         {"pipeline[0].n_components", "learner.max_classes"},
     ),
+    "any classes": (
+        {"learner": {"type": "auto"}, "pipeline": [{"type": "PolynomialExtender"}]},
+        {"pipeline[0].degree", "learner.max_classes"},
+    ),
     "members times classes": (
         {"learner": {"type": "BaggingClassifier", "model": OVER_ALL, "n_models": 50, "seed": 1}},
         {"learner.n_models", "learner.model.max_classes"},
@@ -41,6 +45,15 @@ DEAR = {
 FINE: dict[str, dict[str, Any]] = {
     "products": {"learner": {"type": "perceptron"}, "pipeline": [CUBES]},
     "classes": {"learner": CLASSES},
+    "listed classes": {
+        "learner": {"type": "auto"},
+        "pipeline": [{"type": "PolynomialExtender"}],
+        "labels": ["no", "yes"],
+    },
+    "few classes": {
+        "learner": {"type": "auto", "max_classes": 10},
+        "pipeline": [{"type": "PolynomialExtender"}],
+    },
     "trees": {
         "learner": {
             "type": "BaggingClassifier",

@@ -37,6 +37,7 @@ from hinged_service.river_support.learners.specs import (
     OneVsOneClassifierSpec,
     OneVsRestClassifierSpec,
 )
+from hinged_service.wire.strict import StrictModel
 
 __all__ = ["EVENT_BYTES", "Cost", "Factor", "Limits", "cost_of", "limits_of"]
 
@@ -89,8 +90,8 @@ def cost_of(spec: ModelSpec) -> Cost:
         return Cost(_UNKNOWN_MS, [])
     factors: list[Factor] = []
     width, us = _pipeline(spec.steps, _NUMBERS, "pipeline", factors)
-    us += _learner(spec.learner, width, "learner", factors)
-    classes = spec.max_classes or 2
+    us += _learner(_listed(spec), width, "learner", factors)
+    classes = len(spec.labels) if isinstance(spec.labels, tuple) else spec.max_classes or 2
     if spec.metrics:
         us += _METRIC_US * classes * len(spec.metrics)
         metrics = [full_spec(metric) for metric in spec.metrics]
@@ -121,10 +122,18 @@ def limits_of(spec: ModelSpec) -> Limits:
     characters = _MOST_TERMS // each_word if each_word else None
     if isinstance(spec.learner, CustomSpec):
         return Limits(_MOST_MADE, characters)
-    fixed = _learner(spec.learner, 0, "", [])
-    each = _STAGE_US + (_learner(spec.learner, _MOST_MADE, "", []) - fixed) / _MOST_MADE
+    learner = _listed(spec)
+    fixed = _learner(learner, 0, "", [])
+    each = _STAGE_US + (_learner(learner, _MOST_MADE, "", []) - fixed) / _MOST_MADE
     made = int((_EVENT_MS * 1000 - fixed) / each)
     return Limits(max(_NUMBERS, min(made, _MOST_MADE)), characters)
+
+
+def _listed(spec: ModelSpec) -> StrictModel:
+    """Return the learner, of no more classes than the labels that the spec lists, if it does."""
+    if isinstance(spec.labels, tuple) and hasattr(spec.learner, "max_classes"):
+        return spec.learner.model_copy(update={"max_classes": len(spec.labels)})
+    return spec.learner
 
 
 def _terms_per_word(steps: Steps) -> int:
