@@ -267,6 +267,8 @@ class LogFollower:
             why,
             extra=self.context,
         )
+        if times > 1:  # others trim faster than this worker loads: have them wait for it
+            await followers.hold_snapshot(self.connection, self.keys, self.settings.hold_ms)
         watchers = self.replica.watchers
         self.replica = await load_replica(self.connection, self.settings, self.entry)
         self.replica.watchers = watchers
