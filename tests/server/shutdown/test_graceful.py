@@ -86,7 +86,7 @@ def test_calls_that_outlast_the_patience_of_a_stop_are_told_so(
     events = [{"x": x, "y": n % 2 == 0, "id": f"e{n}"} for n in range(150)]
     with ThreadPoolExecutor(1) as caller:
         learning = caller.submit(httpx.post, f"{url}/learn", json=events, timeout=120, verify=False)
-        wait_until(lambda: db.exists("hinged:{slow}:log"), 60)
+        wait_until(lambda: bool(db.exists("hinged:{slow}:log")), 60)
         serving.tell()
         problem = check_problem(learning.result(), 503)
     assert "may be sent again" in problem["detail"]
