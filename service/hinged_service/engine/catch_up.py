@@ -252,6 +252,7 @@ class LogFollower:
 
         """
         if times > REBUILDS:
+            await followers.end_hold(self.connection, self.keys)
             raise SetAside(
                 f"{why}, and the model's snapshot is of no help. POST /v1/models/{self.name}/repair"
                 "?checkpoint=NAME goes on from a checkpoint, if there is one; else delete it and "
