@@ -39,7 +39,7 @@ from hinged_service.api.readiness import Readiness
 from hinged_service.engine.housekeeping import Housekeeping
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import Malformed, ServiceError
+from hinged_service.errors import Malformed, ServiceError, Unavailable
 from hinged_service.ingest.inbox import Inboxes
 from hinged_service.insights.live_feed import Feeds
 from hinged_service.insights.model_metrics import Scraping
@@ -50,6 +50,7 @@ from hinged_service.server.admission import AdmissionControl
 from hinged_service.server.fast_path import FastPath
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
+from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store.open import opened
 from hinged_service.telemetry import request_context, tracing
@@ -82,6 +83,7 @@ class _Service(FastAPI):
     rates: Rates
     room: AdmissionControl
     fast_path: FastPath | None = None
+    stopping: Stopping | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -169,6 +171,15 @@ class _Service(FastAPI):
         except Exception:
             if begun.status != _FAILED:  # else it is logged and answered
                 raise
+        except asyncio.CancelledError:  # by a server whose patience with its calls ended
+            if begun.begun or not (self.stopping and self.stopping.begun):
+                raise
+            error = Unavailable(
+                "The worker stopped before the call ended. What it was to do may have been done: "
+                "the same events with ids may be sent again.",
+                retry_after_s=1,
+            )
+            await problems.send_problem(error, begun)
         finally:
             self._count(scope, begun.status, begun.at_s - began_s)
 
@@ -206,7 +217,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             predicting.registry = learning.registry = app.state.registry = registry
             lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
             feeds = app.state.feeds = Feeds(registry, settings)
-            stopping = registry.stopping
+            stopping = app.stopping = registry.stopping
             stopping.listen()
             housekeeping = Housekeeping(registry, lifecycle, settings)
             housekeeping.start()

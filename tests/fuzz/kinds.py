@@ -34,12 +34,14 @@ _BINARY: list[dict[str, Any]] = [
     ),
     {"type": "BaggingClassifier", "model": _LOGISTIC, "n_models": 2, "seed": 1},
 ]
+_CURVED_HEDGE: dict[str, Any] = {"type": "hedge", "curved": True}
 _MULTICLASS: list[dict[str, Any]] = [
     *(
         {"type": f"multiclass_{name}"}
         for name in ("perceptron", "passive_aggressive", "arow", "hedge")
     ),
-    {"type": "multiclass_averaged_perceptron"},
+    *({"type": f"multiclass_{name}_perceptron"} for name in ("averaged", "pocket")),
+    {"type": "auto"},
     {"type": "one_vs_rest", "learner": {"type": "perceptron"}},
     {"type": "SoftmaxRegression"},
     *({"type": f"{name}NB"} for name in ("Gaussian", "Bernoulli", "Multinomial", "Complement")),
@@ -79,6 +81,7 @@ def _named(one: dict[str, Any]) -> str:
 
 
 KINDS: dict[str, dict[str, Any]] = {
+    "curved hedge": {"learner": _CURVED_HEDGE},
     **{_named(one): {"learner": one} for one in (*_BINARY, *_MULTICLASS)},
     **{_named(one): {**_ON, "drift": {"detector": one}} for one in _DETECTORS},
     "balanced": {**_ON, "class_weight": "balanced"},

@@ -252,6 +252,7 @@ class LogFollower:
 
         """
         if times > REBUILDS:
+            await followers.end_hold(self.connection, self.keys)
             raise SetAside(
                 f"{why}, and the model's snapshot is of no help. POST /v1/models/{self.name}/repair"
                 "?checkpoint=NAME goes on from a checkpoint, if there is one; else delete it and "
@@ -267,6 +268,8 @@ class LogFollower:
             why,
             extra=self.context,
         )
+        if times > 1:  # others trim faster than this worker loads: have them wait for it
+            await followers.hold_snapshot(self.connection, self.keys, self.settings.hold_ms)
         watchers = self.replica.watchers
         self.replica = await load_replica(self.connection, self.settings, self.entry)
         self.replica.watchers = watchers

@@ -130,7 +130,8 @@ class Housekeeping:
     async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
         """Finish what was begun on a stream, and remove followers that no name was found for twice.
 
-        A model that was not half made at the sweep before may be in the making: it is left alone.
+        One that is to start with a state and was not half made at the sweep before is left alone:
+        the state may be on its way.
 
         Returns
         -------
@@ -142,7 +143,8 @@ class Housekeeping:
             if entry.deleting:
                 await self._lifecycle.finish_deletion(name, entry)
                 continue
-            if entry.base is None and entry.uid in self._half_made:
+            is_left = entry.origin is None or entry.uid in self._half_made
+            if entry.base is None and is_left:
                 with contextlib.suppress(Conflict, NotFound):  # then it is undone
                     await self._lifecycle.finish_creation(name, entry)
             named[entry.uid] = name

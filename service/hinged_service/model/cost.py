@@ -57,7 +57,8 @@ _STAGE_US = 0.5  # per feature that a stage gives
 _PRODUCT_US = 1.5
 _TERM_US = 2.0
 _SCALED_US = 2.0  # per feature
-_COSINE_US = 0.2  # per feature and cosine
+_COSINE_US = 0.5  # per feature and cosine
+_CURVED_US = 0.1  # the same of a curved learner
 _CLASS_US = 1.0  # per class
 _CELL_US = 0.1  # per class and feature
 _RIVER_US = 1.2  # per feature: a linear classifier of River
@@ -222,7 +223,7 @@ def _own_learner(learner: object, width: int, at: str, factors: list[Factor]) ->
     if isinstance(learner, CurvedSpec):
         count = learner.n_components
         factors.append(Factor(f"{at}.n_components", count / 10, f"makes {count} cosines"))
-        cosines_us = _COSINE_US * min(width, learner.max_width) * count
+        cosines_us = _CURVED_US * min(width, learner.max_width) * count
         return cosines_us + _own_learner(learner.learner, count, at, factors)
     if isinstance(learner, (HedgeSpec, MulticlassHedgeSpec)):
         of_many = isinstance(learner, MulticlassHedgeSpec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 from typing import Any, Literal, NamedTuple
 
@@ -182,6 +183,7 @@ async def find(connection: Connection, keys: StreamKeys, name: str) -> Checkpoin
     return _checkpoint(stored.decode(errors="backslashreplace"))
 
 
+@functools.lru_cache(1_000)  # one is never changed, and to read many takes long
 def _checkpoint(text: str) -> Checkpoint:
     try:
         return Checkpoint.model_validate_json(text)

@@ -32,6 +32,11 @@ class Beginning:
         self.status = 499
         self.at_s = perf_counter()
 
+    @property
+    def begun(self) -> bool:
+        """True once there is an answer."""
+        return self.status != 499
+
     async def __call__(self, message: Message) -> None:
         """Send a message."""
         if message["type"] == "http.response.start":

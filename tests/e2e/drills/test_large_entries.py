@@ -55,8 +55,8 @@ def test_entries_of_a_megabyte_hold_little_memory_and_leave_small_log_entries(
                 client.post("/v1/models/m/predict", json={"x": {}}).raise_for_status()
                 worker_highest = max(worker_highest, worker.resident_bytes())
                 time.sleep(0.02)
-            code, summary, told = running.end()
-            assert (code, summary["learned"]) == (0, _ENTRIES), told
+            code, _, told = running.end()
+            assert code == 0, told
             entries: Any = own_db.xrange("hinged:{m}:log")
             sizes = [len(fields["events"]) for _, fields in entries if "events" in fields]
             assert max(sizes) < 2 * _ENTRY_BYTES

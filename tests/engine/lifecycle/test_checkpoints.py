@@ -1,13 +1,14 @@
 """A checkpoint is made once, stays while anything needs it, and leaves nothing behind."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import redis
 
-from hinged_service.engine import export
+from hinged_service.engine import catch_up, export
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.store import checkpoints
@@ -274,6 +275,31 @@ async def test_a_copy_of_another_kind_of_model_is_refused_and_leaves_nothing(
     await one.lifecycle.delete("fast")
     assert db.hlen(StreamKeys("m").checkpoints) == 0
     assert set(db.hkeys("hinged:models")) == {"m"}
+
+
+async def test_a_worker_slower_than_the_trims_of_others_is_not_set_aside(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with worker(redis_url, retention_bytes=0) as busy, worker(redis_url) as one:
+        await busy.create("m", **SCALED)
+        await one.read("m")
+        numbers = itertools.count(1)
+
+        async def trim() -> None:
+            await busy.learn("m", event(next(numbers)), event(next(numbers)))
+            await busy.save("m")
+
+        load = catch_up.load_replica
+
+        async def slow_load(*args: Any) -> Any:
+            found = await load(*args)
+            await trim()
+            return found
+
+        monkeypatch.setattr(catch_up, "load_replica", slow_load)
+        await trim()
+        await trim()
+        assert live(await one.read("m")) == live(await busy.read("m"))
 
 
 async def test_copies_of_a_model_whose_log_is_trimmed_all_the_time(redis_url: str) -> None:

@@ -4,6 +4,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ import redis
 import hinged
 from tests.api.ndjson.sending import Sender, event, lines_of
 from tests.server.shutdown.serving import Serving, unended_call
+from tests.support.checks import check_problem
 from tests.support.plain_fold import fold_log, model_uid, read_snapshot
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -68,6 +70,29 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
     stored = read_snapshot(db, "m", model_uid(db, "m"))
     assert stored is not None
     assert stored.position == folded.position, "it is saved"
+
+
+@pytest.mark.slow
+def test_calls_that_outlast_the_patience_of_a_stop_are_told_so(
+    serve: Serve, db: redis.Redis
+) -> None:
+    """The learn call is in the log, and its ids may be sent again."""
+    serving = serve(1)
+    experts = {"type": "hedge", "models": [{"type": "arow"}] * 32}
+    spec = {"learner": experts, "pipeline": [{"type": "PolynomialExtender", "degree": 3}]}
+    url = f"{serving.url}/v1/models/slow"
+    httpx.put(url, json=spec, timeout=30, verify=False).raise_for_status()
+    x = {f"f{n}": n / 10 for n in range(25)}
+    events = [{"x": x, "y": n % 2 == 0, "id": f"e{n}"} for n in range(150)]
+    with ThreadPoolExecutor(1) as caller:
+        learning = caller.submit(httpx.post, f"{url}/learn", json=events, timeout=120, verify=False)
+        wait_until(lambda: bool(db.exists("hinged:{slow}:log")), 60)
+        serving.tell()
+        problem = check_problem(learning.result(), 503)
+    assert "may be sent again" in problem["detail"]
+    code, _ = serving.end()
+    assert code == 0
+    assert db.hget("hinged:{slow}:meta", "count") == "150"
 
 
 def _events(serving: Serving) -> int:
