@@ -62,9 +62,9 @@ class Auto(LinearClassifier):
     >>> from hinged import Auto
 
     >>> evaluate.progressive_val_score(datasets.Phishing(), Auto(), metrics.Accuracy())
-    Accuracy: 88.79%
+    Accuracy: 89.75%
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), Auto(), metrics.Accuracy())
-    Accuracy: 88.79%
+    Accuracy: 88.44%
 
     """
 

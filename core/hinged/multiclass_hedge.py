@@ -82,7 +82,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
     >>> model = preprocessing.StandardScaler() | MulticlassHedge()
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
-    Accuracy: 88.88%
+    Accuracy: 88.61%
 
     References
     ----------

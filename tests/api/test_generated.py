@@ -23,9 +23,6 @@ SPECS: list[dict[str, Any]] = [
     {"learner": {"type": "arow"}, "labels": [3, 7]},
     {"learner": {"type": "multiclass_perceptron"}, "labels": "integers"},
     {"learner": {"type": "one_vs_rest", "learner": {"type": "hinge_sgd"}}},
-    {"learner": {"type": "auto"}},
-    {"learner": {"type": "auto"}, "labels": ["a", "b"]},
-    {"learner": {"type": "multiclass_hedge", "models": [{"type": "multiclass_arow"}]}},
     {"learner": {"type": "hedge", "models": [{"type": "perceptron"}, {"type": "linear_unit"}]}},
     {
         "learner": {"type": "averaged_perceptron"},
@@ -47,6 +44,9 @@ SPECS: list[dict[str, Any]] = [
     },
     {"learner": {"type": "LogisticRegression"}, "labels": [False, True]},
     {"learner": {"type": "SoftmaxRegression", "optimizer": {"type": "Adam", "lr": 0.2}}},
+    {"learner": {"type": "auto"}},
+    {"learner": {"type": "auto"}, "labels": ["a", "b"]},
+    {"learner": {"type": "multiclass_hedge", "models": [{"type": "multiclass_arow"}]}},
 ]
 """A spec for each way in which a field has several forms."""
 
