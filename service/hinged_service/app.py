@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 from collections.abc import AsyncIterator
 from time import perf_counter
@@ -48,6 +47,7 @@ from hinged_service.insights.overview import Overview
 from hinged_service.river_support import custom
 from hinged_service.server import framing
 from hinged_service.server.admission import AdmissionControl
+from hinged_service.server.fast_path import FastPath
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
 from hinged_service.settings import Settings
@@ -65,22 +65,23 @@ of an event the last value counts."""
 
 
 _FAILED = 500
-_MODELS = ["v1", "models"]
 
 
 class _Service(FastAPI):
-    """FastAPI, but for a short cut: the hot calls go straight to their endpoints.
+    """FastAPI behind a check of each request's framing, key, rate and share of the worker.
 
-    The layers that FastAPI puts before every route cost more than a prediction.
-    With middleware added, or mounted under another app, the hot calls take the
-    ordinary way through the router.
+    Attributes
+    ----------
+    fast_path
+        What `FastPathProtocol` answers without the application, if it may.
+
     """
 
-    hot: dict[str, Call]
     observer: Observer | None = None
     keys: Keys | None = None
     rates: Rates
     room: AdmissionControl
+    fast_path: FastPath | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,45 +93,29 @@ class _Service(FastAPI):
         except Malformed as error:
             await self._refuse(error, scope, Lingering(scope, receive, send, close=True).send)
             return
-        call, parts = None, scope["path"].split("/")
-        if parts[0]:
+        if not scope["path"].startswith("/"):
             framing.take_origin_form(scope)
-            parts = scope["path"].split("/")
-        if len(parts) == 5 and parts[1:3] == _MODELS and scope["method"] == "POST":
-            call = None if self.user_middleware else self.hot.get(parts[4])
-        if call is not None:
-            scope["path_params"], scope["endpoint"] = {"model": parts[3]}, call
-        last = last or (call is None and not framing.is_usual(scope))
-        if last or (call is None and framing.has_body(scope)):  # a hot call sees to its own
+        last = last or not framing.is_usual(scope)
+        if last or framing.has_body(scope):
             lingering = Lingering(scope, receive, send, close=last)
             receive, send = lingering.receive, lingering.send
         if self.observer is not None and self.observer.tracing is not None:
-            admitted = functools.partial(self._admitted, call)
-            await self.observer.tracing.request(admitted, scope, receive, send)
+            await self.observer.tracing.request(self._admitted, scope, receive, send)
         else:
-            await self._admitted(call, scope, receive, send)
+            await self._admitted(scope, receive, send)
 
-    async def _admitted(
-        self, call: Call | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answer a request if it may be made; `call` is the hot call that it is for, if any."""
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request if it may be made."""
         began_s = perf_counter()
         try:
             if self.keys is not None:
                 await self._admit(self.keys, scope)
             held = self.room.enter(scope)
         except ServiceError as error:
-            if call is not None:
-                send = Lingering(scope, receive, send).send
             await self._refuse(error, scope, send, perf_counter() - began_s)
             return
         try:
-            if call is None:
-                await self._route(scope, receive, send, began_s)
-            else:
-                status, at_s = await call(scope, receive, send)
-                if self.observer is not None:
-                    self.observer.answered("POST", call.path, status, at_s - began_s)
+            await self._route(scope, receive, send, began_s)
         finally:
             held.leave()
 
@@ -153,6 +138,19 @@ class _Service(FastAPI):
         key = scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
         if key is not None and (limit := self.rates.limit(key)) is not None:
             await self.rates.take(key, limit)
+
+    def is_allowed(self, scope: Scope) -> bool:
+        """Tell whether a request like this one may always be made: its answer needs no look."""
+        if not framing.is_plain(scope):
+            return False
+        if self.keys is None:
+            return True
+        try:
+            given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+            key = self.keys.authorize(given, scope["method"], scope["path"])
+        except ServiceError:
+            return False
+        return key is None or self.rates.limit(key) is None
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         if self.observer is not None:
@@ -201,6 +199,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         observer.tracing = tracing.configured(os.environ)
         async with opened(settings, observer) as connection:
             registry = ModelRegistry(connection, settings)
+            if settings.fast_path and observer.tracing is None and not app.user_middleware:
+                app.fast_path = FastPath(
+                    calls, app.room, hot.HEADERS, app.is_allowed, observer.answered
+                )
             predicting.registry = learning.registry = app.state.registry = registry
             lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
             feeds = app.state.feeds = Feeds(registry, settings)
@@ -241,8 +243,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     app.keys = Keys.load(settings.keys_file, settings.keys)
     app.rates, app.room = Rates(app.keys or ()), AdmissionControl(settings)
-    app.hot = {"predict": predicting, "learn": learning}
-    for path, call in app.hot.items():
+    calls: dict[str, Call] = {"predict": predicting, "learn": learning}
+    for path, call in calls.items():
         app.router.routes.insert(0, Route(f"/v1/models/{{model}}/{path}", call, methods=["POST"]))
     # Routes of the app itself: those of an included router FastAPI would all make once more.
     for part in (models, commands, checkpoints, explain, streams, routes, live, bound):

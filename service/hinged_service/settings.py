@@ -230,6 +230,10 @@ class TuningSettings(_Group):
     housekeeping_ms: int = Field(
         500, ge=10, description="Pause between two rounds of the background task."
     )
+    fast_path: bool = Field(
+        True,
+        description="Whether plain predict and learn calls are answered where their bytes arrive.",
+    )
     seen_ids: int = Field(
         1_000_000,
         ge=1,

@@ -1,13 +1,34 @@
-"""End of asyncio tasks."""
+"""End of asyncio tasks; where a result goes that comes later."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
-__all__ = ["cancel"]
+__all__ = ["Answer", "cancel"]
 
 _AGAIN_S: Final = 0.1
+_Result = TypeVar("_Result", contravariant=True)
+
+
+class Answer(Protocol[_Result]):
+    """Where a result goes: the part of a future that its giver sees."""
+
+    def done(self) -> bool:
+        """Tell whether there is a result, or its caller waits no more."""
+        ...
+
+    def set_result(self, result: _Result, /) -> None:
+        """Give the result."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Give the failure instead."""
+        ...
+
+    def exception(self) -> BaseException | None:
+        """Take note of the failure."""
+        ...
 
 
 async def cancel(*tasks: asyncio.Future[Any] | None) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from hinged_service.api.api_keys import new_key
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.running import running, serving
@@ -31,7 +31,7 @@ def served(redis_url: str, protocol: Any, **settings: Any) -> Service:
     return service
 
 
-@pytest.fixture(scope="module", params=["httptools", "h11", BoundedProtocol], ids=str)
+@pytest.fixture(scope="module", params=["httptools", "h11", FastPathProtocol], ids=str)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:

@@ -25,7 +25,7 @@ import uvicorn
 import hinged
 import hinged_service
 from hinged_service.app import create_app
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.settings import Settings
 from tests.support.redis_server import RedisServer
 
@@ -66,7 +66,12 @@ def counted(url: str) -> Mapping[str, Calls]:
 async def _counted(url: str) -> Mapping[str, Calls]:
     app = create_app(Settings(redis_url=url))
     config = uvicorn.Config(
-        app, http=BoundedProtocol, log_level="error", access_log=False, server_header=False
+        app,
+        http=FastPathProtocol,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -44,6 +44,8 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     upgraded = do("upgrade", name)
     assert (upgraded["model"], upgraded["before"]) == (name, upgraded["fold"])
     assert do("weights", name, "--top", "1") == {**do("weights", name), "weights": {"free": 1.0}}
+    second = do("weights", name, "--top", "1", "--skip", "1")["weights"]
+    assert second == {"money": 1.0}
     explained = do("explain", name, "free=1", "money=2")
     assert (explained["score"], explained["features"]) == (4.0, {"free": 1.0, "money": 2.0})
 

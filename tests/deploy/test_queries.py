@@ -52,8 +52,21 @@ def labels_of(family: Metric) -> set[str]:
     return {label for sample in family.samples for label in sample.labels}
 
 
+@pytest.fixture(scope="module")
+def told_of_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The same of the disk of an embedded server."""
+    folder = tmp_path_factory.mktemp("data")
+    with Service(None, data_dir=folder) as service, service.client() as client:
+        text = client.get("/metrics").text
+    families = text_string_to_metric_families(text)
+    return {one.name: set() for one in families if one.name.startswith("hinged_disk_")}
+
+
 @pytest.mark.parametrize("title", ASKED)
-def test_what_is_asked_for_is_told(title: str, told: dict[str, set[str]]) -> None:
+def test_what_is_asked_for_is_told(
+    title: str, told: dict[str, set[str]], told_of_disk: dict[str, set[str]]
+) -> None:
+    told = told | told_of_disk
     for expression in ASKED[title]:
         spoken = spoken_of(expression)
         known: set[str] = set(OF_PROMETHEUS)

@@ -1,5 +1,6 @@
 """The log is not believed without a check: what is off its chain is folded by no worker."""
 
+import asyncio
 import hashlib
 import json
 from typing import Any
@@ -10,6 +11,7 @@ import redis
 import hinged
 from hinged_service.errors import SetAside
 from hinged_service.store.keys import StreamKeys
+from tests.support.checks import order_of
 from tests.support.engine import Worker, event, exact, replica_state, worker
 from tests.support.plain_fold import accounts
 
@@ -24,6 +26,14 @@ def entries(db: redis.Redis) -> list[tuple[str, dict[str, Any]]]:
     """Return all entries of the log."""
     found: Any = db.xrange(KEYS.log)
     return list(found)
+
+
+def write(db: redis.Redis, log: list[tuple[str, dict[str, Any]]]) -> None:
+    """Write the log anew."""
+    db.delete(KEYS.log)
+    fields: Any
+    for entry_id, fields in log:
+        db.xadd(KEYS.log, fields, id=entry_id)
 
 
 def entry_after(db: redis.Redis, before: str, *events: dict[str, Any]) -> dict[str, Any]:
@@ -82,6 +92,53 @@ async def test_a_foreign_entry_between_two_others_is_folded_by_no_worker(
             assert set(await (await each.open("m")).damage()) == set(added)
     live = await one.open("m")
     assert live.log_events == 7
+
+
+@pytest.mark.parametrize("reply_bytes", [1024, 2**22])
+@pytest.mark.parametrize("after", [1, 2, 5])
+async def test_an_append_that_comes_back_before_the_one_in_its_place_is_left_out(
+    one: Worker, db: redis.Redis, redis_url: str, reply_bytes: int, after: int
+) -> None:
+    await one.create("m")
+    for number in range(3 + after):
+        await one.learn("m", event(number))
+        await asyncio.sleep(0.002)  # so that there are ids between
+    own = entries(db)
+    wide = event(90) | {"x": dict.fromkeys(map(str, range(200)), 1.0)}  # it fills an answer
+    back = entry_after(db, own[3][0], wide)
+    ms, seq = order_of(own[3][0])
+    added = [f"{ms}-{seq + number}" for number in (1, 2)]
+    write(db, [*own[:4], *((entry_id, back) for entry_id in added), *own[4:]])
+    async with worker(redis_url, reply_bytes=reply_bytes) as other:
+        await other.create("replay", stream="m", start="log")
+        await one.read("m")
+        assert await other.state("replay") == await one.state("m")
+        assert set(await (await other.open("m")).damage()) == set(added)
+        live = await other.open("replay")
+        assert live.log_events == 3 + after
+
+
+async def test_a_replica_at_an_append_that_comes_back_goes_on_from_its_snapshot(
+    one: Worker, two: Worker, db: redis.Redis
+) -> None:
+    await one.create("m")
+    for number in range(3):
+        await one.learn("m", event(number))
+    await two.read("m")
+    before: Any = entries(db)
+    meta: Any = db.hgetall(KEYS.meta)
+    await one.learn("m", event(90))
+    [*_, back] = entries(db)
+    db.delete(KEYS.meta)  # the server is set back, and takes other events
+    db.hset(KEYS.meta, mapping=meta)
+    write(db, before)
+    await asyncio.sleep(0.002)  # so that the next ids are larger
+    for number in range(3, 5):
+        await two.learn("m", event(number))
+    write(db, sorted([*entries(db), back], key=lambda entry: order_of(entry[0])))
+    await one.learn("m", event(5))
+    assert await one.state("m") == await two.state("m")
+    assert (await one.open("m")).log_events == 6
 
 
 @pytest.mark.parametrize("reply_bytes", [1024, 2**22])

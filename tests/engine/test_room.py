@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.wire.events import Event
 from tests.river_support.learners import catalogue

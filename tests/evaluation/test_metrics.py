@@ -122,6 +122,40 @@ def test_confusion_matrices_count_pairs_by_the_text_of_labels() -> None:
     assert many.report() == {"confusion_matrix": {"3": {"3": 1, "-1": 1}, "-1": {"3": 1}}}
 
 
+def test_a_large_confusion_matrix_is_cut_to_the_classes_that_occur_most() -> None:
+    ours = Metrics(parsed(["confusion_matrix", "accuracy"]), True)
+    pairs = [(f"c{n}", f"c{n}") for n in range(60)] + [("c59", "c3"), ("c3", "c58"), ("c0", "c59")]
+    for y, y_pred in pairs:
+        ours.update(y, y_pred, {})
+    # c59 occurs 4 times, c3 4 times, c0 and c58 3 times, all others twice: the first ones count
+    assert ours.report(3) == {
+        "confusion_matrix": {
+            "c0": {"c0": 1, "c59": 1}, "c3": {"c3": 1}, "c59": {"c3": 1, "c59": 1}
+        },
+        "confusion_matrix_classes": {"shown": 3, "of": 60},
+        "accuracy": 60 / 63,
+    }  # fmt: skip
+    report = ours.report()
+    shown = [*(f"c{n}" for n in range(48)), "c58", "c59"]
+    assert list(report["confusion_matrix"]) == shown
+    assert report["confusion_matrix_classes"] == {"shown": 50, "of": 60}
+    assert "confusion_matrix_classes" not in ours.report(60)
+
+
+def test_a_confusion_matrix_of_long_names_is_bounded_by_bytes() -> None:
+    ours = Metrics(parsed(["confusion_matrix"]), True)
+    names = [chr(1) * 250 + f"{n:03}" for n in range(40)]
+    for y in names:
+        for y_pred in names:
+            ours.update(y, y_pred, {})
+    report = ours.report()
+    assert 200_000 < len(json.dumps(report)) < 2**18 + 2**15
+    assert report["confusion_matrix_classes"]["of"] == 40
+    only = Metrics(parsed(["confusion_matrix"]), True)
+    only.update("x" * 300_000, "x" * 300_000, {})
+    assert only.report() == {"confusion_matrix": {"x" * 300_000: {"x" * 300_000: 1}}}
+
+
 def test_without_an_event_there_is_no_number() -> None:
     ours = Metrics(everything(BINARY), False)
     report = ours.report()

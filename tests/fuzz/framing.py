@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from hinged_service.app import create_app
 from hinged_service.settings import Settings
 
-__all__ = ["Outcome", "Recorder", "cut", "outcome", "stream"]
+__all__ = ["Outcome", "Recorder", "Socket", "cut", "outcome", "stream"]
 
 _ROUNDS = 12
 MARK = b"x-mark"
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
     closed: bool
 
 
-class _Socket(asyncio.Transport):
+class Socket(asyncio.Transport):
     """A transport of which a test holds the other end."""
 
     def __init__(self) -> None:
@@ -95,7 +95,6 @@ class Recorder:
         self.config = uvicorn.Config(self.app, access_log=False, server_header=False, ws="none")
         self.config.load()
         self.config.loaded_app = self.app
-        self.app.hot = {}  # type: ignore[attr-defined]
         methods = ["DELETE", "GET", "POST", "PUT"]
         for path in ("/v1/models/{model}", "/v1/models/{model}/learn"):
             self.app.router.routes.insert(0, Route(path, self, methods=methods))
@@ -120,7 +119,7 @@ class Recorder:
 async def outcome(protocol: Callable[..., Any], recorder: Recorder, pieces: list[bytes]) -> Outcome:
     """Return what comes of these pieces on a connection of that protocol."""
     recorder.done = []
-    socket, loop = _Socket(), asyncio.get_running_loop()
+    socket, loop = Socket(), asyncio.get_running_loop()
     made = socket.protocol = protocol(recorder.config, ServerState(), {}, loop)
     made.connection_made(socket)
     for piece in pieces:

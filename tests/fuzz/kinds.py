@@ -17,7 +17,7 @@ from hinged_service.wire.codec import decode_state, encode_state
 from hinged_service.wire.events import Event, MixedEvent
 from hinged_service.wire.position import Mark, Position
 
-__all__ = ["KINDS", "event_of", "exported", "learned"]
+__all__ = ["KINDS", "event_of", "exported", "learned", "spec_of"]
 
 _POSITION = Position("123-4", "ab" * 20)
 _TREE: dict[str, Any] = {"type": "HoeffdingTreeClassifier", "grace_period": 5, "delta": 0.5}
@@ -117,9 +117,15 @@ def learned(spec: ModelSpec, count: int = 60) -> ModelState:
 
 
 @functools.cache
+def spec_of(kind: str) -> ModelSpec:
+    """Return the spec of a kind."""
+    return ModelSpec.model_validate_json(json.dumps(KINDS[kind]))
+
+
+@functools.cache
 def exported(kind: str) -> str:
     """Return the document of a learned model of a kind."""
-    spec = ModelSpec.model_validate_json(json.dumps(KINDS[kind]))
+    spec = spec_of(kind)
     state = learned(spec)
     stored = decode_state(encode_state(_POSITION, state_scalars(state), {}, [Mark("1-1", 1, 1)]))
     vectors = {name: dict(vector.view()) for name, vector in state.vectors().items()}

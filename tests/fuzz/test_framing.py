@@ -13,7 +13,7 @@ import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 from tests.fuzz.budget import ASKED
 from tests.fuzz.framing import Outcome, Recorder, cut, outcome, stream
 
@@ -59,7 +59,7 @@ def test_what_is_carried_out_is_what_h11_takes_it_for() -> None:
         for seed in range(FIRST, FIRST + STREAMS):
             chance = random.Random(seed)
             sent = stream(chance)
-            found = await outcome(BoundedProtocol, recorder, cut(chance, sent))
+            found = await outcome(FastPathProtocol, recorder, cut(chance, sent))
             expected = await outcome(Reference, recorder, cut(chance, sent))
             if found.done != expected.done:
                 assert found.done == expected.done[: len(found.done)], (seed, sent)

@@ -316,6 +316,39 @@ def test_an_idle_reader_and_one_that_stands_by_ask_little_and_leave_no_consumers
         assert [(one["name"], one["pending"]) for one in found] == [("holder", 20)]
 
 
+def test_consumers_of_killed_readers_are_removed_once_their_entries_are_taken_over(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    rows = events(60)
+    add(queue, rows[:20])
+
+    def consumers() -> dict[str, int]:
+        with queue.client() as client:
+            found: Any = client.xinfo_consumers("s", "g")
+        return {one["name"]: one["pending"] for one in found}
+
+    with queue.client() as client:
+        client.xgroup_create("s", "g", "0")
+        for n in range(5):  # readers that were killed: with entries pending, and without
+            client.xreadgroup("g", f"pod-{n}", {"s": ">"}, count=2)
+            client.xgroup_createconsumer("s", "g", f"idle-{n}")
+    holding = reader(own_server, queue, "a")
+    standing = reader(own_server, queue, "b")
+    wait_until(lambda: taken(own_server) == 20 and set(consumers()) <= {"a", "b"}, 30)
+    holder = next(iter(consumers()))
+    (holding if holder == "a" else standing).kill()
+    add(queue, rows[20:40], 21)
+    left = "b" if holder == "a" else "a"
+    wait_until(lambda: taken(own_server) == 40 and consumers() == {left: 0}, 30)
+    (standing if holder == "a" else holding).kill()
+    time.sleep(1.1)  # idle for as long as makes it a killed one
+    add(queue, rows[40:], 41)
+    code, _, told = reader(own_server, queue, "c", "--drain").end()
+    assert code == 0, told
+    assert consumers() == {}
+    assert weights(own_server) == learned(rows)
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_models_set_back_before_the_first_entry_are_told_not_passed_over(
     own_server: RedisServer, queue: RedisServer, tmp_path: Path, running: bool

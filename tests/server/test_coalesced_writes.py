@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 GET = b"GET / HTTP/1.1\r\nhost: t\r\n\r\n"
@@ -42,11 +42,11 @@ class Written(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
-def connected(app: App, transport: Written) -> BoundedProtocol:
+def connected(app: App, transport: Written) -> FastPathProtocol:
     config = uvicorn.Config(app, access_log=False, server_header=False, date_header=False)
     config.load()
     config.loaded_app = app
-    protocol = BoundedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol = FastPathProtocol(config, ServerState(), {}, asyncio.get_running_loop())
     protocol.connection_made(transport)
     return protocol
 
@@ -210,7 +210,7 @@ def test_a_client_that_is_gone_gets_no_head() -> None:
 
 
 def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
-    async def serve() -> weakref.ref[BoundedProtocol]:
+    async def serve() -> weakref.ref[FastPathProtocol]:
         transport = Written()
         protocol = connected(of_length(b"{}"), transport)
         protocol.data_received(GET)

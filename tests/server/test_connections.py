@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hinged_service.server.protocol import MAX_HEAD_BYTES, MAX_HEADERS, BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
+from hinged_service.server.protocol import MAX_HEAD_BYTES, MAX_HEADERS
 from tests.insights.live_feed.reading import Watcher
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -25,13 +26,13 @@ READ = 2**18
 """What one read of the server may bring at most."""
 
 
-class Quick(BoundedProtocol):
+class Quick(FastPathProtocol):
     """Waits for a fraction of a second only."""
 
     idle_s = 0.4
 
 
-def served(url: str, protocol: type[BoundedProtocol]) -> Service:
+def served(url: str, protocol: type[FastPathProtocol]) -> Service:
     service = Service(url)
     service._server.config.http = protocol
     return service
@@ -41,7 +42,7 @@ def served(url: str, protocol: type[BoundedProtocol]) -> Service:
 def served_by(module_server: RedisServer) -> Iterator[dict[str, Service]]:
     """One worker as `hinged serve` runs it, and one that waits less."""
     with (
-        served(module_server.url, BoundedProtocol) as plain,
+        served(module_server.url, FastPathProtocol) as plain,
         served(module_server.url, Quick) as quick,
     ):
         with plain.client() as client:
@@ -199,7 +200,7 @@ def used_for(port: int, seconds: float) -> bool:
 def test_a_connection_stays_after_an_answer_whatever_uvicorn_would_do(
     own_server: RedisServer,
 ) -> None:
-    service = served(own_server.url, BoundedProtocol)
+    service = served(own_server.url, FastPathProtocol)
     service._server.config.timeout_keep_alive = 0
     with service, socket.create_connection(("127.0.0.1", service.port), timeout=30) as to:
         for _ in range(3):

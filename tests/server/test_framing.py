@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 from tests.support.redis_server import RedisServer
 from tests.support.running import running
 from tests.support.service import Service, post_bytes, read_answer, send_raw
@@ -39,7 +39,9 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 def under(redis: RedisServer, http: Any) -> Iterator[Service]:
     service = Service(redis.url)
-    config = uvicorn.Config(service.app, port=service.port, log_level="error", http=http, ws="none")
+    config = uvicorn.Config(
+        service.app, port=service.port, log_level="error", http=http, ws="none", proxy_headers=False
+    )
     service._server.config = config
     with service:
         with service.client() as client:
@@ -51,13 +53,13 @@ def under(redis: RedisServer, http: Any) -> Iterator[Service]:
 @pytest.fixture(scope="module", params=["hinged serve", "h11"])
 def served(redis: RedisServer, request: pytest.FixtureRequest) -> Iterator[Service]:
     """As `hinged serve` does it, and under uvicorn with the parser that reads on after an offer."""
-    yield from under(redis, BoundedProtocol if request.param == "hinged serve" else "h11")
+    yield from under(redis, FastPathProtocol if request.param == "hinged serve" else "h11")
 
 
 @pytest.fixture(scope="module", params=["hinged serve", "h11", "httptools"])
 def anyhow(redis: RedisServer, request: pytest.FixtureRequest) -> Iterator[Service]:
     """The same, and under uvicorn as it comes."""
-    http = BoundedProtocol if request.param == "hinged serve" else request.param
+    http = FastPathProtocol if request.param == "hinged serve" else request.param
     yield from under(redis, http)
 
 

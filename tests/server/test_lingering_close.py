@@ -13,7 +13,8 @@ import pytest
 import uvicorn
 
 from hinged_service.api.api_keys import new_key
-from hinged_service.server.protocol import MAX_HEADERS, BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
+from hinged_service.server.protocol import MAX_HEADERS
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import RawAnswer, Service, post_bytes, read_answer
@@ -30,8 +31,10 @@ def served(
     server = RedisServer(tmp_path_factory.mktemp("lingering"))
     server.start()
     service = Service(server.url, body_timeout_ms=1_000, max_body_bytes=2**20)
-    http: Any = BoundedProtocol if request.param == "hinged serve" else request.param
-    config = uvicorn.Config(service.app, port=service.port, log_level="error", http=http, ws="none")
+    http: Any = FastPathProtocol if request.param == "hinged serve" else request.param
+    config = uvicorn.Config(
+        service.app, port=service.port, log_level="error", http=http, ws="none", proxy_headers=False
+    )
     service._server.config = config
     with service:
         with service.client() as client:
@@ -143,7 +146,7 @@ def test_who_goes_on_sending_is_cut_off(served: Service) -> None:
 
 
 def test_too_many_headers_are_told_behind_a_body(served: Service) -> None:
-    if served._server.config.http is not BoundedProtocol:
+    if served._server.config.http is not FastPathProtocol:
         pytest.skip("uvicorn has no such limit")
     many = [f"x-{n}: {n}" for n in range(MAX_HEADERS)]
     assert sent_whole(served.port, "POST", LEARN, BIG, *many).status == 431
@@ -155,7 +158,7 @@ def test_too_many_headers_are_told_behind_a_body(served: Service) -> None:
 def test_a_head_that_cannot_be_read_is_told_before_a_body(
     served: Service, status: int, header: str
 ) -> None:
-    if served._server.config.http is not BoundedProtocol:
+    if served._server.config.http is not FastPathProtocol:
         pytest.skip("not the service's answer")
     assert sent_whole(served.port, "POST", LEARN, BIG, header).status == status
 

@@ -91,7 +91,7 @@ GUARDS: dict[str, tuple[tuple[Place, ...], dict[str, str]]] = {
     ),
     "the reply is bounded": (
         (APPEND, CATCH_UP),
-        {"if bytes >= limit then return found, 1, left_out end": ""},
+        {"local full = bytes >= limit": "local full = false"},
     ),
 }
 """Guard -> the scripts that have it, and how their text is changed to have it no more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -15,20 +16,24 @@ import uvicorn
 from fastapi import FastAPI
 
 from hinged_service.app import create_app
+from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.settings import Settings
 from tests.support.patience import PATIENT
 from tests.support.redis_server import free_port
 
+PROTOCOL: Any = "auto" if os.environ.get("HINGED_TEST_FAST_PATH") == "0" else FastPathProtocol
+"""uvicorn's own, or that of `hinged serve`."""
+
 
 class Service:
-    """The app under a real uvicorn; `settings` as the app takes them, else patient ones.
+    """The app under a real uvicorn, as `hinged serve` runs it; patient but for `settings`.
 
     `wrap` may add to the app, or return another one around it.
     """
 
     def __init__(
         self,
-        redis_url: str,
+        redis_url: str | None,
         wrap: Callable[[FastAPI], FastAPI] = lambda app: app,
         **settings: Any,
     ) -> None:
@@ -41,6 +46,8 @@ class Service:
             port=self.port,
             log_level="error",
             access_log=False,
+            http=PROTOCOL,
+            proxy_headers=False,
             timeout_keep_alive=600,  # else it may close a connection that a client is just using
         )
         self._server = uvicorn.Server(config)

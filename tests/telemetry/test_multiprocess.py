@@ -163,6 +163,26 @@ def test_the_latest_count_of_labels(tmp_path: Path) -> None:
     assert told.totals.labels["m"].joined == 7
 
 
+def test_counts_of_sources_are_the_greatest_that_any_worker_read(tmp_path: Path) -> None:
+    one, two = Observer(tmp_path), Observer(tmp_path)
+    mine = row("u", "m", 1, 1)
+    ahead = {"u": {"file": {"duplicates": 3, "conflict": 1}}}
+    behind = {"u": {"file": {"duplicates": 2}, "kafka": {"invalid": 4}}}
+    one.publish(one.page(1, 0, [mine], {}, doors=ahead))
+    found = two.gather(two.page(1, 0, [mine], {}, doors=behind))
+    text, _ = exposed(found, "1", "tag", "application/openmetrics-text")
+    for line in (
+        'hinged_duplicates_total{door="file",model="m"} 3.0',
+        'hinged_rejected_total{door="file",model="m",reason="conflict"} 1.0',
+        'hinged_rejected_total{door="kafka",model="m",reason="invalid"} 4.0',
+    ):
+        assert line in text.decode()
+    two.note_index({"u"}, set(), set())
+    anew = row("v", "m", 2, 0)
+    one.publish(one.page(1, 0, [anew], {}))
+    assert two.gather(two.page(1, 0, [anew], {})).totals.doors == {}
+
+
 def test_names_of_all_kinds_come_back_as_they_are() -> None:
     names = ['a "quoted" name', "a\nline", "back\\slash", "{}=,", "naïve ☃"]
     observer = Observer()

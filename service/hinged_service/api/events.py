@@ -10,12 +10,11 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Sequence
-from time import perf_counter
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from hinged import Outcome
+from hinged_service.api import later_answers
 from hinged_service.api.access import open_model
 from hinged_service.api.bodies import are_lines, asked_position, asked_proba, read_json_body
 from hinged_service.api.large_answers import (
@@ -27,6 +26,7 @@ from hinged_service.api.large_answers import (
     reserve,
     send_pieces,
 )
+from hinged_service.api.later_answers import learned_answers, unindexed
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, internal_error, problem
 from hinged_service.engine.live_model import LiveModel
@@ -34,25 +34,22 @@ from hinged_service.engine.refusals import refused_by_model
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import (
     Conflict,
-    Detail,
     Expired,
     ModelGone,
     ServiceError,
     Unprocessable,
 )
 from hinged_service.model.predictor import Label
-from hinged_service.model.state import Rejection
+from hinged_service.model.results import Rejection
 from hinged_service.server.admission import HELD
-from hinged_service.server.lingering_close import Lingering
+from hinged_service.server.fast_path import Reply
 from hinged_service.settings import Settings
-from hinged_service.telemetry.request_context import Beginning, Begun
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
 from hinged_service.wire.events import Question
 from hinged_service.wire.proba import USUAL
-from hinged_service.wire.responses import Duplicate, Early, Learned
 from hinged_service.wire.responses import Prediction as Predicted
 
-__all__ = ["Call", "Learning", "Predicting"]
+__all__ = ["HEADERS", "Call", "Learning", "Predicting"]
 
 
 _encode = msgspec.json.Encoder().encode
@@ -61,7 +58,7 @@ _FEWER = (
     "Send fewer events at once or as lines, or ask for fewer probabilities: ?proba=top:3 or "
     "?proba=none."
 )
-_JSON = [(b"content-type", b"application/json"), *GUARDS]
+HEADERS = [(b"content-type", b"application/json"), *GUARDS]
 
 
 class Call(abc.ABC):
@@ -86,6 +83,10 @@ class Call(abc.ABC):
         self._settings = settings
 
     @abc.abstractmethod
+    def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
+        """Answer a lone event by `reply`, now or later; `False`: nothing was done."""
+
+    @abc.abstractmethod
     async def _answer(
         self, live_model: LiveModel, body: bytes, scope: Scope
     ) -> bytes | list[bytes]:
@@ -95,20 +96,18 @@ class Call(abc.ABC):
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a body of lines."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Begun:
-        """Answer one request; return how and when the answer began."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         try:
             if are_lines(scope):
-                lingering = Lingering(scope, receive, send)
-                begun = Beginning(lingering.send)
-                await self._on_lines(scope, lingering.receive, begun)
-                return begun.status, begun.at_s
+                await self._on_lines(scope, receive, send)
+                return
             if scope["query_string"]:
                 check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
             live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
-            status, headers = 200, _JSON
+            status, headers = 200, HEADERS
             answer: bytes | list[bytes]
             try:
                 answer = await self._answer(live_model, body, scope)
@@ -120,24 +119,41 @@ class Call(abc.ABC):
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
             status, headers, answer = problem(internal_error(self.path))
-        if status != 200 and not scope[HELD].whole:
-            send = Lingering(scope, receive, send).send
         size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
         length = (b"content-length", b"%d" % size)
-        at_s = perf_counter()
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
         if isinstance(answer, bytes):
             await send({"type": "http.response.body", "body": answer})
         else:
             body = b""
             await send_pieces(scope, send, answer)
-        return status, at_s
 
 
 class Predicting(Call):
     """`POST /v1/models/{model}/predict`."""
 
     path = "/v1/models/{model}/predict"
+
+    def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
+        """Answer a lone event by `reply`, without waiting unless it has an id."""
+        live_model = self.registry.live(model)
+        if live_model is None or not live_model.is_fresh or body[:1] != b"{":
+            return False
+        try:
+            questions, body, _ = parse_questions(body, 1, live_model.accepts_non_numeric)
+        except ServiceError:
+            return False
+        predicted = live_model.predict_now(questions)
+        if predicted.faults:
+            return False
+        (p,) = predicted.items
+        answer = _encode(Predicted(p.y, p.score, p.proba, predicted.position))
+        if questions[0].id is None:
+            reply.send(answer)
+        else:
+            later = later_answers.Kept(reply, live_model, answer)
+            live_model.delayed.keep_now(questions, sent_features(body, False), [p.y], later)
+        return True
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await predict_lines(self.registry, self._settings, scope, receive, send)
@@ -174,7 +190,8 @@ class Predicting(Call):
                 labels = [p.y for p in found]
                 await live_model.delayed.keep(questions, sent_features(body, many), labels)
         except (Conflict, Expired, Unprocessable) as error:
-            _unindexed(error, many)
+            if not many:
+                unindexed(error)
             raise
         return _encode(answers if many else answers[0])
 
@@ -217,6 +234,18 @@ class Learning(Call):
 
     path = "/v1/models/{model}/learn"
 
+    def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
+        """Append a lone event, and answer by `reply` when the log has it."""
+        live_model = self.registry.live(model)
+        if live_model is None or not live_model.can_learn_now or body[:1] != b"{":
+            return False
+        try:
+            events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
+            live_model.learn_now(events, payload, later_answers.Learned(reply, live_model))
+        except ServiceError:
+            return False
+        return True
+
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await learn_lines(self.registry, self._settings, scope, receive, send)
 
@@ -236,19 +265,10 @@ class Learning(Call):
             learned = await live_model.learn(events, payload)
         except ServiceError as error:
             live_model.count_refused(error.status)
-            _unindexed(error, many)
+            if not many:
+                unindexed(error)
             raise
-        at, label = str(learned.position), state.answers.label
-        answers: list[Learned | Duplicate | Early] = []
-        for o in learned.outcomes:
-            if isinstance(o, Outcome):
-                answers.append(
-                    Learned(label(o.y_pred), o.score, o.mistake, o.updated, o.hinge_loss, at)
-                )
-            else:
-                answers.append(Duplicate(at))
-        for i in learned.early:
-            answers[i] = Early(at)
+        answers = learned_answers(live_model, learned)
         if len(answers) * each_bytes > PIECE_BYTES:
             return pieces_of_array(answers, each_bytes)
         return _encode(answers if many else answers[0])
@@ -257,9 +277,3 @@ class Learning(Call):
 def _any_id(questions: Sequence[Question]) -> bool:
     """Tell whether any of the predictions waits for its label."""
     return any(question.id is not None for question in questions)
-
-
-def _unindexed(error: ServiceError, many: bool) -> None:
-    """Name the fields of a lone event without an index."""
-    if not many:
-        error.errors = [Detail(d.field.removeprefix("[0]."), d.reason) for d in error.errors]

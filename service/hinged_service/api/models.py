@@ -25,7 +25,7 @@ from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
-from hinged_service.model.inspection import feature_count, shown_weights, whole_accuracy
+from hinged_service.model.inspection import account, feature_count, shown_weights, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import (
@@ -88,31 +88,23 @@ def router(settings: LimitSettings) -> APIRouter:
         if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
         entry, fold = live_model.entry, live_model.state
-        account = fold.learner.accounting
+        learned = fold.learner.accounting
         return ModelInfo(
             name=live_model.name,  # that of the model, also through an alias
             spec=_spec(entry),
             base=entry.base or "",
             position=str(live_model.position),
             progress=await live_model.freshness.progress(),
-            events=fold.events,
-            judged=fold.judged,
-            mistakes=fold.mistakes,
+            **account(fold),
             accuracy=whole_accuracy(fold),
-            updates=account.updates,
-            hinge_loss=account.hinge_loss,
-            overflows=account.overflows,
-            rejected=fold.rejected,
+            doors=await live_model.doors(),
             excluded=fold.excluded,
-            frozen=fold.frozen,
             configured=fold.configured,
-            metrics=fold.metrics.report() if fold.metrics is not None else {},
             labels=await _labels(live_model),
-            drifts=fold.detected,
             detections=tuple(Drift(*d) for d in fold.detections),
-            perceptron_loss=account.perceptron_loss,
-            radius=account.radius,
-            ignored_features=account.ignored,
+            perceptron_loss=learned.perceptron_loss,
+            radius=learned.radius,
+            ignored_features=learned.ignored,
             features=feature_count(fold),
             bytes=fold.stored_bytes(),
             max_bytes=fold.max_bytes,

@@ -76,14 +76,14 @@ async def send_problem(error: ServiceError, send: Send) -> None:
 
 
 def guarded(send: Send) -> Send:
-    """Return a `send` that adds the headers that every answer carries."""
+    """Return a `send` that adds the headers of every answer, unless it has its guards already."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             known = {name.lower() for name, _ in message["headers"]}
             more = [pair for pair in GUARDS if pair[0] not in known]
             scope = request_context.current.get()
-            if scope is not None and b"x-request-id" not in known:
+            if more and scope is not None and b"x-request-id" not in known:
                 more.append((b"x-request-id", request_context.request_id(scope).encode()))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
@@ -91,12 +91,12 @@ def guarded(send: Send) -> Send:
     return sending
 
 
-def internal_error(route: str) -> ServiceError:
-    """Log the exception being handled and return the client's part of it.
+def internal_error(route: str, error: BaseException | None = None) -> ServiceError:
+    """Log an exception, the one being handled if left out, and return the client's part of it.
 
     The `route` is a template: nothing in it comes from the caller.
     """
-    error = sys.exception()
+    error = error or sys.exception()
     _faults.enter(
         (route, type(error)),
         logger,
@@ -104,7 +104,7 @@ def internal_error(route: str) -> ServiceError:
         route,
         type(error).__name__,
         level=logging.ERROR,
-        exc_info=True,
+        exc_info=error,
         every_s=_TELL_S,
     )
     return _Internal("The service failed; its log says why.")

@@ -27,6 +27,8 @@ from hinged_service.wire.strict import StrictModel
 
 __all__ = ["bodies", "router"]
 
+_CLASSES = 20
+
 AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", examples=["live"])]
 
 
@@ -173,6 +175,6 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
         judged=fold.judged,
         mistakes=fold.mistakes,
         accuracy=whole_accuracy(fold),
-        metrics=fold.metrics.report() if fold.metrics is not None else {},
+        metrics=fold.metrics.report(_CLASSES) if fold.metrics is not None else {},
         drifts=fold.detected,
     )

@@ -1,9 +1,10 @@
-"""Arguments that several verbs take; names are completed from the service."""
+"""Arguments that several commands take; names are completed from the service."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,12 +17,15 @@ __all__ = [
     "AtLeast",
     "CheckpointName",
     "ClassName",
+    "DataDir",
     "LearnerType",
     "Name",
     "NameOrAll",
     "Proba",
+    "RedisUrl",
     "Settings",
     "StreamName",
+    "sendable",
 ]
 
 _COMPLETION_S = 1.0
@@ -67,6 +71,36 @@ def _learners(incomplete: str) -> list[str]:
     return [name for name in found if name.startswith(incomplete)]
 
 
+def sendable(given: str | list[str] | None) -> str | list[str] | None:
+    """Return an address or a name, which goes over a wire; refuse one that is not valid Unicode."""
+    try:
+        for text in [given] if isinstance(given, str) else given or ():
+            text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
+    return given
+
+
+RedisUrl = Annotated[
+    str | None,
+    typer.Option(
+        callback=sendable,
+        envvar="HINGED_REDIS_URL",
+        show_envvar=True,
+        help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss://, unix://, "
+        "redis+sentinel:// or redis+cluster://. Without it an embedded Valkey keeps them in the "
+        "data directory.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="HINGED_DATA_DIR",
+        show_envvar=True,
+        file_okay=False,
+        help="Directory of the embedded Valkey. All processes that share it share their models.",
+    ),
+]
 Name = Annotated[
     str,
     typer.Argument(

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 import typer
 
+from hinged_service.cli.arguments import sendable
 from hinged_service.cli.command import with_shared
 from hinged_service.cli.ingest_kafka import kafka
-from hinged_service.cli.ingest_options import WaitS, run_source, sendable, target_options
+from hinged_service.cli.ingest_options import WaitS, run_source, target_options
 from hinged_service.ingest.target import Target
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hinged_service.cli.ingest_options import WaitS, run_source, sendable
+from hinged_service.cli.arguments import sendable
+from hinged_service.cli.ingest_options import WaitS, run_source
 from hinged_service.ingest.target import BAD_USAGE, Target
 
 if TYPE_CHECKING:

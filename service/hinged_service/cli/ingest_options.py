@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hinged_service.cli.arguments import DataDir, RedisUrl
 from hinged_service.ingest.target import Allowance, Target
 from hinged_service.wire.names import NAME_PATTERN
 
 if TYPE_CHECKING:
     from hinged_service.ingest.runner import Bring
 
-__all__ = ["WaitS", "run_source", "sendable", "target_options"]
+__all__ = ["WaitS", "run_source", "target_options"]
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -29,16 +30,6 @@ WaitS = Annotated[
         "command ends with exit code 1. Without it they are waited for.",
     ),
 ]
-
-
-def sendable(given: str | list[str] | None) -> str | list[str] | None:
-    """Return an address or a name, which goes over a wire; refuse one that is not valid Unicode."""
-    try:
-        for text in [given] if isinstance(given, str) else given or ():
-            text.encode()
-    except UnicodeEncodeError:
-        raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
-    return given
 
 
 def _a_name(given: str) -> str:
@@ -62,25 +53,8 @@ def target_options(
         str | None,
         typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
     ] = None,
-    redis_url: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HINGED_REDIS_URL",
-            show_envvar=True,
-            callback=sendable,
-            help="The Redis of the models, as of `serve`.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="HINGED_DATA_DIR",
-            show_envvar=True,
-            file_okay=False,
-            help="Without a Redis: directory of the embedded Valkey, shared with a running "
-            "`serve`.",
-        ),
-    ] = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
     max_bad: Annotated[
         str,
         typer.Option(

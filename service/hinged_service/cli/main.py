@@ -16,17 +16,18 @@ from pydantic import ValidationError
 
 from hinged import __version__
 from hinged_service.cli import checkpoints, events, models, streams
+from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
+from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
-from hinged_service.cli.ingest_options import sendable
 from hinged_service.cli.keys import key
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import UNSAVED
 from hinged_service.server import supervisor
+from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
-from hinged_service.server.protocol import BoundedProtocol
 from hinged_service.settings import Settings
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
@@ -136,26 +137,8 @@ def serve(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
     ] = 8000,
-    redis_url: Annotated[
-        str | None,
-        typer.Option(
-            callback=sendable,
-            envvar="HINGED_REDIS_URL",
-            show_envvar=True,
-            help="Redis >= 7.0 or Valkey >= 7.2 to keep the models in: redis://, rediss://, "
-            "unix://, redis+sentinel:// or redis+cluster://. Without it an embedded Valkey keeps "
-            "them in the data directory.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="HINGED_DATA_DIR",
-            show_envvar=True,
-            file_okay=False,
-            help="Directory of the embedded Valkey. Services that share it share their models.",
-        ),
-    ] = None,
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
     models: Annotated[
         list[str] | None,
         typer.Option(
@@ -226,7 +209,7 @@ def serve(
                 "hinged_service.cli.main:worker_app",
                 factory=True,
                 workers=workers,
-                http=BoundedProtocol,
+                http=FastPathProtocol,
                 log_config=log_config(settings),
                 access_log=False,
                 lifespan="on",
@@ -290,6 +273,7 @@ def demo(
 for _panel, _verbs in _VERBS.items():
     for _verb in _verbs:
         add_verb(cli, _panel, _verb)
+cli.command()(doctor)
 cli.command(
     epilog="The service reads the file at its start: HINGED_KEYS_FILE=keys.json hinged serve"
 )(key)

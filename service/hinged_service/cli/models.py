@@ -121,14 +121,19 @@ def weights(
     top: Annotated[
         int | None, typer.Option(min=1, help="Only the largest so many of each class.")
     ] = None,
+    skip: Annotated[
+        int | None, typer.Option(min=0, help="Leave out the so many largest of each class.")
+    ] = None,
     label: ClassName = None,
     at_least: AtLeast = None,
 ) -> None:
     """Show the weights that predict, largest magnitude first.
 
     hinged weights mail --top 10
+
+    hinged weights mail --top 1000 --skip 1000
     """
-    found = session.client.weights(name, top=top, label=label, at_least=at_least)
+    found = session.client.weights(name, top=top, skip=skip, label=label, at_least=at_least)
     session.show(found, lambda: _draw_weights(found))
 
 
@@ -283,6 +288,7 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         **{n: value for n, value in info.metrics.items() if n != "accuracy"},
         "drifts": info.drifts or None,
         "rejected": info.rejected or None,
+        **{f"in vain by {door}": _counted(counts) for door, counts in info.doors.items()},
         "excluded": info.excluded or None,
         "overflows": info.overflows or None,
         "ignored features": info.ignored_features or None,
@@ -291,6 +297,10 @@ def _facts(info: ModelInfo) -> dict[str, object]:
         "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
         "position": info.position,
     }
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
 def _draw_weights(found: Weights) -> None:
@@ -319,17 +329,31 @@ def _rows(part: LinearWeights) -> list[tuple[str, float]]:
     return [*part.weights.items(), ("(intercept)", part.intercept)]
 
 
-def repair(session: Session, name: Name) -> None:
+def repair(
+    session: Session,
+    name: Name,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="Name or uid of a checkpoint to go on from, if the model's snapshot is lost and "
+            "its log does not reach back. The events after that are not learned again."
+        ),
+    ] = None,
+) -> None:
     """Remove entries of a model's log that are no part of it, and pass over damaged ones.
 
     Every worker goes on from the models' snapshots without their events. A log that is sound stays
     as it is.
 
     hinged repair mail
+
+    hinged repair mail --checkpoint monday
     """
-    done = session.client.repair(name)
+    done = session.client.repair(name, checkpoint)
     shown = {"model": name, **msgspec.to_builtins(done)}
     text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
+    if checkpoint is not None:
+        text = f"The model {name} goes on from the checkpoint {checkpoint}."
     session.show(shown, lambda: print_line(text))
 
 

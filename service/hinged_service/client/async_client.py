@@ -501,12 +501,27 @@ class AsyncClient:
         """
         return await self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
 
-    async def repair(self, name: str) -> Repaired:
+    async def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
 
-        If the log does not reach back to the model's snapshot, it raises `Conflict`.
+        Parameters
+        ----------
+        checkpoint
+            Name or uid of a checkpoint from which a model goes on whose snapshot is lost, and whose
+            log does not reach back; the events after that are not learned again.
+
+        Raises
+        ------
+        Conflict
+            If the log does not reach back to the model's snapshot, or with a checkpoint the model
+            can be served: restore the checkpoint then.
+        NotFound
+            If there is no such model or checkpoint.
+
         """
-        return await self.send(Call("POST", calls.model_path(name, "/repair"), reader(Repaired)))
+        path = calls.model_path(name, "/repair")
+        query = calls.query(checkpoint=checkpoint)
+        return await self.send(Call("POST", path, reader(Repaired), query))
 
     async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, for good; sent once only.

@@ -308,9 +308,11 @@ class Client:
         """Let the version of the service that answers go on with a model."""
         return self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
 
-    def repair(self, name: str) -> Repaired:
+    def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
-        return self.send(Call("POST", calls.model_path(name, "/repair"), reader(Repaired)))
+        path = calls.model_path(name, "/repair")
+        query = calls.query(checkpoint=checkpoint)
+        return self.send(Call("POST", path, reader(Repaired), query))
 
     def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, for good; sent once only."""

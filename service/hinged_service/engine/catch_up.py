@@ -12,8 +12,8 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import Detail, ModelGone, NotFound, SetAside
+from hinged_service.model.results import Result
 from hinged_service.model.spec import IndexEntry
-from hinged_service.model.state import Result
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection
@@ -217,8 +217,9 @@ class LogFollower:
         """
         if times > REBUILDS:
             raise SetAside(
-                f"{why}, and the model's snapshot is of no help. Delete the model and create it "
-                "again.",
+                f"{why}, and the model's snapshot is of no help. POST /v1/models/{self.name}/repair"
+                "?checkpoint=NAME goes on from a checkpoint, if there is one; else delete it and "
+                "create it again.",
                 retry_after_s=60,
             )
         self.in_trouble = True
@@ -255,6 +256,7 @@ class LogFollower:
         if not new:
             return
         self._left_out.update(new[:_LEFT_OUT])
+        self.observer.left_out(len(new))
         logger.error(
             "model %s: %d entries of the log do not follow from the one before and are left out: "
             "%s; POST /v1/models/%s/repair removes them",

@@ -13,6 +13,7 @@ from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
+from hinged_service.store.pending_predictions import KeepAnswer, KeepRefusal, PendingPredictions
 from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question
@@ -35,7 +36,7 @@ class DelayedLabels:
         self._connection = connection
         self._keys = keys
         self._timeout_s = timeout_s
-        self._pending: pending_predictions.PendingPredictions | None = None
+        self._pending: PendingPredictions | None = None
         self._expiry: asyncio.Task[None] | None = None
         self._counts: dict[str, int] | None = None
 
@@ -58,19 +59,31 @@ class DelayedLabels:
             The model was deleted; Redis does not answer.
 
         """
+        answer: asyncio.Future[tuple[int, KeepRefusal] | None]
+        answer = asyncio.get_running_loop().create_future()
+        self.keep_now(questions, sent, labels, answer)
+        refused = await answer
+        if refused is not None:
+            number, why = refused
+            index = [i for i, question in enumerate(questions) if question.id is not None][number]
+            raise refused_prediction(index, why)
+
+    def keep_now(
+        self,
+        questions: Sequence[Question],
+        sent: Sequence[str],
+        labels: Sequence[Any],
+        answer: KeepAnswer,
+    ) -> None:
+        """Keep predictions as `keep` does; `answer` gets the result among those with an id."""
         self.in_use = True
         if self._pending is None:
-            self._pending = pending_predictions.PendingPredictions(self._connection, self._keys)
+            self._pending = PendingPredictions(self._connection, self._keys)
         words: list[str] = []
         for question, x, label in zip(questions, sent, labels, strict=True):
             if question.id is not None:
                 words += question.id, features_digest(question.x), x, _json(label)
-        refused = await self._pending.keep(words, self._timeout_s)
-        if refused is None:
-            return
-        number, why = refused
-        index = [i for i, question in enumerate(questions) if question.id is not None][number]
-        raise refused_prediction(index, why)
+        self._pending.keep(words, self._timeout_s, answer)
 
     def expire_soon(self) -> None:
         """Give up predictions that waited too long, in a task of its own."""

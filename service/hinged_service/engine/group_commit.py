@@ -26,9 +26,10 @@ from hinged_service.engine.write_queue import (
     batch_of,
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
-from hinged_service.model.state import Result
+from hinged_service.model.results import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
+from hinged_service.tasks import Answer
 from hinged_service.wire.events import Event, Json
 from hinged_service.wire.position import EntryId, Position
 
@@ -91,13 +92,17 @@ class GroupCommit:
         return reader
 
     def append(
-        self, events: list[Event], payload: Json, each: bool = False, span: Span | None = None
-    ) -> asyncio.Future[Any]:
-        """Return the future of an append: the only way into the queue; see `WriteQueue.put`."""
-        answer = self._queue.put(events, payload, each, span)
+        self,
+        events: list[Event],
+        payload: Json,
+        answer: Answer[Any],
+        each: bool = False,
+        span: Span | None = None,
+    ) -> None:
+        """Append events: the only way into the queue; see `WriteQueue.put`."""
+        self._queue.put(events, payload, answer, each, span)
         if self._task is None:
             self._start()
-        return answer
 
     def _start(self) -> None:
         # A context of its own: the work is for all callers, not for the one that began it.
@@ -207,7 +212,7 @@ class GroupCommit:
         began_s = perf_counter()  # the loop's clock stands still between its rounds
         reply = await self._send(batch, first.deadline_s)  # who came first waits the shortest
         self._observer.appended(perf_counter() - began_s, len(events))
-        if reply.skip:
+        if reply.skip and not (first.span and first.span.door):  # else the script counts them
             self._count_duplicates(batch, reply)
         if reply.kind == "moved":
             if not first.answer.done():
@@ -341,7 +346,7 @@ def _resolve(readers: list[asyncio.Future[None]]) -> None:
             reader.set_result(None)
 
 
-def _fail(asked: asyncio.Future[Any], error: BaseException) -> None:
+def _fail(asked: Answer[Any], error: BaseException) -> None:
     """Answer with an error, unless there is an answer."""
     if not asked.done():
         asked.set_exception(error)

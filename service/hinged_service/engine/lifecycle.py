@@ -1,14 +1,10 @@
-"""Models created, imported, replayed, upgraded and deleted.
-
-The file is long: creation, deletion and what mends them follow one order of steps.
-"""
+"""Models created, imported and replayed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -18,17 +14,13 @@ import hinged
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.lost_entries import recovered, unlisted
+from hinged_service.engine.lost_entries import unlisted, unused
 from hinged_service.engine.reach import EVERYTHING, Reach
-from hinged_service.engine.registry import ModelRegistry
-from hinged_service.engine.repair import repair, start_from_checkpoint
-from hinged_service.engine.upgrade import Handover, take_over
+from hinged_service.engine.recovery import ModelRecovery
 from hinged_service.errors import (
     Conflict,
     Detail,
-    ModelGone,
     NotFound,
-    SetAside,
     Unavailable,
     Unprocessable,
 )
@@ -36,32 +28,23 @@ from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, Mo
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
-from hinged_service.settings import Settings
-from hinged_service.store import aliases, checkpoints, followers, index
+from hinged_service.store import checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys
-from hinged_service.store.repairs import LogRepair
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
 
 __all__ = ["ModelLifecycle"]
 
-logger = logging.getLogger(__name__)
-
 _CREATE_ATTEMPTS = 50
 
 
-class ModelLifecycle:
-    """Creation and deletion of models.
+class ModelLifecycle(ModelRecovery):
+    """Creation and deletion of models, and what lets them go on in between.
 
     A worker may die at any step: a sweep of another one finishes what it began.
     """
-
-    def __init__(self, registry: ModelRegistry, settings: Settings) -> None:
-        self._registry = registry
-        self._connection = registry.connection
-        self._settings = settings
 
     async def create(
         self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING
@@ -117,18 +100,18 @@ class ModelLifecycle:
                 return finished, False
         raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
 
-    async def _find(self, name: str) -> IndexEntry | Alias | None:
-        """Return the entry of a name, also of a model that the index lost; `None` without one."""
-        entry = await index.find(self._connection, name)
-        return entry if entry is not None else await recovered(self._connection, name)
-
     async def _check_unused(self, stream: str) -> None:
-        """Refuse to make a model on a stream that has one which the index lost."""
-        if await unlisted(self._connection, stream):
+        """Refuse to make a model on a stream that has one which the index lost.
+
+        One that learned nothing is no loss, as of a creation that a failover lost a part of: a
+        sweep removes what is left of it.
+        """
+        left = await unlisted(self._connection, stream)
+        if left and not await unused(self._connection, stream):
             raise Conflict(
                 f"The stream {stream!r} has the log of a model that the index does not know: Redis "
-                f"lost the index or a part of it. Restore the key {INDEX} from a backup, or "
-                f"DELETE /v1/models/{stream} with all that is left of it, and create it again."
+                f"lost the index or a part of it. Restore the key {INDEX} from a backup; or "
+                f"remove what is left of it by DELETE /v1/models/{stream}, then create it again."
             )
 
     def _bounded(self, spec: ModelSpec) -> ModelSpec:
@@ -310,7 +293,8 @@ class ModelLifecycle:
                 return None
             raise Conflict(
                 f"Redis lost the model {name!r}: the index has it, its stream {entry.stream!r} has "
-                "not. Restore Redis from a backup, or delete the model and create it again."
+                "not. Restore Redis from a backup; or, if there were no events or they can be sent "
+                f"again, DELETE /v1/models/{name}, then create it again."
             )
         try:
             position = await self._register(keys, entry)
@@ -351,142 +335,6 @@ class ModelLifecycle:
         return await followers.register(
             self._connection, keys.model(entry.uid), rules, start, entry.origin
         )
-
-    async def upgrade(self, name: str, reach: Reach = EVERYTHING) -> Handover:
-        """Let this version of the service go on with a model that another one folded.
-
-        Raises
-        ------
-        NotFound
-            There is no such model.
-        Forbidden
-            The name is an alias of a model that is not in the caller's reach.
-        Conflict, SetAside, Unavailable
-            As for `take_over`.
-
-        """
-        entry = await index.find(self._connection, name)
-        if isinstance(entry, Alias):
-            meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} means")
-            return await self.upgrade(meant, reach)
-        if entry is None or entry.deleting or entry.base is None:
-            raise NotFound(f"There is no model {name!r}.")
-        try:
-            done = await take_over(self._connection, self._settings, entry)
-        except ModelGone:
-            raise NotFound(f"There is no model {name!r} any more.") from None
-        self._registry.try_again(entry.uid)
-        if self._registry.live(name) is None:
-            self._registry.open_soon(name)
-        return done
-
-    async def repair(
-        self, name: str, checkpoint: str | None = None, reach: Reach = EVERYTHING
-    ) -> LogRepair:
-        """Repair the log of a model: see `engine.repair`.
-
-        With a checkpoint, a model whose snapshot is lost goes on from that.
-
-        Raises
-        ------
-        NotFound
-            There is no such model or checkpoint.
-        Forbidden
-            The model that an alias means, or that the checkpoint was made of, is not in the
-            caller's reach.
-        Conflict, Unavailable
-            As for `engine.repair`; the model needs no checkpoint.
-
-        """
-        entry = await index.find(self._connection, name)
-        if isinstance(entry, Alias):
-            meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} means")
-            return await self.repair(meant, checkpoint, reach)
-        if entry is None or entry.deleting or entry.base is None:
-            raise NotFound(f"There is no model {name!r}.")
-        if checkpoint is not None:
-            found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
-            reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
-            await self._start_from(name, entry, checkpoint)
-            return LogRepair([], [])
-        try:
-            done, uids = await repair(self._connection, self._settings, entry)
-        except ModelGone:
-            raise NotFound(f"There is no model {name!r} any more.") from None
-        for uid in uids:
-            self._registry.try_again(uid)
-        return done
-
-    async def _start_from(self, name: str, entry: IndexEntry, checkpoint: str) -> None:
-        try:
-            await self._registry.open(name)
-        except SetAside:
-            await start_from_checkpoint(self._connection, self._settings, entry, checkpoint)
-            self._registry.try_again(entry.uid)
-        else:
-            raise Conflict(
-                f"The model {name!r} can be served: POST /v1/models/{name}/restore takes the state "
-                "of a checkpoint."
-            )
-
-    async def delete(self, name: str) -> None:
-        """Delete a model; no worker can write it back.
-
-        Raises
-        ------
-        NotFound
-            There is no such model.
-
-        """
-        while True:
-            try:
-                entry = await self._find(name)
-            except index.DamagedEntry as damaged:
-                if await damaged_entries.remove(self._connection, name, damaged):
-                    self._registry.forget(name)
-                    return
-                continue
-            if entry is None:
-                await self._delete_unlisted(name)
-                return
-            if isinstance(entry, Alias):
-                raise Conflict(f"{name!r} is an alias: DELETE /v1/aliases/{name} removes it.")
-            meaning = await aliases.of_stream(self._connection, StreamKeys(entry.stream))
-            if not entry.deleting and entry.uid in meaning.values():
-                alias = next(a for a, uid in meaning.items() if uid == entry.uid)
-                raise Conflict(
-                    f"The alias {alias!r} means this model: promote another one to it first, or "
-                    "delete the alias."
-                )
-            if entry.deleting or await index.compare_and_set(
-                self._connection, name, entry, entry.as_deleting()
-            ):
-                break
-        await self.finish_deletion(name, entry.as_deleting())
-        self._registry.forget(name)
-
-    async def _delete_unlisted(self, name: str) -> None:
-        """Delete what a stream has of models that the index lost for good."""
-        left = await unlisted(self._connection, name)
-        if not left:
-            raise NotFound(f"There is no model {name!r}.")
-        logger.warning("removing what is left of model %s, which the index lost", name)
-        for uid in left:
-            await followers.delete(self._connection, StreamKeys(name).model(uid))
-
-    async def finish_deletion(self, name: str, entry: IndexEntry) -> None:
-        """Delete what a model that is marked as deleting still has, its name last."""
-        keys = StreamKeys(entry.stream)
-        await followers.delete(self._connection, keys.model(entry.uid))
-        start = entry.spec.start
-        named = isinstance(start, StartFrom) and start.checkpoint is not None
-        if entry.origin is not None and not named:  # it was made for this model
-            with contextlib.suppress(NotFound):
-                made = await checkpoints.find(self._connection, keys, entry.origin)
-                await checkpoints.drop(self._connection, keys, made)
-        await index.compare_and_set(self._connection, name, entry, None)
 
 
 def _check_names(name: str, spec: ModelSpec, reach: Reach) -> None:

@@ -19,22 +19,29 @@ from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
 from hinged_service.engine.status import ModelStatus, Status
-from hinged_service.engine.write_queue import AppendResult, SourceAppendResult, WriteQueue
+from hinged_service.engine.write_queue import (
+    AppendResult,
+    SourceAppendResult,
+    WriteQueue,
+)
 from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
 from hinged_service.model.predictor import Prediction
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import followers, log
 from hinged_service.store.connection import Connection
+from hinged_service.store.door_counts import DoorCounts, door_counts
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
+from hinged_service.tasks import Answer
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
 from hinged_service.wire.position import Position
 from hinged_service.wire.proba import USUAL
 
-__all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult"]
+__all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult", "checked"]
 
 _OPEN_S = 1.0
 
@@ -226,15 +233,26 @@ class LiveModel:
             As `Freshness.refresh_if_stale` and `Freshness.wait_for_position`.
 
         """
-        freshness, follower = self.freshness, self._follower
+        freshness = self.freshness
         stale_s = None
-        if self._loop.time() - follower.fresh_at_s > freshness.limit_s:
+        if not self.is_fresh:
             await freshness.refresh_if_stale()
             stale_s = freshness.staleness_s()
         if at_least is not None:
             await freshness.wait_for_position(at_least)
             stale_s = freshness.staleness_s()
-        replica = follower.replica
+        return self.predict_now(questions, stale_s, most)
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if the replica serves predictions unasked, without a look at the log."""
+        return self._loop.time() - self._follower.fresh_at_s <= self.freshness.limit_s
+
+    def predict_now(
+        self, questions: Sequence[Question], stale_s: float | None = None, most: int = USUAL
+    ) -> Predictions:
+        """Predict validated events by the present state, whose age is told as `stale_s`."""
+        replica = self._follower.replica
         state = replica.state
         predict = state.predict if state.can_reject_features else state.answers.predict
         items, faults = [], []
@@ -272,16 +290,28 @@ class LiveModel:
             same ones with ids may be sent again.
 
         """
+        await self.freshness.ensure_caught_up()
+        answer: asyncio.Future[AppendResult] = self._loop.create_future()
+        self.learn_now(events, payload, answer)
+        return checked(await self._follower.traced("append", answer, len(events)))
+
+    @property
+    def can_learn_now(self) -> bool:
+        """True if an append needs no wait, and is no part of a trace."""
+        return self.status.caught_up and self.observer.tracing is None
+
+    def learn_now(self, events: list[Event], payload: Json, answer: Answer[AppendResult]) -> None:
+        """Let events wait for the next append, as `learn`; `answer` gets what `checked` takes.
+
+        Raises
+        ------
+        Unprocessable, Busy
+            Nothing was taken.
+
+        """
         if faults := self._follower.replica.state.faults(events):
             raise refused_by_model(faults, logged=False)
-        if self.status.caught_up and self.observer.tracing is None:
-            result: AppendResult = await self._commit.append(events, payload)
-        else:
-            result = await self._append(events, payload)
-        if Rejection in map(type, result.outcomes):  # what came before it changed the model
-            found = [(i, one) for i, one in enumerate(result.outcomes) if type(one) is Rejection]
-            raise refused_by_model(found, logged=True)
-        return result
+        self._commit.append(events, payload, answer)
 
     async def learn_each(
         self, events: list[Event], payload: Json, span: Span | None = None
@@ -315,7 +345,8 @@ class LiveModel:
     ) -> Any:
         """Append once the model has caught up, under a span of its trace if there is one."""
         await self.freshness.ensure_caught_up()
-        answer = self._commit.append(events, payload, each, span)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._commit.append(events, payload, answer, each, span)
         return await self._follower.traced("append", answer, len(events))
 
     def count_refused(self, status: int, count: int = 1) -> None:
@@ -349,6 +380,13 @@ class LiveModel:
         except Unavailable:
             return {}
 
+    async def doors(self) -> DoorCounts:
+        """Return what sources brought in vain, by door and reason; empty while Redis is away."""
+        try:
+            return await door_counts(self._connection, self.keys)
+        except Unavailable:
+            return {}
+
     async def sources(self) -> int:
         """Return how many sources the stream keeps the offset of."""
         return await log.sources(self._connection, self.keys.on)
@@ -361,3 +399,18 @@ class LiveModel:
         await self.delayed.aclose()
         await self._commit.aclose()
         await self.save()
+
+
+def checked(result: AppendResult) -> AppendResult:
+    """Return the result of an append if the model could take all that the log took.
+
+    Raises
+    ------
+    Unprocessable
+        It could not: something that was appended before changed the model.
+
+    """
+    if Rejection in map(type, result.outcomes):
+        found = [(i, one) for i, one in enumerate(result.outcomes) if type(one) is Rejection]
+        raise refused_by_model(found, logged=True)
+    return result

@@ -6,11 +6,12 @@ import logging
 
 from hinged_service.errors import SetAside
 from hinged_service.model.spec import IndexEntry
-from hinged_service.store import followers, index
+from hinged_service.store import followers, index, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.wire.codec import DamagedState
 
-__all__ = ["put_back", "recovered", "unlisted"]
+__all__ = ["put_back", "recovered", "unlisted", "unused"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,16 @@ async def put_back(connection: Connection, name: str, text: str) -> IndexEntry |
         extra={"model": name},
     )
     return entry
+
+
+async def unused(connection: Connection, stream: str) -> bool:
+    """Tell whether a stream holds nothing: no event or command ever came, and no state is kept."""
+    keys = StreamKeys(stream)
+    try:
+        mark = (await log.end(connection, keys)).mark
+    except DamagedState:
+        return False
+    return not (mark.bytes or mark.events or await connection.hlen(keys.checkpoints))
 
 
 async def unlisted(connection: Connection, stream: str) -> set[str]:

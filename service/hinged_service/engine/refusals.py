@@ -13,7 +13,7 @@ from hinged_service.errors import (
     ServiceError,
     Unprocessable,
 )
-from hinged_service.model.state import Rejection
+from hinged_service.model.results import Rejection
 from hinged_service.store.log_types import Refusal
 from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.wire.faults import MAX_DETAILS

@@ -90,6 +90,12 @@ class ModelRegistry:
         """Number of models that are open here."""
         return len(self._live)
 
+    @property
+    def aside_count(self) -> int:
+        """Number of models that were set aside within the last minute, when last asked for."""
+        now_s = asyncio.get_running_loop().time()
+        return sum(now_s < until_s for _, until_s in self._aside.values())
+
     def recent(self) -> Iterator[LiveModel]:
         """Return the models that are open here, the last used ones first."""
         return reversed(self._live.values())

@@ -10,8 +10,9 @@ import msgspec
 
 import hinged
 from hinged_service.engine.retention import LogMarks
+from hinged_service.model.results import Detection, Late, Result
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Detection, Late, ModelState, Result
+from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry

@@ -12,9 +12,10 @@ import msgspec
 
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.errors import Busy, ServiceError
-from hinged_service.model.state import Result
+from hinged_service.model.results import Result
 from hinged_service.settings import Settings
 from hinged_service.store.log_types import Batch, Caller, Span, independent_events
+from hinged_service.tasks import Answer
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.dedup import mark
 from hinged_service.wire.events import Event, Json
@@ -96,7 +97,7 @@ class PendingWrite(msgspec.Struct):
     payload: Json
     marks: list[tuple[int, int, str, str]]
     deadline_s: float
-    answer: asyncio.Future[Any]
+    answer: Answer[Any]
     each: bool = False
     span: Span | None = None
 
@@ -124,9 +125,9 @@ class WriteQueue:
         self.bytes = 0
 
     def put(
-        self, events: list[Event], payload: Json, each: bool, span: Span | None
-    ) -> asyncio.Future[Any]:
-        """Add a write at the end and return the future of its result; parameters as its fields.
+        self, events: list[Event], payload: Json, answer: Answer[Any], each: bool, span: Span | None
+    ) -> None:
+        """Add a write at the end; parameters as its fields.
 
         Raises
         ------
@@ -151,12 +152,10 @@ class WriteQueue:
                 marks.append(mark(i, event))
         if marks and not self._delayed.in_use:
             self._delayed.in_use = any(kind for _, kind, _, _ in marks)
-        answer: asyncio.Future[Any] = self._loop.create_future()
         deadline_s = self._loop.time() + self._timeout_s
         self.waiting.append(PendingWrite(events, payload, marks, deadline_s, answer, each, span))
         self.events += count
         self.bytes += size
-        return answer
 
     def take(self) -> list[PendingWrite]:
         """Remove and return what goes out together, the first at least; a source's goes alone."""

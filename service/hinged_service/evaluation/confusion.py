@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ _NAMES = {
     "cohen_kappa": "CohenKappa",
 }
 _MEANS_OVER_CLASSES = ("f1", "precision", "recall")
+_MATRIX_BYTES = 2**18
+_COUNT_BYTES = 24
 
 
 @functools.cache
@@ -77,23 +80,40 @@ class Confusion:
             self._cells[old[0], old[1]] -= 1
 
     def get(self, metric: str) -> Any:
-        """Return the value of a metric, `None` without an event."""
-        cells = {pair: count for pair, count in self._cells.items() if count}
-        if metric == "confusion_matrix":
-            return self._matrix(cells)
+        """Return the value of a metric that is a number, `None` without an event."""
+        cells = self._counted()
         if not cells:
             return None
         macro = "Macro" if self._multiclass and metric in _MEANS_OVER_CLASSES else ""
         kind = getattr(_river, macro + _NAMES[metric])
         return float(kind(cm=self._matrix_of(list(self._classes), cells)).get())
 
-    def _matrix(self, cells: Mapping[tuple[int, int], int]) -> dict[str, dict[str, int]]:
+    def _counted(self) -> dict[tuple[int, int], int]:
+        return {pair: count for pair, count in self._cells.items() if count}
+
+    def matrix(self, most: int) -> tuple[dict[str, dict[str, int]], int, int]:
+        """Return the counts by the text of the true and then of the predicted label.
+
+        Of more than `most` classes, or of long names, those are shown that occur most often.
+
+        Returns
+        -------
+        The counts above 0; the number of classes shown; the number of those that occur.
+        """
         names = list(self._classes) if self._names is None else self._names
         texts = [label if isinstance(label, str) else json.dumps(label) for label in names]
+        cells, totals = self._counted(), dict[int, int]()
+        for pair, count in cells.items():
+            for i in pair:
+                totals[i] = totals.get(i, 0) + count
+        order = sorted(totals, key=lambda i: (-totals[i], i))[:most]
+        longest = max((len(json.dumps(texts[i])) for i in order), default=0)
+        shown = set(order[: max(1, math.isqrt(_MATRIX_BYTES // (longest + _COUNT_BYTES)))])
         matrix: dict[str, dict[str, int]] = {}
         for (i, j), count in sorted(cells.items()):
-            matrix.setdefault(texts[i], {})[texts[j]] = count
-        return matrix
+            if i in shown and j in shown:
+                matrix.setdefault(texts[i], {})[texts[j]] = count
+        return matrix, len(shown), len(totals)
 
     def get_state(self) -> Any:
         """Return the counts as JSON-like data."""

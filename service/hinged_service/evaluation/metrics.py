@@ -25,8 +25,10 @@ from hinged_service.evaluation.specs import (
     full_spec,
 )
 
-__all__ = ["Metrics"]
+__all__ = ["MOST_CLASSES", "Metrics"]
 
+MOST_CLASSES = 50
+"""Classes of a confusion matrix that are shown unless another number is asked for."""
 _STATE_VERSION = 1
 _OF_RELIABILITY = ("calibration_error", "reliability")
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
@@ -130,7 +132,7 @@ class Metrics:
             except _FAULTS as error:
                 self._errors[key] = _reason(error)
 
-    def report(self) -> dict[str, Any]:
+    def report(self, most_classes: int = MOST_CLASSES) -> dict[str, Any]:
         """Return the value of every metric by its name.
 
         Returns
@@ -138,17 +140,31 @@ class Metrics:
         A finite number; `None` before the first event, or where there is no
         number; for reliability, a list of bins; for a confusion matrix, by the text
         of the true and then of the predicted label, the counts above 0; `{"error":
-        reason}` of a metric that failed.
+        reason}` of a metric that failed. A matrix has `most_classes` at most, those
+        that occur most often, and 256 KiB; beside one that is cut, under its name and
+        `_classes`, stands how many are shown and of how many.
 
         """
-        return {spec.name: self._value(spec) for spec in self._specs}
+        found: dict[str, Any] = {}
+        for spec in self._specs:
+            value = self._value(spec, most_classes)
+            if not isinstance(value, tuple):
+                found[spec.name] = value
+                continue
+            found[spec.name], shown, classes = value
+            if shown < classes:
+                found[f"{spec.name}_classes"] = {"shown": shown, "of": classes}
+        return found
 
-    def _value(self, spec: MetricSpec | RollingSpec) -> Any:
+    def _value(self, spec: MetricSpec | RollingSpec, most_classes: int) -> Any:
         key = _key(spec)
         if key in self._errors:
             return {"error": self._errors[key]}
+        counts = self._counts[key]
         try:
-            value = self._counts[key].get(spec.metric)
+            if isinstance(counts, Confusion) and spec.metric == "confusion_matrix":
+                return counts.matrix(most_classes)
+            value = counts.get(spec.metric)
         except _FAULTS as error:  # of the value only: what was counted is sound
             return {"error": _reason(error)}
         return None if isinstance(value, float) and not math.isfinite(value) else value

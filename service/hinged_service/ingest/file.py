@@ -35,6 +35,7 @@ async def bring_files(
     Stopped
         The user wants an end.
     """
+    feeder.door = "file"
     state: ModelState | None = None  # comes after the files: one that is refused makes no model
 
     def takes(y: LabelValue) -> bool:

@@ -169,15 +169,11 @@ class Inboxes:
             batch = gather([writer.state, *await self._judges(stream, writer)], records)
         try:
             fed = await writer.learn_each(
-                batch.events, batch.payload, batch.span(INBOX, inbox.offset, inbox.end)
+                batch.events, batch.payload, batch.span(INBOX, INBOX, inbox.offset, inbox.end)
             )
         except ModelGone:
             self._registry.forget(writer.name, writer)
             raise
-        if fed.learned is not None:  # else another worker took it, or its answer got lost
-            writer.count_refused(422, len(batch.letters))
-            for error in fed.errors.values():
-                writer.count_refused(error.status)
         return fed.offset in (inbox.offset, inbox.end)  # else another worker is at it
 
     async def _writer(self, stream: str) -> LiveModel:

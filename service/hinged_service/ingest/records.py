@@ -13,7 +13,7 @@ import msgspec
 
 from hinged_service.errors import ServiceError
 from hinged_service.model.state import ModelState
-from hinged_service.store.log_types import Letter, Span
+from hinged_service.store.log_types import Door, Letter, Span
 from hinged_service.wire.decoding import names_fit, parse_events
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent
@@ -106,10 +106,11 @@ class Batch(NamedTuple):
     letters: list[Letter]
     sizes: Sequence[int]
 
-    def span(self, source: str, start: str, end: str) -> Span:
+    def span(self, door: Door, source: str, start: str, end: str) -> Span:
         """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
         named = any(event.id is not None for event in self.events)  # others are never refused
-        return Span(source, start, end, self.places, self.letters, self.sizes if named else ())
+        sizes = self.sizes if named else ()
+        return Span(source, start, end, self.places, self.letters, sizes, door)
 
 
 def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:

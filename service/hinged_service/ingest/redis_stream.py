@@ -87,6 +87,7 @@ async def bring_stream(
     ServiceError
         The model is gone or cannot be used.
     """
+    feeder.door = "redis-stream"
     patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
@@ -97,6 +98,7 @@ async def bring_stream(
                 if pause_s or not reader.ready:
                     await reader.resume()
                 if await reader.turn():
+                    await reader.forget_idle()
                     return {"lost": reader.lost}
                 if pause_s:
                     reporter.say("The source is back.")
@@ -198,7 +200,7 @@ class _Reader:
     async def resume(self) -> None:
         """Look where source and group stand; acknowledge what was taken already."""
         self._offset = await self._feeder.offset(self._rules.source)
-        last, _, _, _ = await self._stream.state()
+        last = (await self._stream.state()).last
         if not self._offset and self._base is None:
             if self._rules.begin == "start":
                 self._base = "0-0"
@@ -397,13 +399,20 @@ class _Reader:
     async def _catch_up(self) -> None:
         self._offset = await self._feeder.offset(self._rules.source)
 
+    async def forget_idle(self) -> None:
+        """Remove consumers that killed readers left, once what was pending for them is taken."""
+        with contextlib.suppress(NoGroup, Unavailable):  # the user may lack the right: no harm
+            await self._stream.forget_idle(self._rules.claim_s)
+
     async def _check(self) -> None:
         """Tell of entries trimmed away before they were read, and of a stream that began anew."""
         now_s = time.monotonic()
         if now_s < self._check_s:
             return
         self._check_s = now_s + _CHECK_EVERY_S
-        _, lag, length, last = await self._stream.state()
+        _, lag, length, last, consumers = await self._stream.state()
+        if consumers > 1:
+            await self.forget_idle()
         if lag is not None and lag - length > self._unread:
             self.lost += lag - length - self._unread
             self._feeder.tally.gone += lag - length - self._unread

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.ingest.patience import shown_address
 
-__all__ = ["Entry", "ForeignStream", "NoGroup", "Pending"]
+__all__ = ["Entry", "ForeignStream", "GroupState", "NoGroup", "Pending"]
 
 _TIMEOUT_S = 5.0
 _LEAVE_S = 1.0
@@ -35,6 +35,29 @@ class Pending(NamedTuple):
     consumer: str
     idle_ms: int
     deliveries: int
+
+
+class GroupState(NamedTuple):
+    """The place of a group in its stream.
+
+    Attributes
+    ----------
+    last
+        Id of the last entry that was delivered.
+    lag
+        Number of entries that were not; `None` if the server cannot tell.
+    length, newest
+        Number of the stream's entries, id of the last one that it ever got.
+    consumers
+        Number of the group's consumers.
+
+    """
+
+    last: str
+    lag: int | None
+    length: int
+    newest: str
+    consumers: int
 
 
 class ForeignStream:
@@ -86,16 +109,28 @@ class ForeignStream:
                 if not str(error).startswith("BUSYGROUP"):
                     raise
 
-    async def state(self) -> tuple[str, int | None, int, str]:
-        """Return the group's last delivered id and lag, the stream's length and last id."""
+    async def state(self) -> GroupState:
+        """Return where stream and group stand."""
         async with _translated():
             groups = await self._redis.xinfo_groups(self._key)
             about = await self._redis.xinfo_stream(self._key)
         for group in groups:
             if group["name"] == self._group.encode():
                 last, lag = group["last-delivered-id"].decode(), group.get("lag")
-                return last, lag, about["length"], about["last-generated-id"].decode()
+                newest = about["last-generated-id"].decode()
+                return GroupState(last, lag, about["length"], newest, group["consumers"])
         raise NoGroup
+
+    async def forget_idle(self, idle_s: float) -> None:
+        """Remove other consumers for which nothing is pending, and that were idle for so long.
+
+        One that still lives is made again when it reads.
+        """
+        async with _translated():
+            for one in await self._redis.xinfo_consumers(self._key, self._group):
+                mine = one["name"] == self.consumer.encode()
+                if not (mine or one["pending"]) and one["idle"] >= idle_s * 1000:
+                    await self._redis.xgroup_delconsumer(self._key, self._group, one["name"])
 
     async def pending(self, after: str, upto: str, count: int) -> list[Pending]:
         """Return the first pending entries of all consumers after one id, up to another."""

@@ -14,8 +14,10 @@ from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.patience import Patience
 from hinged_service.ingest.records import Batch, Lot, Raw, gather
 from hinged_service.ingest.signals import Stop
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import ModelState, Rejection
+from hinged_service.model.state import ModelState
+from hinged_service.store.log_types import Door
 from hinged_service.tasks import cancel
 
 __all__ = ["Feeder", "Gathered", "Tally", "ended", "meanwhile", "sent_off"]
@@ -153,11 +155,14 @@ class Feeder:
         How long a server may be away before that ends the source with `Failed`; `None`: for ever.
     address
         Of the Redis of the models, as told to people.
+    door
+        The kind of source that is fed.
     """
 
     spec: ModelSpec | None = None
     patience_s: float | None = None
     address: str = ""
+    door: Door = ""
 
     def __init__(
         self,
@@ -221,7 +226,7 @@ class Feeder:
                 ready = _gathered(live_model, ready.records)
             batch = ready.batch
             return await live_model.learn_each(
-                batch.events, batch.payload, batch.span(source, start, end)
+                batch.events, batch.payload, batch.span(self.door, source, start, end)
             )
 
         fed = await self._asked(send)

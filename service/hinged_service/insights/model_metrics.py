@@ -2,7 +2,7 @@
 
 A scrape reaches one worker at random and is answered for all of them: each writes a report of
 its models to `HINGED_METRICS_DIR` every second. No model is loaded for a scrape, and Redis is
-asked only for the labels of streams whose predictions wait for some.
+asked only for what it counts itself: labels, and what sources brought in vain.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from hinged_service.engine.status import Status
 from hinged_service.errors import ServiceError
 from hinged_service.store import pending_predictions
 from hinged_service.store.disk_guard import Disk
+from hinged_service.store.door_counts import DoorCounts, door_counts_in
 from hinged_service.tasks import cancel
 from hinged_service.telemetry.exposition import exposed
 from hinged_service.telemetry.worker_report import DiskSample, Labels, ModelSample, WorkerReport
-from hinged_service.wire.codec import fold_tag
+from hinged_service.wire.codec import DamagedState, fold_tag
 
 __all__ = ["Scraping"]
 
 logger = logging.getLogger(__name__)
 
 _EVERY_S = 1.0
-_LABELS_S = 1.0
+_COUNTS_S = 1.0
+_COUNTS_UNASKED_S = 10.0
 _ASKED_AT_ONCE = 8
 _PATIENCE_S = 0.5
 
@@ -44,7 +46,7 @@ class Scraping:
         self._feeds = feeds
         self._observer = registry.connection.observer
         self._labels: dict[str, Labels] = {}
-        self._asked: set[str] = set()
+        self._doors: dict[str, DoorCounts] = {}
         self._asking = asyncio.Lock()
         self._asked_at_s = -1e9
         self._task: asyncio.Task[None] | None = None
@@ -61,7 +63,7 @@ class Scraping:
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return the metrics of all workers as text of a type in `accept`, and that type."""
-        await self._ask_for_labels()
+        await self._ask_for_counts(_COUNTS_S)
         page = self._page()
         gathered = await asyncio.to_thread(self._observer.gather, page)
         return await asyncio.to_thread(exposed, gathered, hinged.__version__, fold_tag(), accept)
@@ -69,6 +71,7 @@ class Scraping:
     async def _publish(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
+            await self._ask_for_counts(_COUNTS_UNASKED_S)  # scrapes may reach other workers only
             try:
                 await asyncio.to_thread(self._observer.publish, self._page())
             except OSError as error:
@@ -86,32 +89,38 @@ class Scraping:
             if not live_model.mid_entry
         ]
         labels, disk = dict(self._labels), _disk(registry.connection.disk)
-        return self._observer.page(registry.open_count, self._feeds(), rows, labels, disk)
+        doors = {row.uid: self._doors[row.uid] for row in rows if row.uid in self._doors}
+        return self._observer.page(
+            registry.open_count, self._feeds(), rows, labels, disk, registry.aside_count, doors
+        )
 
-    async def _ask_for_labels(self) -> None:
-        """Read the counts of labels of the streams in use, once a second at most."""
+    async def _ask_for_counts(self, age_s: float) -> None:
+        """Read what Redis counts of the streams in use, unless that is younger than `age_s`."""
         async with self._asking:
-            if time.monotonic() - self._asked_at_s < _LABELS_S:
+            if time.monotonic() - self._asked_at_s < age_s:
                 return
-            by_stream = {a.entry.stream: a for a in self._told()}
+            by_stream: dict[str, list[LiveModel]] = {}
+            for live_model in self._told():
+                by_stream.setdefault(live_model.entry.stream, []).append(live_model)
+            uids = {live_model.entry.uid for live_model in self._told()}
             self._labels = {s: told for s, told in self._labels.items() if s in by_stream}
-            self._asked.intersection_update(by_stream)
-            wanted = (
-                (stream, live_model)
-                for stream, live_model in by_stream.items()
-                if live_model.delayed.in_use or stream in self._labels or stream not in self._asked
-            )
+            self._doors = {uid: doors for uid, doors in self._doors.items() if uid in uids}
+            wanted = iter(by_stream.items())
             with contextlib.suppress(TimeoutError, ServiceError):  # the last ones known will do
                 async with asyncio.timeout(_PATIENCE_S):
                     await asyncio.gather(*(self._ask_each(wanted) for _ in range(_ASKED_AT_ONCE)))
             self._asked_at_s = time.monotonic()
 
-    async def _ask_each(self, wanted: Iterator[tuple[str, LiveModel]]) -> None:
-        for stream, live_model in wanted:
+    async def _ask_each(self, wanted: Iterator[tuple[str, list[LiveModel]]]) -> None:
+        for stream, models in wanted:
             at_s = time.time()
-            found = await pending_predictions.counts(self._registry.connection, live_model.keys.on)
-            self._asked.add(stream)
-            if found is not None:
+            try:
+                meta = await self._registry.connection.hgetall(models[0].keys.on.meta)
+            except DamagedState:
+                continue  # it is told elsewhere; the other streams are as they were
+            for live_model in models:
+                self._doors[live_model.entry.uid] = door_counts_in(meta, live_model.entry.uid)
+            if (found := pending_predictions.counts_in(meta)) is not None:
                 self._labels[stream] = Labels(
                     at_s, found["waiting"], found["joined"], found["expired"], found["late"]
                 )

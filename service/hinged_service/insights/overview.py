@@ -13,6 +13,7 @@ from hinged_service.wire.position import EntryId
 __all__ = ["ModelSummary", "Overview"]
 
 _KEEP_S = 1.0
+_CLASSES = 10
 
 
 class ModelSummary(NamedTuple):
@@ -102,7 +103,7 @@ class Overview:
             judged=fold.judged,
             mistakes=fold.mistakes,
             updates=fold.learner.accounting.updates,
-            metrics={} if fold.metrics is None else fold.metrics.report(),
+            metrics={} if fold.metrics is None else fold.metrics.report(_CLASSES),
             drifts=fold.detected,
             drifts_at_ms=tuple(EntryId.of(d.entry).ms for d in fold.detections),
             frozen=fold.frozen,

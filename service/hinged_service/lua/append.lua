@@ -22,7 +22,8 @@
 --      12 a source's name, 13 the offset where the batch begins, 14 that where the next one does:
 --         instead of producer and sequence, which then only tell the entry's origin
 --      15 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each,
---         bytes of each event's JSON in the payload, none at all if no event can be refused]
+--         bytes of each event's JSON in the payload, none at all if no event can be refused, the
+--         door under which what it did not bring is counted for the model, '' for none]
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
@@ -49,12 +50,12 @@ local DEAD_LETTERS = 10000
 local KEPT_BYTES = 8192
 local Refusal = {ID_TAKEN = 0, NO_PREDICTION = 1, WAITED_TOO_LONG = 2, TOO_MANY_WAIT = 3,
   DAMAGED = 4}
-local REASONS = { -- of dead letters
-  [Refusal.ID_TAKEN] = 'id names another event already',
-  [Refusal.NO_PREDICTION] = 'id names no prediction that waits for its label',
-  [Refusal.WAITED_TOO_LONG] = 'id names a prediction that waited too long',
-  [Refusal.TOO_MANY_WAIT] = 'too many predictions and early labels wait',
-  [Refusal.DAMAGED] = 'id names a prediction that is damaged',
+local REASONS = { -- of dead letters, in full and as they are counted
+  [Refusal.ID_TAKEN] = {'id names another event already', 'conflict'},
+  [Refusal.NO_PREDICTION] = {'id names no prediction that waits for its label', 'unknown'},
+  [Refusal.WAITED_TOO_LONG] = {'id names a prediction that waited too long', 'expired'},
+  [Refusal.TOO_MANY_WAIT] = {'too many predictions and early labels wait', 'full'},
+  [Refusal.DAMAGED] = {'id names a prediction that is damaged', 'conflict'},
 }
 
 local stored = redis.call('HGET', followers, uid)
@@ -265,6 +266,7 @@ end
 local skip_text = '[' .. table.concat(skip, ',') .. ']'
 local between, more, left_out, damaged =
   entries_after(meta, log, last, last_chain, position, chain, tonumber(ARGV[9]))
+if not between then return {'lost'} end
 if damaged then return {'damaged', damaged} end
 
 local id, appended, joined_json = last, 0, ''
@@ -301,19 +303,27 @@ end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[14])
-  local places, letters, sizes = unpack(cmsgpack.unpack(ARGV[15]))
+  local places, letters, sizes, door = unpack(cmsgpack.unpack(ARGV[15]))
+  local told = {invalid = #letters, duplicates = #skip - #early - #refused / 3}
   local at, passed = 2, 0 -- behind the bracket
   for i = 1, #refused, 3 do -- each event is a caller by itself
     for k = passed + 1, refused[i] do at = at + (sizes[k] or 0) + 1 end
     passed = refused[i]
     local text = string.sub(payload, at, at + (sizes[passed + 1] or 0) - 1)
-    letters[#letters + 1] = {places[passed + 1] or '', REASONS[refused[i + 2]], beginning(text)}
+    local reason = REASONS[refused[i + 2]]
+    letters[#letters + 1] = {places[passed + 1] or '', reason[1], beginning(text)}
+    told[reason[2]] = (told[reason[2]] or 0) + 1
   end
   for _, letter in ipairs(letters) do
     redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,
       'offset', letter[1], 'reason', letter[2], 'record', letter[3])
   end
   if #letters > 0 then redis.call('HINCRBY', meta, 'dead', #letters) end
+  for what, count in pairs(door == '' and {} or told) do
+    if count > 0 then
+      redis.call('HINCRBY', meta, 'door:' .. uid .. ':' .. door .. ':' .. what, count)
+    end
+  end
 else -- the answer is kept: sent again, the batch gets this one, not the one of a duplicate
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end

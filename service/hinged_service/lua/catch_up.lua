@@ -19,5 +19,6 @@ if m[3] and m[3] ~= ARGV[5] then return {'other', m[3]} end
 if not holds(KEYS[2], m[1], m[2], ARGV[2], ARGV[3]) then return {'lost'} end
 local found, more, left_out, damaged =
   entries_after(KEYS[1], KEYS[2], m[1], m[2], ARGV[2], ARGV[3], tonumber(ARGV[4]))
+if not found then return {'lost'} end
 if damaged and #found == 0 then return {'damaged', damaged} end
 return {'ok', (words(stored)), damaged and 1 or more, found, left_out}

@@ -33,16 +33,26 @@ end
 -- Most bytes of entries off the chain in a row; the one after them must follow the one before.
 local OFF_CHAIN_BYTES = 4194304
 
--- Is this entry, by its chain, the next one after that at `id` with `chain`?
-local function follows(fields, id, chain)
+-- How many entries back one is looked for from which an entry off the chain follows.
+local LOOK_BACK = 16
+
+-- The chain that an entry of these fields has after that at `id` with `chain`, as a function of
+-- both, and the chain that it has; nothing if it is no entry of a log.
+local function links(fields)
   local e = {}
   for i = 1, #fields, 2 do e[fields[i]] = fields[i + 1] end
   local payload = e.events or e.command
   if not (payload and e.from and e.chain and tonumber(e.bytes) and tonumber(e.count)) then
-    return false
+    return nil
   end
-  return e.chain == redis.sha1hex(chain .. id .. e.from .. redis.sha1hex(payload)
-    .. (e.skip or '[]') .. (e.joined or ''))
+  local rest = e.from .. redis.sha1hex(payload) .. (e.skip or '[]') .. (e.joined or '')
+  return function(id, chain) return redis.sha1hex(chain .. id .. rest) end, e.chain
+end
+
+-- Is this entry, by its chain, the next one after that at `id` with `chain`?
+local function follows(fields, id, chain)
+  local after, its = links(fields)
+  return after ~= nil and after(id, chain) == its
 end
 
 -- An entry that a repair passed over, as one without content; nothing if it did not.
@@ -53,15 +63,60 @@ local function passed_over(meta, id)
   return {id, {'chain', chain, 'bytes', bytes, 'count', count}}
 end
 
+-- The place among `found`, or 0 for the entry at `id` with `chain` before them, from which an
+-- entry follows; -1 if it follows from the one before that; nothing if from none of the last ones.
+local function parent_of(log, entry, found, id, chain)
+  local after, its = links(entry[2])
+  if not after then return nil end
+  for k = #found - 1, math.max(1, #found - LOOK_BACK), -1 do
+    if after(found[k][1], field_of(found[k][2], 'chain')) == its then return k end
+  end
+  if #found > 0 and #found <= LOOK_BACK and after(id, chain) == its then return 0 end
+  if #found == 0 then
+    local before = redis.call('XREVRANGE', log, '(' .. id, '-', 'COUNT', 1)[1]
+    local its_chain = before and field_of(before[2], 'chain')
+    if its_chain and after(before[1], its_chain) == its then return -1 end
+  end
+end
+
 -- The entries after that at `id` with `chain`, oldest first, until about `limit` bytes. An entry
 -- whose chain does not follow from the one before is left out if a later one does.
--- Further results: are there more (1 or 0)? ids of the entries left out; id of the entry from which
--- on none follows, though the log goes on.
+--
+-- Two entries may follow from the same one: an append that a server had dropped comes back after
+-- its second start, before the one that took its place. Nothing follows from it, so the other one
+-- is of the log; an answer ends with no entry from which none was seen to follow.
+--
+-- Results: the entries, nothing if that at `id` is such an append itself; are there more (1 or 0)?
+-- ids of the entries left out; id of the entry from which on none follows, though the log goes on.
 local function entries_after(meta, log, last, last_chain, id, chain, limit)
   local found, bytes, step = {}, 0, 1
-  local left_out, off, off_bytes, at = {}, {}, 0, id
+  local left_out, off, forks, off_bytes, at = {}, {}, {}, 0, id
+  local first, first_chain = id, chain
+
+  local function leave_out(ids)
+    for _, one in ipairs(ids) do left_out[#left_out + 1] = one end
+  end
+
+  local function take(entry)
+    found[#found + 1] = entry
+    id, chain = entry[1], field_of(entry[2], 'chain')
+    leave_out(off)
+    off, forks, off_bytes = {}, {}, 0
+  end
+
+  -- Go on from an entry that follows from an earlier one; leave out what came between.
+  local function branch(fork)
+    for k = #found, fork.parent + 1, -1 do leave_out({table.remove(found)[1]}) end
+    local others = {}
+    for _, one in ipairs(off) do
+      if one ~= fork.entry[1] then others[#others + 1] = one end
+    end
+    off = others
+    take(fork.entry)
+  end
+
   while compare(at, last) < 0 and off_bytes < OFF_CHAIN_BYTES do
-    if bytes >= limit then return found, 1, left_out end
+    local full = bytes >= limit
     local some = redis.call('XRANGE', log, '(' .. at, last, 'COUNT', step)
     if #some == 0 then break end
     local before = bytes + off_bytes
@@ -69,19 +124,33 @@ local function entries_after(meta, log, last, last_chain, id, chain, limit)
       local size = 0
       for _, part in ipairs(entry[2]) do size = size + #part end
       local next_one = follows(entry[2], id, chain) and entry or passed_over(meta, entry[1])
+      for k = #forks, 1, -1 do
+        local fork = forks[k]
+        if not next_one and follows(entry[2], fork.entry[1], field_of(fork.entry[2], 'chain')) then
+          if fork.parent < 0 then return nil end
+          branch(fork)
+          next_one = entry
+        end
+      end
       if next_one then
-        found[#found + 1] = next_one
+        if full then return found, 1, left_out end
+        take(next_one)
         bytes = bytes + size
-        id, chain = next_one[1], field_of(next_one[2], 'chain')
-        for _, one in ipairs(off) do left_out[#left_out + 1] = one end
-        off, off_bytes = {}, 0
       else
+        local parent = parent_of(log, entry, found, first, first_chain)
+        if parent then forks[#forks + 1] = {parent = parent, entry = entry} end
         off[#off + 1] = entry[1]
         off_bytes = off_bytes + size
       end
     end
     at = some[#some][1]
     if bytes + off_bytes - before < 65536 and step < 16 then step = step * 2 else step = 1 end
+  end
+  for _, fork in ipairs(forks) do
+    if fork.entry[1] == last and field_of(fork.entry[2], 'chain') == last_chain then
+      if fork.parent < 0 then return nil end
+      branch(fork)
+    end
   end
   if id == last and chain == last_chain then return found, 0, left_out end
   return found, 0, left_out, off[1] or last

@@ -15,7 +15,8 @@ redis.call('HDEL', KEYS[2], uid)
 local gone = {'hold:' .. uid, 'aside:' .. uid, 'fold:' .. uid, 'barrier:' .. uid,
   'damaged:' .. uid, 'entry:' .. uid}
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.sub(field, 1, 4) == 'pin:' and string.sub(field, -#uid) == uid then
+  if string.sub(field, 1, 4) == 'pin:' and string.sub(field, -#uid) == uid
+    or string.sub(field, 1, 6 + #uid) == 'door:' .. uid .. ':' then
     gone[#gone + 1] = field
   end
 end

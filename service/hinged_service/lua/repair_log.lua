@@ -20,6 +20,7 @@ local last, last_chain = m[1], m[2]
 if not holds(log, last, last_chain, id, chain) then return {'lost'} end
 
 local found, more, left_out, damaged = entries_after(meta, log, last, last_chain, id, chain, BYTES)
+if not found then return {'lost'} end
 local removed, passed = {}, {}
 for _, one in ipairs(left_out) do
   redis.call('XDEL', log, one)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import hinged
 from hinged.multiclass import MulticlassClassifier
+from hinged_service.evaluation.metrics import MOST_CLASSES
 from hinged_service.model.predictor import label_text
 from hinged_service.model.state import ModelState
 from hinged_service.river_support.learners import Features, RiverBinary, RiverMulticlass
 from hinged_service.wire.events import Value
 
-__all__ = ["explain_event", "feature_count", "recent_accuracy", "shown_weights", "whole_accuracy"]
+__all__ = [
+    "Account",
+    "account",
+    "explain_event",
+    "feature_count",
+    "recent_accuracy",
+    "shown_weights",
+    "whole_accuracy",
+]
 
 _RIVER = (RiverBinary, RiverMulticlass)
 
@@ -74,10 +83,46 @@ def explain_event(
     }
 
 
-def recent_accuracy(state: ModelState) -> float:
-    """Return the share of right labels: by the first rolling accuracy of the spec, or ever."""
-    report = {} if state.metrics is None else state.metrics.report()
-    recent = [v for name, v in report.items() if name.startswith("rolling_accuracy")]
+class Account(TypedDict):
+    """The counts of a model, as its documents and its live feed tell them."""
+
+    events: int
+    judged: int
+    mistakes: int
+    updates: int
+    hinge_loss: float
+    overflows: int
+    rejected: int
+    drifts: int
+    frozen: bool
+    metrics: dict[str, Any]
+
+
+def account(state: ModelState, most_classes: int = MOST_CLASSES) -> Account:
+    """Return the account of a model; its confusion matrices have `most_classes` at most."""
+    learned = state.learner.accounting
+    return Account(
+        events=state.events,
+        judged=state.judged,
+        mistakes=state.mistakes,
+        updates=learned.updates,
+        hinge_loss=learned.hinge_loss,
+        overflows=learned.overflows,
+        rejected=state.rejected,
+        drifts=state.detected,
+        frozen=state.frozen,
+        metrics={} if state.metrics is None else state.metrics.report(most_classes),
+    )
+
+
+def recent_accuracy(state: ModelState, metrics: Mapping[str, object] | None = None) -> float:
+    """Return the share of right labels: by the first rolling accuracy of the spec, or ever.
+
+    `metrics` are those of the model, if they are at hand.
+    """
+    if metrics is None:
+        metrics = {} if state.metrics is None else state.metrics.report()
+    recent = [v for name, v in metrics.items() if name.startswith("rolling_accuracy")]
     if recent and isinstance(recent[0], float):
         return recent[0]
     return whole_accuracy(state) or 0.0

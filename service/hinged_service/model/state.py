@@ -2,77 +2,34 @@
 
 Nothing here reads a clock, a setting or the environment: the same entries from
 the same state give the same state, on every worker.
-
-The file is long: all that one event changes stands together.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import hinged
 from hinged.temperature import Temperature
-from hinged.vector import VALUE_BYTES, saturated
+from hinged.vector import saturated
 from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
+from hinged_service.model.byte_budget import ByteBudget
 from hinged_service.model.predictor import Prediction, predictor_for
+from hinged_service.model.results import KEPT_DETECTIONS, Detection, Late, Rejection, Result
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
-from hinged_service.river_support.learners import Features, Label, Learner, RiverMulticlass
+from hinged_service.river_support.learners import Features, Label, Learner
 from hinged_service.wire.decoding import FEW_NAMES
 from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
-from hinged_service.wire.faults import MAX_NAME
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
 
-__all__ = ["KEPT_DETECTIONS", "Detection", "Late", "ModelState", "Rejection", "Result"]
-
-_NAME_BYTES = VALUE_BYTES + 4 * MAX_NAME
-
-KEPT_DETECTIONS = 20
-"""Detections kept: the last ones."""
-
-
-class Rejection(NamedTuple):
-    """An event that stands in the log but that the model could not take."""
-
-    field: str
-    """The event's field at fault."""
-    reason: str
-    """The condition that must hold there."""
-
-
-class Late(NamedTuple):
-    """A prediction that an event is the label of."""
-
-    at_ms: float | None
-    """Time of the prediction in ms since 1970; `None` if its label is only the default."""
-    served: bool
-    """True if this model served it."""
-    y: Label | None
-    """The label that it served then."""
-
+__all__ = ["ModelState"]
 
 OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
 """Takes features, label and weight as the learner is taught them, and the outcome."""
-
-Result = hinged.Outcome | Rejection | None
-"""Outcome of an event; why the model could not take it; `None` if it did not count."""
-
-
-class Detection(NamedTuple):
-    """A drift that the model's detector found."""
-
-    entry: str
-    """Id of the log entry."""
-    number: int
-    """Number of the event within it."""
-    events: int
-    """Events of the model up to and including that one."""
 
 
 class ModelState:
@@ -131,10 +88,9 @@ class ModelState:
         self.drift = None if spec.drift is None else Drift(spec.drift)
         self.configured: dict[str, Any] = {}
         self.frozen = False
-        self.events = self.judged = self.mistakes = 0
-        self.rejected = self.excluded = self.detected = 0
+        self.events = self.judged = self.mistakes = self.rejected = 0
+        self.excluded = self.detected = self.served = self.served_mistakes = 0
         self.labelled = self.delay_ms = self.longest_delay_ms = 0
-        self.served = self.served_mistakes = 0
         self.detections: list[Detection] = []
         self.replaced = False
         self._on_taught: OnTaught | None = None
@@ -156,11 +112,9 @@ class ModelState:
         spec = self._spec
         self.temperature = Temperature() if spec.calibrate else None
         self.balance = hinged.ClassBalance() if spec.class_weight is not None else None
-        self._use(spec.configured(self.configured).build(spec.max_features))
         half = spec.bytes_bound // 2
         self.pipeline = Pipeline(spec.steps, spec.max_features, half) if spec.steps else None
-        learns = self.pipeline is not None and self.pipeline.learns
-        self._learner_bytes = half if learns else spec.bytes_bound
+        self._use(spec.configured(self.configured).build(spec.max_features))
         at_once = (
             self.pipeline is not None
             and self.pipeline.learns
@@ -174,9 +128,7 @@ class ModelState:
     def _use(self, learner: Learner) -> None:
         self.learner = learner
         self.answers = predictor_for(self._spec, learner, self.temperature)
-        self._spare = 0.0
-        """Bytes that the learner surely has left: never more than it really has."""
-        self._per_name = learner.numbers_per_name * _NAME_BYTES
+        self._budget = ByteBudget(self._spec, learner, self.pipeline)
         self._vectors: dict[str, hinged.WeightVector] | None = None
         self.small_vocabulary = not self.multiclass and isinstance(learner, hinged.LinearClassifier)
         self._link()
@@ -249,6 +201,7 @@ class ModelState:
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
         numbers = not self.accepts_non_numeric
         plain = self._plain
+        budget = self._budget  # of plain events none puts another learner in place
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -266,11 +219,11 @@ class ModelState:
                     results.append(fault)
                 else:
                     if plain and not self.frozen:
-                        need = len(event.x) * self._per_name
-                        if self.multiclass or need > self._spare:
-                            self._check_room(event.x, known, event.w)
+                        need = len(event.x) * budget.per_name
+                        if self.multiclass or need > budget.spare:
+                            budget.check(event.x, known, event.w > 0.0)
                         else:
-                            self._spare -= need
+                            budget.spare -= need
                         outcome = self._teach_plainly(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
@@ -287,47 +240,9 @@ class ModelState:
         self.look_at_names()
         return results
 
-    def _check_room(self, x: Features, y: Label, w: float) -> None:
-        """Raise `InvalidEvent` if learning the event might store more than there is room for.
-
-        That follows from the state and the event alone. As long as there is plenty of room,
-        the longest names that there may be are counted, and the state is not looked at.
-        """
-        learner, need = self.learner, self._most_bytes(x)
-        if need <= self._spare:
-            self._spare -= need
-            return
-        free = self._learner_bytes - learner.stored_bytes()
-        more = learner.growth_bytes(x, y, free) if w > 0.0 and not self.frozen else 0
-        if 0 < more > free:
-            raise hinged.InvalidEvent("x", self._no_room(more, free))
-        self._spare = free - need
-
-    def _most_bytes(self, x: Features) -> float:
-        """Return what learning an event stores at most, if all of its names are new."""
-        if isinstance(self.learner, RiverMulticlass):  # a new class has all names that are known
-            return math.inf
-        names = len(x) * _NAME_BYTES
-        if self.pipeline is not None and self.pipeline.added is None:
-            names = len(x) * VALUE_BYTES + 4 * sum(map(len, x))
-        return names * self.learner.numbers_per_name
-
-    def _with_added(self, x: Features) -> Features:
-        """Return the features with those that a pipeline which takes them at once may add."""
-        added = None if self.pipeline is None else self.pipeline.added
-        return {**dict.fromkeys(added, 0.0), **x} if added else x
-
-    def _no_room(self, more: int, free: int) -> str:
-        return (
-            f"may store {more} bytes or more of new names, but {max(0, free)} of max_bytes "
-            f"{self._spec.bytes_bound} are left: send fewer new names, or make a model with a "
-            "larger max_bytes or a FeatureHasher"
-        )
-
     def stored_bytes(self) -> int:
         """Return what everything takes that was learned by name."""
-        pipeline = 0 if self.pipeline is None else self.pipeline.stored_bytes()
-        return self.learner.stored_bytes() + pipeline
+        return self._budget.stored_bytes()
 
     @property
     def max_bytes(self) -> int:
@@ -362,7 +277,8 @@ class ModelState:
         answers.admit(y)
         self.learner.check_weight(self._weighed(y, w))
         taught = before
-        self._check_room(before if at_once is None else self._with_added(before), y, w)
+        named = before if at_once is None else self._budget.with_added(before)
+        self._budget.check(named, y, w > 0.0 and not self.frozen)
         if at_once is not None:
             before, taught = at_once.progress_one(x)
         y_pred, score, scores = answers.decide(before)
@@ -455,8 +371,8 @@ class ModelState:
         Of events that together may need more room than there is, the first ones are taken.
         """
         found = []
-        target, closely = self.answers.target, self.can_reject_features
-        need, each = 0.0, 0 if closely or self.multiclass else self._per_name
+        target, closely, budget = self.answers.target, self.can_reject_features, self._budget
+        need, each = 0.0, 0 if closely or self.multiclass else budget.per_name
         for i, event in enumerate(events):
             y = target(event.y)
             if y is None:
@@ -467,43 +383,16 @@ class ModelState:
                     if closely and not is_label(event):
                         x = self._transformed(event.x)
                         self.answers.predict(x)
-                        need += self._most_bytes(x)
+                        need += budget.most_bytes(x)
                 except hinged.InvalidEvent as error:
                     found.append((i, Rejection(error.field, error.reason)))
             if not (closely or is_label(event)):
-                need += len(event.x) * each if each else self._most_bytes(event.x)
-        if need > self._spare and not self.frozen:
-            found += self._without_room(events, {i for i, _ in found})
+                need += len(event.x) * each if each else budget.most_bytes(event.x)
+        if need > budget.spare and not self.frozen:
+            faulty = {i for i, _ in found}
+            over = budget.without_room(events, faulty, target, self._transformed)
+            found += [(i, Rejection("x", reason)) for i, reason in over]
         return found
-
-    def _without_room(
-        self, events: Iterable[Event], faulty: set[int]
-    ) -> Iterator[tuple[int, Rejection]]:
-        """Yield the events for whose new names there is no room, after those before them."""
-        learner = self.learner
-        free = self._learner_bytes - learner.stored_bytes()
-        if not (self.multiclass or self.pipeline):
-            given = (event.x for event in events if not is_label(event))
-            names = dict.fromkeys(itertools.chain.from_iterable(given), 0.0)
-            if learner.growth_bytes(names, True) <= free:
-                return
-        by_class = isinstance(
-            learner, (hinged.MulticlassLinearClassifier, hinged.MulticlassHedge, hinged.Auto)
-        )
-        taken: dict[object, set[str]] = {}
-        for i, event in enumerate(events):
-            y = self.answers.target(event.y)
-            if y is None or i in faulty or is_label(event) or event.w == 0.0:
-                continue
-            x = self._transformed(event.x)
-            before = taken.setdefault(y if by_class else None, set())
-            new = {name: value for name, value in x.items() if name not in before}
-            more = learner.growth_bytes(new, y, free)
-            if 0 < more > free:
-                yield i, Rejection("x", self._no_room(more, free))
-            else:
-                before.update(new)
-                free -= more
 
     def predict(self, x: Mapping[str, Value], most: int = USUAL) -> Prediction:
         """Return the answer for one event, with the `most` largest probabilities.

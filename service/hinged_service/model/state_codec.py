@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import hinged
-from hinged_service.model.state import KEPT_DETECTIONS, Detection, ModelState
+from hinged_service.model.results import KEPT_DETECTIONS, Detection
+from hinged_service.model.state import ModelState
 from hinged_service.wire.position import EntryId
 
 __all__ = ["restore_state", "state_scalars"]

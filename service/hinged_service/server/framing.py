@@ -11,7 +11,7 @@ from starlette.types import Scope, Send
 from hinged_service.errors import Malformed
 from hinged_service.server.coalesced_writes import Joining
 
-__all__ = ["check", "has_body", "is_usual", "take_origin_form"]
+__all__ = ["check", "has_body", "is_plain", "is_usual", "take_origin_form"]
 
 _WATCHED: Final = frozenset({b"host", b"upgrade", b"transfer-encoding"})
 _HOST: Final = re.compile(rb"(?:\[[0-9A-Za-z.:%~_-]+\]|[\w.~%!$&'()*+,;=-]*)(?::[0-9]*)?", re.ASCII)
@@ -36,14 +36,19 @@ def check(scope: Scope, send: Send) -> bool:
         ambiguous.
 
     """
-    headers: list[tuple[bytes, bytes]] = scope["headers"]
-    watched = [header for header in headers if header[0] in _WATCHED]
-    version = scope["http_version"]
-    if len(watched) == 1 and version == "1.1":
-        ((name, host),) = watched
-        if name == b"host" and _HOST.fullmatch(host) is not None:
-            return False
-    return _check_unusual(scope, send, version, [v for name, v in watched if name == b"host"])
+    if is_plain(scope):
+        return False
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    return _check_unusual(scope, send, scope["http_version"], hosts)
+
+
+def is_plain(scope: Scope) -> bool:
+    """Tell whether a request of HTTP/1.1 has one good `Host` and nothing unusual about its end."""
+    watched = [header for header in scope["headers"] if header[0] in _WATCHED]
+    if len(watched) != 1 or scope["http_version"] != "1.1":
+        return False
+    ((name, host),) = watched
+    return name == b"host" and _HOST.fullmatch(host) is not None
 
 
 def _check_unusual(scope: Scope, send: Send, version: str, hosts: list[bytes]) -> bool:

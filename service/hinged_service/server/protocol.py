@@ -62,6 +62,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._ends = self._stops = False
         self._refusal: bytes | None = None
         self._refused = b""
+        self._owes = False
+        """True while an answer is due that the parser and `cycle` know nothing of."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to look after a connection."""
@@ -167,6 +169,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Close the connection after the next answer, or when nothing comes for a moment."""
         self._ends = self._stops = True
+        if self._owes:
+            return
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             self._end()
@@ -221,8 +225,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         cycle = self.cycle
-        waits = cycle is None or cycle.response_complete
-        if waits:
+        waits = not self._owes and (cycle is None or cycle.response_complete)
+        if self._owes:
+            stuck = False
+        elif waits:
             stuck = self._waited and self._heads_before == self._heads
         else:
             stuck = cycle.more_body and not self._heard and not self.flow.read_paused

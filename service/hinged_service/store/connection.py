@@ -22,7 +22,7 @@ from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import lost_part, translated
 from hinged_service.store.transport.pool import Word
 from hinged_service.store.transport.sentinel import Sentinels
-from hinged_service.store.transport.server_check import inspect
+from hinged_service.store.transport.server_check import Condition, inspect
 from hinged_service.store.transport.server_watch import ServerWatch
 from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.telemetry.observer import Observer
@@ -136,9 +136,13 @@ class Connection:
         return reply
 
     async def hgetall(self, key: str) -> dict[str, str]:
-        """Return a small hash whole."""
+        """Return a small hash whole; bytes that are no UTF-8 come as escapes.
+
+        A field that is damaged is then no other's trouble: whoever needs it finds it damaged.
+        """
         found = await self._ask(key, "HGETALL", key)
-        return dict(replies.pairs(found))
+        words = iter([word.decode(errors="backslashreplace") for word in found])
+        return dict(zip(words, words, strict=True))
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
@@ -229,11 +233,14 @@ class Connection:
             As for `server_check.inspect` and `ServerWatch.note`; it cannot be asked now.
 
         """
+        self._watch.note(await self.conditions())
+        self._checked = True
+
+    async def conditions(self) -> Sequence[Condition]:
+        """Return the condition of each primary, with the same errors."""
         async with self._bounded():
             primaries = await self._servers.primaries()
-            found = await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
-        self._watch.note(found)
-        self._checked = True
+            return await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
 
     def _why_no_writes(self) -> str | None:
         disk = self._disk()

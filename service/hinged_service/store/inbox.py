@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hinged_service.store import replies
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import INBOX
@@ -77,4 +78,6 @@ async def take(
     offset, entries = await connection.run(
         _TAKE, [keys.inbox, keys.offsets], INBOX, most, most_bytes, longest
     )
-    return Inbox(offset.decode(), [Item(i.decode(), event, name) for i, event, name in entries])
+    return Inbox(
+        replies.text(offset), [Item(i.decode(), event, name) for i, event, name in entries]
+    )

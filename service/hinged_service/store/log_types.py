@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from hinged_service.wire.position import Position
 
@@ -18,6 +18,7 @@ __all__ = [
     "Caller",
     "CaughtUp",
     "Commanded",
+    "Door",
     "Entry",
     "Letter",
     "Refusal",
@@ -25,8 +26,12 @@ __all__ = [
     "independent_events",
 ]
 
-INBOX = "inbox"
+INBOX: Final = "inbox"
 """The source whose entries lie beside the log: a batch is taken only while they exist."""
+
+
+Door = Literal["", "inbox", "file", "redis-stream", "kafka"]
+"""A kind of source, by which duplicates and dead letters are counted; empty: not by the log."""
 
 
 class Entry(NamedTuple):
@@ -133,6 +138,8 @@ class Span(NamedTuple):
         Records in between that are no events: dead letters if the batch is taken.
     sizes
         Bytes of each event's JSON in the payload, for the same; none if no event has an id.
+    door
+        The kind of source.
 
     """
 
@@ -142,6 +149,7 @@ class Span(NamedTuple):
     places: Sequence[str] = ()
     letters: Sequence[Letter] = ()
     sizes: Sequence[int] = ()
+    door: Door = ""
 
 
 class Batch(NamedTuple):

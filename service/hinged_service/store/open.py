@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def opened(
-    settings: RedisSettings, observer: Observer | None = None
+    settings: RedisSettings, observer: Observer | None = None, check: bool = True
 ) -> AsyncIterator[Connection]:
     """Connect to the configured Redis, or to the embedded one that is started if need be.
 
@@ -29,6 +29,8 @@ async def opened(
     ----------
     settings, observer
         The worker's.
+    check
+        Whether to check the server before it is used.
 
     Raises
     ------
@@ -37,14 +39,14 @@ async def opened(
 
     """
     if settings.redis_url is not None:
-        async with _connected(settings.redis_url, settings, observer) as connection:
+        async with _connected(settings.redis_url, settings, observer, check=check) as connection:
             yield connection
         return
     embedded = _embedded(settings)
     url = await asyncio.to_thread(embedded.acquire)
     try:
         own = settings.model_copy(update={"redis_password_file": None})
-        async with _connected(url, own, observer, lambda: embedded.disk) as connection:
+        async with _connected(url, own, observer, lambda: embedded.disk, check) as connection:
             yield connection
     finally:
         await asyncio.to_thread(embedded.release)
@@ -66,11 +68,13 @@ async def _connected(
     settings: RedisSettings,
     observer: Observer | None,
     disk: Callable[[], Disk | None] = lambda: None,
+    check: bool = True,
 ) -> AsyncIterator[Connection]:
     connection = Connection(url, settings, observer, disk)
     try:
         try:
-            await connection.check_server()
+            if check:
+                await connection.check_server()
         except Unavailable as error:
             logger.warning("%s Starting all the same, to go on when it does.", error)
         yield connection

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -17,8 +17,17 @@ from hinged_service.retry import retry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
+from hinged_service.tasks import Answer
 
-__all__ = ["COUNTS", "KeepRefusal", "PendingPredictions", "counts", "retire"]
+__all__ = [
+    "COUNTS",
+    "KeepAnswer",
+    "KeepRefusal",
+    "PendingPredictions",
+    "counts",
+    "counts_in",
+    "retire",
+]
 
 _KEEP = load("keep_predictions")
 _EXPIRE = load("expire_predictions")
@@ -57,12 +66,16 @@ class KeepRefusal(IntEnum):
     WAITED_TOO_LONG = 4
 
 
+KeepAnswer = Answer[tuple[int, KeepRefusal] | None]
+"""Gets `None`; or index of the first prediction that cannot be kept, and why."""
+
+
 class _KeepRequest(msgspec.Struct):
     """One caller's predictions, its deadline on the loop's clock, and its answer."""
 
     words: Sequence[str]
     deadline_s: float
-    answer: asyncio.Future[tuple[int, KeepRefusal] | None]
+    answer: KeepAnswer
 
 
 class PendingPredictions:
@@ -87,8 +100,8 @@ class PendingPredictions:
         mine = secrets.token_hex(8)
         self._requests = (f"{mine}{number}" for number in itertools.count())
 
-    async def keep(self, words: Sequence[str], timeout_s: float) -> tuple[int, KeepRefusal] | None:
-        """Keep predictions, all of them or none.
+    def keep(self, words: Sequence[str], timeout_s: float, answer: KeepAnswer) -> None:
+        """Keep predictions, all of them or none, with the next request to Redis.
 
         Parameters
         ----------
@@ -96,22 +109,14 @@ class PendingPredictions:
             Of each its id, the digest of its features, these and the label as JSON.
         timeout_s
             Longest that Redis may be away, in seconds.
-
-        Returns
-        -------
-        `None`; or index of the first that cannot be kept, and why.
-
-        Raises
-        ------
-        ModelGone, Unavailable
-            The model was deleted; Redis does not answer.
+        answer
+            Gets the result; `ModelGone` or `Unavailable` if the model was deleted or Redis does
+            not answer.
 
         """
-        answer: asyncio.Future[tuple[int, KeepRefusal] | None] = self._loop.create_future()
         self._queue.append(_KeepRequest(words, self._loop.time() + timeout_s, answer))
         if self._task is None:
             self._task = self._loop.create_task(self._work())
-        return await answer
 
     async def _work(self) -> None:
         most = (len(self._queue) + 1) // 2
@@ -177,7 +182,11 @@ async def retire(connection: Connection, keys: StreamKeys) -> None:
 
 async def counts(connection: Connection, keys: StreamKeys) -> dict[str, int] | None:
     """Return how many predictions were made, wait, got a label, and how; `None` before any."""
-    meta = await connection.hgetall(keys.meta)
+    return counts_in(await connection.hgetall(keys.meta))
+
+
+def counts_in(meta: Mapping[str, str]) -> dict[str, int] | None:
+    """Return the same counts from a stream's meta."""
     if "predicted" not in meta:
         return None
     return {name: int(meta.get(field, 0)) for name, field in COUNTS.items()}

@@ -42,7 +42,8 @@ async def repair_log(connection: Connection, keys: ModelKeys) -> LogRepair:
         if reply[0] == b"lost":
             raise Conflict(
                 "The log does not hold the position of the model's snapshot: it was trimmed or set "
-                "back, or the snapshot is damaged. Delete the model and create it again."
+                "back, or the snapshot is damaged. Repair it with ?checkpoint=NAME, if there is a "
+                "checkpoint; else delete the model and create it again."
             )
         at = replies.position(reply[1], reply[2])
         done.removed.extend(one for one in replies.ids(reply[4]) if one not in done.removed)

@@ -57,6 +57,7 @@ _DISK: tuple[tuple[str, str, Callable[[DiskSample], float]], ...] = (
 _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
     "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
+    "foreign_entries": ("Entries met in logs that do not follow from the one before.", ()),
     "queue_refused": ("Calls turned away because a model's queue was full.", ()),
 }
 _SPREADS = {
@@ -87,6 +88,11 @@ class _Workers(Collector):
             ("hinged_workers", "Living workers.", len(pages)),
             ("hinged_replicas", "Models in the memory of workers.", sum(p.replicas for p in pages)),
             ("hinged_live_feeds", "Open live feeds.", sum(p.feeds for p in pages)),
+            (
+                "hinged_models_set_aside",
+                "Models that a worker cannot serve, on the worker with most of them.",
+                max((page.aside for page in pages), default=0),
+            ),
             ("hinged_models_left_out", "Models that these metrics leave out.", left_out),
         ):
             yield GaugeMetricFamily(name, text, value)
@@ -137,8 +143,8 @@ class _Workers(Collector):
         )
         rejected = CounterMetricFamily(
             "hinged_rejected",
-            "Learn calls, lines and records of an inbox that were refused; reason fold: events in "
-            "the log that the model could not take.",
+            "Learn calls and lines that were refused, and with a door dead letters of sources; "
+            "reason fold: events in the log that the model could not take.",
             labels=["model", "reason"],
         )
         for row in rows:
@@ -148,6 +154,13 @@ class _Workers(Collector):
             for what, count in sorted(counts.items()):
                 if what != "duplicates":
                     rejected.add_metric([row.name, what], count)
+            for door, told in self._gathered.totals.doors.get(row.uid, {}).items():
+                at = {"model": row.name, "door": door}
+                for what, count in told.items():
+                    if what == "duplicates":
+                        duplicates.add_sample("hinged_duplicates_total", at, count)
+                    else:
+                        rejected.add_sample("hinged_rejected_total", {**at, "reason": what}, count)
         yield from (duplicates, rejected)
         yield from self._gauges(rows)
 

@@ -64,6 +64,7 @@ class Observer:
         self._append = sheet.add(("append_seconds",), len(_REQUEST_S) + 2)
         self._batch = sheet.add(("batch_events",), len(_BATCH) + 2)
         self._refused = sheet.add(("queue_refused",))
+        self._foreign = sheet.add(("foreign_entries",))
         self._errors: dict[str, int] = {}
         self._counts: dict[str, dict[str, int]] = {}
         self._known: frozenset[str] = frozenset()
@@ -105,6 +106,10 @@ class Observer:
     def queue_refused(self) -> None:
         """Count events that were turned away because a queue was full."""
         self._values[self._refused] += 1.0
+
+    def left_out(self, entries: int) -> None:
+        """Count entries of a log that do not follow from the one before."""
+        self._values[self._foreign] += entries
 
     def redis_failed(self, kind: str) -> None:
         """Count a command that Redis did not carry out, by what was in the way."""
@@ -151,6 +156,8 @@ class Observer:
         rows: list[ModelSample],
         labels: dict[str, Labels],
         disk: DiskSample | None = None,
+        aside: int = 0,
+        doors: dict[str, dict[str, dict[str, int]]] | None = None,
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
@@ -167,6 +174,8 @@ class Observer:
             self.redis_condition,
             disk,
             self._models,
+            aside,
+            {} if doors is None else doors,
         )
 
     def publish(self, page: WorkerReport) -> None:

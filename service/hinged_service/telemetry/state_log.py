@@ -36,7 +36,7 @@ class StateChangeLog:
         message: str,
         *args: object,
         level: int = logging.WARNING,
-        exc_info: bool = False,
+        exc_info: bool | BaseException | None = False,
         every_s: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:

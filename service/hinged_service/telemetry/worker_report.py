@@ -98,6 +98,8 @@ class WorkerReport(msgspec.Struct):
         By model, by kind of work: how often the worker did it.
     labels
         By stream.
+    doors
+        By uid of a model: what sources brought it in vain, by door and reason, as Redis counts it.
     gone
         Uids of models that do not exist any more.
     redis
@@ -106,6 +108,8 @@ class WorkerReport(msgspec.Struct):
         The disk of the embedded Valkey, if there is one.
     models
         How many models there are, in memory or not; 0 before that is known.
+    aside
+        Models that the worker has set aside.
 
     """
 
@@ -119,6 +123,8 @@ class WorkerReport(msgspec.Struct):
     redis: dict[str, int] = {}
     disk: DiskSample | None = None
     models: int = 0
+    aside: int = 0
+    doors: dict[str, dict[str, dict[str, int]]] = {}
 
 
 class Totals(msgspec.Struct):
@@ -130,6 +136,8 @@ class Totals(msgspec.Struct):
         By uid the row of the worker that had read furthest.
     labels
         By stream, as last read.
+    doors
+        By uid of a model, by door and reason, as last read.
     counts, sheet
         Work and counters of dead workers.
     folded
@@ -142,6 +150,7 @@ class Totals(msgspec.Struct):
     counts: dict[str, dict[str, int]] = {}
     sheet: dict[str, list[float]] = {}
     folded: list[str] = []
+    doors: dict[str, dict[str, dict[str, int]]] = {}
 
 
 def add_numbers(total: dict[Key, list[float]], more: Mapping[Key, Sequence[float]]) -> None:
@@ -199,11 +208,23 @@ def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
             known_labels = totals.labels.get(stream)
             if stream in streams and (known_labels is None or known_labels.at_s <= told.at_s):
                 totals.labels[stream] = told
+    _merge_doors(totals, pages)
     totals.counts = {name: counts for name, counts in totals.counts.items() if name in latest}
     if there := max((page.models for page in pages), default=0):
         return max(0, there - len(latest))
     hidden = max((max(0, page.replicas - most) for page in pages), default=0)
     return len(left_out) + hidden
+
+
+def _merge_doors(totals: Totals, pages: Sequence[WorkerReport]) -> None:
+    """Bring the counts of sources up to date: the greatest that any worker read."""
+    for page in pages:
+        for uid, doors in page.doors.items():
+            known = totals.doors.setdefault(uid, {})
+            for door, told in doors.items():
+                counts = known.setdefault(door, {})
+                counts |= {what: max(n, counts.get(what, 0)) for what, n in told.items()}
+    totals.doors = {uid: doors for uid, doors in totals.doors.items() if uid in totals.models}
 
 
 def counted(totals: Totals, pages: Iterable[WorkerReport]) -> dict[str, Counter[str]]:

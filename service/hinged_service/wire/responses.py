@@ -223,10 +223,24 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         ),
     ]
     rejected: Annotated[int, about("Events of the stream that this model cannot take.")]
+    doors: Annotated[
+        dict[str, dict[str, int]],
+        about(
+            "Records that sources (inbox, file, redis-stream, kafka) brought it in vain, by door "
+            "and reason: duplicates had counted before, the others are dead letters."
+        ),
+    ] = {}
     excluded: Annotated[int, about("Events of the stream that its spec leaves out.")] = 0
     frozen: Annotated[bool, about("Whether it only predicts.")] = False
     configured: Annotated[dict[str, Any], about("Parameters changed since it was created.")] = {}
-    metrics: Annotated[dict[str, Any], about("Its progressive metrics by name.")] = {}
+    metrics: Annotated[
+        dict[str, Any],
+        about(
+            "Its progressive metrics by name. A confusion matrix has the 50 classes that occur "
+            "most often, fewer if their names are long; beside one that is cut, under its name and "
+            "`_classes`, stands how many are shown and of how many."
+        ),
+    ] = {}
     labels: Annotated[
         LabelCounts | None, about("Predictions and their labels, once one was made with an id.")
     ] = None

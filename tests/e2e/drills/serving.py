@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
+import httpx
+
 from hinged_service.settings import Settings
 from tests.support.forked_command import ForkedCommand
 from tests.support.patience import PATIENT
@@ -17,6 +19,7 @@ from tests.support.worker import Worker
 
 _BUSY = {"snapshot_every_events": 100, "snapshot_every_ms": 200, "housekeeping_ms": 100}
 _WORKERS = 2
+_IDLE_BYTES, _MOVING_BYTES, _MODEL_BYTES = 160_000_000, 72 * 2**20, 16_000
 _KEEP_ALL = {"retention_bytes": 2**40}
 
 
@@ -75,6 +78,16 @@ class Serving(Worker):
         """Memory that the process holds now."""
         pages = int((PROC / str(self.pid) / "statm").read_text().split()[1])
         return pages * resource.getpagesize()
+
+    def budget_bytes(self) -> int:
+        """Memory that the process should stay below, as deploy/README.md counts it under Sizing."""
+        models = httpx.get(f"{self.url}/v1/models", timeout=60, verify=False).json()
+        shown = [
+            httpx.get(f"{self.url}/v1/models/{one['name']}", timeout=60, verify=False).json()
+            for one in models
+        ]
+        of_models = sum(_MODEL_BYTES + int(one["bytes"]) for one in shown)
+        return _IDLE_BYTES + _MOVING_BYTES + of_models
 
 
 def _command(pid: int) -> str:

@@ -121,3 +121,21 @@ def test_put_with_another_spec_changes_nothing(redis_url: str, db: redis.Redis) 
         db.hset("hinged:models", "m", newer)
         check_problem(client.put("/v1/models/m", json=PERCEPTRON), 503)
         assert db.hget("hinged:models", "m") == newer
+
+
+@pytest.mark.parametrize("part", ["meta", "aliases", "checkpoints"])
+def test_a_damaged_field_of_a_stream_is_no_trouble_of_its_models(
+    client: httpx.Client, db: redis.Redis, part: str
+) -> None:
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+    for field, value in ((b"junk\xff", b"1"), (b"j\xfe", b"\xff")):
+        db.hset(getattr(StreamKeys("m"), part), field, value)
+    client.post("/v1/models/m/learn", json=EVENTS).raise_for_status()
+    for path in ("/v1/models/m", "/v1/streams/m", "/v1/models/m/recent", "/metrics"):
+        assert client.get(path).status_code == 200, path
+    assert client.get("/v1/models/m").json()["events"] == 2
+    client.post("/v1/models/m/repair").raise_for_status()
+    client.put("/v1/aliases/live", json={"model": "m"}).raise_for_status()
+    client.delete("/v1/aliases/live").raise_for_status()
+    assert client.delete("/v1/models/m").status_code == 204
+    assert db.keys("hinged:{m}:*") == []

@@ -113,6 +113,41 @@ async def test_a_model_of_a_version_without_notes_is_not_made_over(
         await other.create("m")
 
 
+async def test_a_creation_that_a_failover_lost_a_part_of_is_done_again(
+    one: Worker, db: redis.Redis
+) -> None:
+    await one.create("m")  # the index is on another primary, which lost this
+    lost = model_uid(db, "m")
+    forget_note(db)
+    db.delete(INDEX)
+    db.xadd("hinged:{m}:inbox", {"event": json.dumps(event(0))})
+    assert (await one.lifecycle.create("m", await _spec(one)))[1]
+    uid = model_uid(db, "m")
+    assert set(db.hkeys("hinged:{m}:followers")) == {lost, uid}
+    for _ in range(2):
+        await one.housekeeping.sweep()
+    assert db.hkeys("hinged:{m}:followers") == [uid]
+    assert db.xlen("hinged:{m}:inbox") == 1, "what waits there is learned"
+    await one.learn("m", event(0))
+    assert await one.state("m") == fold_of(db)
+
+
+@pytest.mark.parametrize("held", ["a command", "a checkpoint"])
+async def test_what_a_lost_model_holds_is_not_passed_over(
+    one: Worker, db: redis.Redis, held: str
+) -> None:
+    await one.create("m")
+    live_model = await one.open("m")
+    if held == "a command":
+        await live_model.commands.append({"do": "freeze"})
+    else:
+        await live_model.checkpoints.make("kept")
+    forget_note(db)
+    db.delete(INDEX)
+    with pytest.raises(Conflict, match="DELETE /v1/models/m, then create it again"):
+        await one.create("m")
+
+
 async def test_the_sweep_notes_models_of_older_versions(one: Worker, db: redis.Redis) -> None:
     await one.create("m")
     forget_note(db)

@@ -60,6 +60,31 @@ def test_what_one_worker_learns_is_told_by_another(two: tuple[Service, Service])
         assert "accuracy" in last["metrics"]
 
 
+def test_of_very_many_classes_some_are_told_and_how_many_there_are(
+    two: tuple[Service, Service],
+) -> None:
+    one, other = two
+    spec = {"learner": {"type": "multiclass_perceptron"}, "metrics": ["confusion_matrix"]}
+    path = put(one, "many-classes", **spec)
+    with one.client() as client:
+        events = [{"x": {f"f{n}": 1}, "y": f"{n:0>200}"} for n in range(300)]
+        for _ in range(2):
+            assert client.post(f"{path}/learn", json=events).status_code == 200
+        told = client.get(path).json()["metrics"]
+        # 226 bytes for each at most: 34 squared times that is less than 256 KiB
+        assert told["confusion_matrix_classes"] == {"shown": 34, "of": 300}
+        stream = client.get("/v1/streams/many-classes").json()["models"][0]["metrics"]
+        assert stream["confusion_matrix_classes"] == {"shown": 20, "of": 300}
+        glances = client.get("/v1/overview").json()["models"]
+        (glance,) = [one for one in glances if one["name"] == "many-classes"]
+        assert glance["metrics"]["confusion_matrix_classes"] == {"shown": 10, "of": 300}
+    with Watcher(other.url, path, weights=True) as watcher:
+        watcher.wait_for(lambda w: w.of("metrics") and w.of("weights"))
+        metrics, weights = watcher.of("metrics")[0]["metrics"], watcher.of("weights")[0]
+        assert metrics["confusion_matrix_classes"] == {"shown": 20, "of": 300}
+        assert (len(weights["classes"]), weights["all_classes"]) == (20, 300)
+
+
 def test_positions_come_in_order_and_once(two: tuple[Service, Service]) -> None:
     one, other = two
     path = put(one, "ordered")

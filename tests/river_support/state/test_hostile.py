@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from river import stats
+from river import linear_model, optim, stats
 
 from hinged_service.river_support.state import decode, encode
 from hinged_service.wire.codec import DamagedState
@@ -176,6 +176,24 @@ def test_parts_that_do_not_go_together_are_damaged(name: str, old: str, new: str
     assert old in text
     with pytest.raises(DamagedState):
         decode(json.loads(text.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "one", "other"),
+    [("Adam", "m", "v"), ("Nadam", "m", "v"), ("AdaMax", "m", "u"), ("AMSGrad", "v", "v_hat")],
+)
+def test_sums_of_an_optimizer_that_are_one_object_are_damaged(
+    optimizer: str, one: str, other: str
+) -> None:
+    made = linear_model.LogisticRegression(optimizer=getattr(optim, optimizer)())
+    for number in range(5):
+        made.learn_one({"a": float(number)}, number % 2 == 0)
+    data: Any = encode(made)
+    decode(data)
+    [sums] = [row[1] for row in data["rows"] if isinstance(row[1], dict) and other in row[1]]
+    sums[other] = sums[one]
+    with pytest.raises(DamagedState, match=r"one and the same|part of two"):
+        decode(data)
 
 
 SMALL = [

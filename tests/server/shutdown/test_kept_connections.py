@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from hinged_service.server.protocol import BoundedProtocol
+from hinged_service.server.fast_path import FastPathProtocol
 from tests.server.shutdown.serving import Serving
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -70,7 +70,7 @@ def test_no_request_on_a_kept_connection_is_lost(serving: Serving) -> None:
     assert serving.end()[0] == 0
 
 
-class Patient(BoundedProtocol):
+class Patient(FastPathProtocol):
     """Waits for longer, as a test may stand still."""
 
     stop_s = 4.0

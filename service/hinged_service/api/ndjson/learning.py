@@ -19,7 +19,7 @@ from hinged_service.api.ndjson.reader import Batch
 from hinged_service.api.ndjson.session import Course, in_order, rejected
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.errors import Conflict, SetAside, Unavailable
-from hinged_service.model.state import Rejection
+from hinged_service.model.results import Rejection
 from hinged_service.store.log_types import Span
 from hinged_service.wire.events import Event
 

@@ -13,7 +13,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.refusals import refused_line
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, ModelGone, Unavailable
-from hinged_service.model.state import Rejection
+from hinged_service.model.results import Rejection
 from hinged_service.retry import backoff
 from hinged_service.settings import Settings
 

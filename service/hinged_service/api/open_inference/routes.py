@@ -37,8 +37,8 @@ from hinged_service.api.readiness import Readiness
 from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.model.predictor import label_text
+from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
-from hinged_service.model.state import Rejection
 from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.telemetry.request_context import template

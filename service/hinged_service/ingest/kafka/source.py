@@ -50,6 +50,7 @@ async def bring_kafka(
     Stopped
         The user wants an end.
     """
+    feeder.door = "kafka"
     log = KafkaLog(options, reporter.say)
     reader = _Reader(log, options, shape, feeder, reporter)
     try:

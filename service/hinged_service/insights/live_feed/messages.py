@@ -10,7 +10,7 @@ from fastapi.sse import format_sse_event
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.model.inspection import recent_accuracy
+from hinged_service.model.inspection import account, recent_accuracy
 from hinged_service.model.state import ModelState
 from hinged_service.wire import live
 from hinged_service.wire.events import Event
@@ -37,21 +37,12 @@ def model_message(name: str, live_model: LiveModel) -> bytes:
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
     """Return the account of a model and the rate of its latest events, if that is known."""
     state, position = live_model.state, str(live_model.position)
-    account = state.learner.accounting
+    told = account(state, _CLASSES)
     data = live.LiveMetrics(
+        **told,
         position=position,
         at_ms=live_model.position.order.ms,
-        events=state.events,
-        judged=state.judged,
-        mistakes=state.mistakes,
-        updates=account.updates,
-        hinge_loss=account.hinge_loss,
-        overflows=account.overflows,
-        rejected=state.rejected,
-        drifts=state.detected,
-        frozen=state.frozen,
-        accuracy=recent_accuracy(state),
-        metrics=state.metrics.report() if state.metrics is not None else {},
+        accuracy=recent_accuracy(state, told["metrics"]),
         events_per_s=events_per_s,
         stale_s=max(0.0, live_model.freshness.age_s()),
         caught_up=live_model.status.caught_up,
@@ -60,10 +51,11 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
 
 
 def weights_message(shown: dict[str, Any], position: str) -> bytes:
-    """Return weights at a position, those of the first classes only if there are many."""
+    """Return weights at a position: of many classes the first ones, and how many there are."""
     classes = shown.get("classes")
-    if isinstance(classes, dict):
-        shown = {**shown, "classes": dict(itertools.islice(classes.items(), _CLASSES))}
+    if isinstance(classes, dict) and len(classes) > _CLASSES:
+        some = dict(itertools.islice(classes.items(), _CLASSES))
+        shown = {**shown, "classes": some, "all_classes": len(classes)}
     return message("weights", {**shown, "position": position})
 
 

@@ -112,6 +112,9 @@ class _Decoder:
                 self._fill(number)
         if any(self._rows[number][0] not in _PLAIN_ROWS for number in _circling(self._held)):
             raise DamagedState("a stored object holds itself")
+        vectors = [row for rows in self._held for row in rows if self._rows[row][0] == "VectorDict"]
+        if len(set(vectors)) < len(vectors):
+            raise DamagedState("a stored vector is part of two objects")
         for value in self._objects:
             _check(value)
         return self.value(root)

@@ -20,6 +20,7 @@ from hinged_service.tasks import cancel
 
 __all__ = ["Cluster"]
 
+_DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _TRIES = 10
 _PAUSE_S = 0.03
 _LOOK_PAUSE_S = 0.1
@@ -173,7 +174,7 @@ class Cluster:
 
     async def _read_map(self) -> Exception | None:
         """Ask one node after the other until one knows the slots; return why none does."""
-        known = random.sample(list(self._pools), len(self._pools))
+        known = _DICE.sample(list(self._pools), len(self._pools))
         trouble: Exception = NoPrimary("No node of the cluster answers.")
         for place in dict.fromkeys(chain(known, self._seeds)):
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Final, NamedTuple
 
 from hinged_service.errors import StartupError
@@ -18,19 +19,34 @@ Newer lines have it from their first release. Of 9.0 and of Redis no such releas
 """
 
 
+_TEARS: Final = (
+    "{}, killed while it writes and started twice, may bring back an append that it had dropped "
+    "(a transaction torn in its append-only file): use Valkey 7.2.15, 8.0.11, 8.1.10, 9.1.2 "
+    "or newer. No release of Redis is known that does not."
+)
+_FULL: Final = 0.9
+_CLOCK_S: Final = 2.0
+
+
 class Condition(NamedTuple):
     """The state of a server, as far as it matters to what it keeps.
+
+    Each text tells what is wrong and what to do, and is empty if nothing is.
 
     Attributes
     ----------
     name
         Its kind and version.
     fault
-        Why it would lose the log, and what to do; empty if it would not.
-    persistent
-        Whether it has an append-only file.
+        Why it would lose the log.
+    volatile
+        It has no append-only file.
     tears
-        Whether it may bring back a transaction at whose writing it was killed.
+        It may bring back a transaction at whose writing it was killed, if it has such a file.
+    memory
+        Its memory is nearly full, or has no bound and most of the machine's.
+    clock
+        Its clock is not that of this machine.
     replicas
         Replicas that follow it.
 
@@ -38,8 +54,10 @@ class Condition(NamedTuple):
 
     name: str
     fault: str
-    persistent: bool
-    tears: bool
+    volatile: str
+    tears: str
+    memory: str
+    clock: str
     replicas: int
 
 
@@ -52,6 +70,7 @@ async def inspect(server: Pool, of_cluster: bool) -> Condition:
         It is too old, or of another topology than the address says; the message says what to set.
 
     """
+    asked_s = time.time()
     info = _parsed(await server.ask("INFO"))
     valkey = "valkey_version" in info
     name = "Valkey" if valkey else "Redis"
@@ -70,11 +89,19 @@ async def inspect(server: Pool, of_cluster: bool) -> Condition:
             raise StartupError(
                 "That is a node of a cluster: write the address as redis+cluster://HOST:PORT."
             )
+    name = f"{name} {text}"
+    volatile = info.get("aof_enabled", "0") == "0"
+    tears = not valkey or version[2] < _MENDED.get(version[:2], 0)
     return Condition(
-        f"{name} {text}",
+        name,
         _fault(name, info),
-        info.get("aof_enabled", "0") != "0",
-        not valkey or version[2] < _MENDED.get(version[:2], 0),
+        f"{name} has no append-only file: what it learned since its last dump is lost when it "
+        "stops. Set appendonly yes."
+        if volatile
+        else "",
+        _TEARS.format(name) if tears else "",
+        _memory(name, info),
+        _clock(name, info, asked_s),
         int(info.get("connected_slaves", "0")),
     )
 
@@ -90,6 +117,34 @@ def _fault(name: str, info: dict[str, str]) -> str:
         return (
             f"{name} is a replica that takes writes, which it would lose with the next "
             "synchronization: write the address of its primary, or set replica-read-only yes."
+        )
+    return ""
+
+
+def _memory(name: str, info: dict[str, str]) -> str:
+    used, most, machine = (
+        int(info.get(field, "0")) for field in ("used_memory", "maxmemory", "total_system_memory")
+    )
+    if most and used > _FULL * most:
+        return (
+            f"{name} uses {used / most:.0%} of its maxmemory: raise it, or delete models and "
+            "checkpoints; learning is refused when it is full."
+        )
+    if machine and not most and used > machine / 2:
+        return (
+            f"{name} uses {used / machine:.0%} of the machine's memory, and a rewrite of its "
+            "append-only file may take as much again: set maxmemory to half of the memory."
+        )
+    return ""
+
+
+def _clock(name: str, info: dict[str, str], asked_s: float) -> str:
+    told_s = int(info.get("server_time_usec", "0")) / 1e6
+    late_s = asked_s - told_s, told_s - time.time()
+    if told_s and max(late_s) > _CLOCK_S:
+        return (
+            f"The clock of {name} is {max(late_s):.0f} s {'behind' if late_s[0] > 0 else 'ahead'}: "
+            "times of entries and of late labels come from it. Set both clocks by NTP."
         )
     return ""
 

@@ -13,12 +13,6 @@ __all__ = ["ServerWatch"]
 
 logger = logging.getLogger(__name__)
 
-_TEARS = (
-    "%s, killed while it writes and started twice, may bring back an append that it had dropped "
-    "(a transaction torn in its append-only file): use Valkey 7.2.15, 8.0.11, 8.1.10, 9.1.2 "
-    "or newer. No release of Redis is known that does not."
-)
-
 
 class ServerWatch:
     """The conditions of the servers as last seen.
@@ -46,27 +40,20 @@ class ServerWatch:
         """
         replicas = min((one.replicas for one in found), default=0)
         self._most_replicas = max(self._most_replicas, replicas)
-        volatile = next((one for one in found if not one.persistent), None)
-        torn = next((one for one in found if one.tears and one.persistent), None)
+        volatile = next((one.volatile for one in found if one.volatile), "")
+        tears = next((one.tears for one in found if one.tears and not one.volatile), "")
         fault = next((one.fault for one in found if one.fault), "")
         self._observer.redis_condition = {
             "evicts": int(bool(fault)),
-            "append_only": int(volatile is None),
+            "append_only": int(not volatile),
             "replicas": replicas,
         }
-        if torn is not None:
-            self._observer.changes.enter("redis tears", logger, _TEARS, torn.name)
+        if tears:
+            self._observer.changes.enter("redis tears", logger, "%s", tears)
         self.warnings = [
             text
             for text in (
-                self._told(
-                    "redis persistence",
-                    ""
-                    if volatile is None
-                    else f"{volatile.name} has no append-only file: what it learned since its last "
-                    "dump is lost when it stops. Set appendonly yes.",
-                    "Redis has an append-only file again.",
-                ),
+                self._told("redis persistence", volatile, "Redis has an append-only file again."),
                 self._told(
                     "redis replicas",
                     ""

@@ -27,7 +27,10 @@ def _finish_optimal(made: optim.schedulers.Optimal) -> None:
 def _finish_steps(made: optim.base.Optimizer) -> None:
     if made.n_iterations < 0:
         raise DamagedState("the steps of a stored optimizer are damaged")
-    for name in ("g2", "s2", "v", "v_hat", "u"):
+    sums = [value for value in vars(made).values() if isinstance(value, dict)]
+    if len(set(map(id, sums))) != len(sums):
+        raise DamagedState("the sums of a stored optimizer are one and the same")
+    for name in ("g2", "s2", "v", "v_hat", "u", "n"):
         squares = getattr(made, name, None) or {}
         if not all(value >= 0.0 for value in squares.values()):
             raise DamagedState("the squares of a stored optimizer are damaged")
@@ -59,7 +62,8 @@ CLASSES: dict[type, Entry] = {
         finish=_finish_steps,
     ),
     optim.FTRLProximal: Entry(
-        all_of(float, "alpha beta l1 l2") | {"z": _FLOATS, "n": _FLOATS, "n_iterations": int}
+        all_of(float, "alpha beta l1 l2") | {"z": _FLOATS, "n": _FLOATS, "n_iterations": int},
+        finish=_finish_steps,
     ),
     optim.Averager: Entry(
         {"optimizer": optim.base.Optimizer, "start": int, "avg_w": _FLOATS, "n_iterations": int}

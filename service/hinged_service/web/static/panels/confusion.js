@@ -14,7 +14,7 @@ function cells(history) {
     for (const [truth, row] of Object.entries(metrics[name])) {
       for (const [answer, n] of Object.entries(row)) found.set(JSON.stringify([truth, answer]), n);
     }
-    return { found, all: true };
+    return { found, all: true, cut: metrics[`${name}_classes`] };
   }
   for (const [key, n] of history.confusion) {
     found.set(JSON.stringify(JSON.parse(key).map(label)), n);
@@ -30,7 +30,7 @@ export function confusionPanel() {
   return {
     node: card("Confusion", null, body, note),
     update({ history }) {
-      const { found, all } = cells(history);
+      const { found, all, cut } = cells(history);
       const state = JSON.stringify([...found]);
       if (state === drawn) return;
       drawn = state;
@@ -39,7 +39,7 @@ export function confusionPanel() {
       for (const [truth, answer, n] of pairs) for (const one of [truth, answer]) totals.set(one, (totals.get(one) ?? 0) + n);
       const names = [...totals].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([name]) => name).sort();
       const largest = Math.max(...pairs.map(([, , n]) => n), 1);
-      say(note, all ? "All events since the beginning." : "The outcomes shown here; with the metric confusion_matrix in its spec a model counts all.");
+      say(note, cut ? `Of the ${cut.shown} classes that occur most often, of ${count(cut.of)}.` : all ? "All events since the beginning." : "The outcomes shown here; with the metric confusion_matrix in its spec a model counts all.");
       put(body, names.length === 0 ? null : h(
         "table",
         { class: "confusion" },

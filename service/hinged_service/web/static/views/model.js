@@ -9,6 +9,7 @@ import { challengersPanel } from "../panels/challengers.js";
 import { checkpointsPanel } from "../panels/checkpoints.js";
 import { confusionPanel } from "../panels/confusion.js";
 import { accuracyPanel, boundPanel, throughputPanel } from "../panels/curves.js";
+import { doorsPanel } from "../panels/doors.js";
 import { eventsPanel } from "../panels/events.js";
 import { labelsPanel } from "../panels/labels.js";
 import { marginsPanel } from "../panels/margins.js";
@@ -83,7 +84,7 @@ export function modelView(name, signal) {
     [accuracyPanel()], [planePanel(name, signal)], [boundPanel(name, signal), throughputPanel()],
     [marginsPanel(), confusionPanel()], [calibrationPanel()], [eventsPanel()],
   ];
-  const narrow = [weightsPanel(), tryPanel(name), challengers, checkpoints, labelsPanel(), specPanel()];
+  const narrow = [weightsPanel(), tryPanel(name), challengers, checkpoints, labelsPanel(), doorsPanel(), specPanel()];
   const panels = [numbers, ...wide.flat(), ...narrow];
   const body = h("div", null, numbers.node, h(
     "div",

@@ -1,0 +1,121 @@
+"""Answers that the fast path gives later: once the log has the event or a prediction is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hinged import Outcome
+from hinged_service.api.problems import internal_error, problem
+from hinged_service.engine.live_model import AppendResult, LiveModel, checked
+from hinged_service.engine.refusals import refused_prediction
+from hinged_service.errors import Detail, ModelGone, ServiceError
+from hinged_service.server.fast_path import Reply
+from hinged_service.store.pending_predictions import KeepRefusal
+from hinged_service.telemetry import request_context
+from hinged_service.wire import responses
+
+__all__ = ["Kept", "Learned", "learned_answers", "unindexed"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Later:
+    """An `Answer` that a reply waits for."""
+
+    __slots__ = ("_done", "_live_model", "_reply")
+    path: str
+
+    def __init__(self, reply: Reply, live_model: LiveModel) -> None:
+        self._reply = reply
+        self._live_model = live_model
+        self._done = False
+
+    def done(self) -> bool:
+        """Tell whether it was given: a client that hung up changes nothing."""
+        return self._done
+
+    def exception(self) -> None:
+        """Take no note: the client has it."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Send the problem; if the model is gone nothing was taken, and the call begins anew."""
+        self._done = True
+        if isinstance(exception, ModelGone):
+            self._reply.take_ordinary_way()
+            return
+        token = request_context.current.set(self._reply.copied_scope())
+        try:
+            status, headers, body = problem(self._told(exception))
+        finally:
+            request_context.current.reset(token)
+        self._reply.refuse(status, headers, body)
+
+    def _told(self, error: BaseException) -> ServiceError:
+        if isinstance(error, ServiceError):
+            unindexed(error)
+            return error
+        return internal_error(self.path, error)
+
+
+class Learned(_Later):
+    """The answer of a learn call."""
+
+    __slots__ = ()
+    path = "/v1/models/{model}/learn"
+
+    def set_result(self, result: AppendResult, /) -> None:
+        """Send the outcome of the event."""
+        self._done = True
+        try:
+            answer = _encode(learned_answers(self._live_model, checked(result))[0])
+        except Exception as error:  # noqa: BLE001 - told to the client
+            self.set_exception(error)
+        else:
+            self._reply.send(answer)
+
+    def _told(self, error: BaseException) -> ServiceError:
+        told = super()._told(error)
+        if told is error:
+            self._live_model.count_refused(told.status)
+        return told
+
+
+class Kept(_Later):
+    """The answer to a prediction with an id."""
+
+    __slots__ = ("_answer",)
+    path = "/v1/models/{model}/predict"
+
+    def __init__(self, reply: Reply, live_model: LiveModel, answer: bytes) -> None:
+        super().__init__(reply, live_model)
+        self._answer = answer
+
+    def set_result(self, result: tuple[int, KeepRefusal] | None, /) -> None:
+        """Send the prediction if it is kept."""
+        self._done = True
+        if result is None:
+            self._reply.send(self._answer)
+        else:
+            self.set_exception(refused_prediction(0, result[1]))
+
+
+def learned_answers(live_model: LiveModel, learned: AppendResult) -> list[Any]:
+    """Return what to tell of each event that was appended."""
+    at, label = str(learned.position), live_model.state.answers.label
+    answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
+    for o in learned.outcomes:
+        if isinstance(o, Outcome):
+            told = responses.Learned
+            answers.append(told(label(o.y_pred), o.score, o.mistake, o.updated, o.hinge_loss, at))
+        else:
+            answers.append(responses.Duplicate(at))
+    for i in learned.early:
+        answers[i] = responses.Early(at)
+    return answers
+
+
+def unindexed(error: ServiceError) -> None:
+    """Name the fields of a lone event without an index."""
+    error.errors = [Detail(d.field.removeprefix("[0]."), d.reason) for d in error.errors]

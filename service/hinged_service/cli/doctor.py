@@ -1,0 +1,147 @@
+"""`hinged doctor`: look at settings, Redis, disk and service, and say what to change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
+
+import httpx
+import typer
+from pydantic import ValidationError
+
+from hinged_service.api.api_keys import Keys
+from hinged_service.cli.output import print_json, print_table
+from hinged_service.errors import ServiceError, StartupError
+from hinged_service.settings import Settings
+from hinged_service.store.open import opened
+from hinged_service.store.transport.server_check import Condition
+
+__all__ = ["doctor"]
+
+_OF_COMMANDS: Final = {"HINGED_URL", "HINGED_API_KEY"}
+_TIMEOUT_S: Final = 10.0
+
+
+class Output(StrEnum):
+    """Form of the result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    what
+        The thing.
+    state
+        ok, warning, or fault: to be changed before models are trusted to it.
+    text
+        How it is, and what to change.
+
+    """
+
+    what: str
+    state: str
+    text: str
+
+
+def doctor(
+    url: Annotated[
+        str | None,
+        typer.Option(envvar="HINGED_URL", show_envvar=True, help="Address of a running service."),
+    ] = None,
+    output: Annotated[Output, typer.Option(help="A table, or one JSON document.")] = Output.TABLE,
+) -> None:
+    """Check the settings, the Redis, its disk and a running service, and say what to change.
+
+    It reads the environment as `hinged serve` does, and changes nothing; without a Redis it starts
+    the embedded Valkey for as long as it looks.
+
+    hinged doctor --url http://127.0.0.1:8000
+    """
+    logging.getLogger("hinged_service").addHandler(logging.NullHandler())  # it tells all itself
+    found = list(_of_settings())
+    if not any(one.state == "fault" for one in found):
+        found += asyncio.run(_of_redis(Settings()))
+    if url is not None:
+        found.append(_of_service(url))
+    if output is Output.JSON:
+        print_json([one._asdict() for one in found])
+    else:
+        print_table(Finding._fields, found, "")
+    if any(one.state == "fault" for one in found):
+        raise typer.Exit(1)
+
+
+def _of_settings() -> Iterator[Finding]:
+    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OF_COMMANDS
+    for name in sorted(os.environ):
+        if name.startswith("HINGED_") and name not in known:
+            yield Finding(name, "warning", "is no setting: nothing reads it. Look at its spelling.")
+    try:
+        settings = Settings()
+        keys = Keys.load(settings.keys_file, settings.keys)
+    except ValidationError as error:
+        for fault in error.errors():
+            field = "HINGED_" + "_".join(map(str, fault["loc"])).upper()
+            yield Finding(field, "fault", f"{fault['msg']}.")
+    except StartupError as error:
+        yield Finding("HINGED_KEYS", "fault", str(error))
+    else:
+        text = "are read" if keys else "are read; there are no API keys, so serve this machine only"
+        yield Finding("settings", "ok", f"{text}.")
+
+
+async def _of_redis(settings: Settings) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        async with opened(settings, check=False) as connection:
+            for one in await connection.conditions():
+                found += _of_server(one)
+            disk = connection.disk
+            if disk is not None and disk.warning:
+                found.append(Finding("disk", "fault", disk.warning))
+            elif disk is not None:
+                room = f"has {disk.free_bytes // 2**20} MiB free at {settings.data_dir}."
+                found.append(Finding("disk", "ok", room))
+            else:
+                found.append(Finding("disk", "ok", "of another Redis cannot be seen from here."))
+            await connection.check_writable()
+            found.append(Finding("writes", "ok", "are taken."))
+    except (StartupError, ServiceError, OSError) as error:
+        found.append(Finding("redis", "fault", getattr(error, "detail", str(error))))
+    return found
+
+
+def _of_server(one: Condition) -> Iterator[Finding]:
+    for what, state, text, good in (
+        ("version", "warning", one.tears, f"{one.name} is supported; no defect of it is known."),
+        ("eviction", "fault", one.fault, "takes nothing of the log."),
+        ("persistence", "fault", one.volatile, "is by an append-only file."),
+        ("memory", "warning", one.memory, "has room."),
+        ("clock", "warning", one.clock, "is that of this machine."),
+    ):
+        yield Finding(what, state, text) if text else Finding(what, "ok", good)
+    many = f"{one.replicas} follow." if one.replicas else "none follows; a failover needs one."
+    yield Finding("replicas", "ok", many)
+
+
+def _of_service(url: str) -> Finding:
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_S)
+        told = answer.json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return Finding(url, "fault", f"gives no answer of a service: {error}. Start it there.")
+    if not answer.is_success:
+        reasons = [f"{one['field']}: {one['reason']}" for one in told.get("errors", ())]
+        return Finding(url, "fault", f"is not ready: {'; '.join(reasons) or answer.status_code}.")
+    if warnings := told.get("warnings"):
+        return Finding(url, "warning", " ".join(warnings))
+    return Finding(url, "ok", "is ready.")
