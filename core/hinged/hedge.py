@@ -82,7 +82,7 @@ class Hedge(LinearClassifier):
 
     >>> model = preprocessing.StandardScaler() | Hedge()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 89.76%
+    Accuracy: 89.84%
 
     References
     ----------
@@ -257,11 +257,11 @@ class Hedge(LinearClassifier):
 
     def _prototypes_of(self, saved: object) -> list[BinaryLinearClassifier]:
         """Return the models of saved experts: a default pool may be that of fold version 2."""
-        cap = self._prototypes[0].max_features
-        first = _first_pool(cap)
-        own, default = _types(self._prototypes), _types(default_pool())
-        was_first = isinstance(saved, (list, tuple)) and list(saved) == _types(first)
-        return first if was_first and own == default else self._prototypes
+        own, cap = self._prototypes, self._prototypes[0].max_features
+        pools = [default_pool(cap), _first_pool(cap)]
+        if not isinstance(saved, (list, tuple)) or _types(own) not in map(_types, pools):
+            return own
+        return next((pool for pool in [own, *pools] if _types(pool) == list(saved)), own)
 
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:

@@ -127,7 +127,7 @@ def _measured(stream: Stream, quick: bool) -> tuple[dict[str, Quality], dict[str
     ours = BINARY if stream.binary else MULTICLASS
     scaled = ours | quality_peers.fixed(stream)
     found = {name: judged(make(), stream.scaled) for name, make in scaled.items()}
-    found["Auto"] = judged(hinged.Auto(), stream.raw)
+    found["Auto"] = judged(hinged.Auto(max_classes=2 if stream.binary else 1_000), stream.raw)
     if not quick:
         found |= {n: judged(make(), stream.raw) for n, make in quality_peers.ceilings().items()}
     grid = {} if quick else quality_peers.tuned(stream)
