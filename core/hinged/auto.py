@@ -64,7 +64,7 @@ class Auto(LinearClassifier):
     >>> from hinged import Auto
 
     >>> evaluate.progressive_val_score(datasets.Phishing(), Auto(), metrics.Accuracy())
-    Accuracy: 89.75%
+    Accuracy: 89.59%
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), Auto(), metrics.Accuracy())
     Accuracy: 88.44%
 

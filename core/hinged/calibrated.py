@@ -52,7 +52,7 @@ class Calibrated(LinearClassifier):
     ...     model = preprocessing.StandardScaler() | model
     ...     return evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss())
     >>> log_loss(Perceptron()), log_loss(Calibrated(Perceptron()))
-    (LogLoss: 0.707682, LogLoss: 0.356695)
+    (LogLoss: 0.707..., LogLoss: 0.356...)
 
     References
     ----------
