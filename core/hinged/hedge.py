@@ -17,9 +17,11 @@ from hinged.errors import InvalidParameter
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.linear_unit import LinearUnit
+from hinged.logistic_sgd import LogisticSGD
 from hinged.parameters import NonNegativeNumber, PositiveNumber, checked_flag
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
+from hinged.scw import SCW
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
 from hinged.trust import judged
@@ -56,8 +58,8 @@ class Hedge(LinearClassifier):
     ----------
     models
         Binary learners of this package, never touched: each expert is a clone.
-        `None` is the default pool: `Perceptron`, `AveragedPerceptron`,
-        `PassiveAggressive`, `AROW`, `HingeSGD` and `LinearUnit` with their defaults.
+        `None` is the default pool: `PassiveAggressive`, `AROW`, `SCW`, `SCW(phi=1.0)`,
+        `LogisticSGD` and `HingeSGD(0.03)`.
     learning_rate
         How fast trust is lost, above 0.
     share
@@ -80,7 +82,7 @@ class Hedge(LinearClassifier):
 
     >>> model = preprocessing.StandardScaler() | Hedge()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 89.76%
+    Accuracy: 89.84%
 
     References
     ----------
@@ -230,10 +232,12 @@ class Hedge(LinearClassifier):
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing.
 
-        One without any temperature, as fold version 2 saved it, goes on with new ones.
+        One without any temperature, as fold version 2 saved it, goes on with new ones. One
+        of the default pool that was then goes on with the experts that it has.
         """
         saved = state.checked_header(saved, type(self).__name__)
-        fresh = [model.clone() for model in self._prototypes]
+        prototypes = self._prototypes_of(saved.get("members"))
+        fresh = [model.clone() for model in prototypes]
         numbers, new = range(len(fresh) + 1), [Temperature() for _ in range(len(fresh) + 1)]
         starts = {n: v for i in numbers for n, v in new[i].scalars(f"_{i}").items()}
         given = saved.get("scalars")
@@ -245,14 +249,35 @@ class Hedge(LinearClassifier):
         scalars, account = members.restored_account(saved, kinds)
         temperatures = [Temperature.restored(scalars, f"_{i}") for i in numbers]
         self._experts = members.restored(saved, fresh)
+        self._prototypes = prototypes
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.temperatures = temperatures
         self.clock = scalars["clock"]
         self.accounting = account
 
+    def _prototypes_of(self, saved: object) -> list[BinaryLinearClassifier]:
+        """Return the models of saved experts: a default pool may be that of fold version 2."""
+        own, cap = self._prototypes, self._prototypes[0].max_features
+        pools = [default_pool(cap), _first_pool(cap)]
+        if not isinstance(saved, (list, tuple)) or _types(own) not in map(_types, pools):
+            return own
+        return next((pool for pool in [own, *pools] if _types(pool) == list(saved)), own)
+
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:
     """Return the learners that a hedge takes if it is given none; the cap is that of each."""
+    return [
+        PassiveAggressive(max_features=max_features),
+        AROW(max_features=max_features),
+        SCW(max_features=max_features),
+        SCW(phi=1.0, max_features=max_features),
+        LogisticSGD(max_features=max_features),
+        HingeSGD(0.03, max_features=max_features),
+    ]
+
+
+def _first_pool(max_features: int | None) -> list[BinaryLinearClassifier]:
+    """Return the default pool up to fold version 2."""
     return [
         Perceptron(max_features=max_features),
         AveragedPerceptron(max_features=max_features),
@@ -261,3 +286,7 @@ def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier
         HingeSGD(max_features=max_features),
         LinearUnit(max_features=max_features),
     ]
+
+
+def _types(models: Sequence[BinaryLinearClassifier]) -> list[str]:
+    return [type(model).__name__ for model in models]

@@ -64,7 +64,8 @@ class Quality:
     accuracy, balanced
         In per cent; balanced is the mean over classes of the share predicted right.
     log_loss
-        Mean of -log of the probability of the true label, in nats.
+        Mean of -log of the probability of the true label, in nats. The first event of a class
+        counts as if all classes were equally likely, unless the model knows them all.
     auc
         Area under the ROC curve, of binary labels.
 
@@ -81,16 +82,18 @@ def judged(model: Model, events: list[Event]) -> Quality:
     right: Counter[Label] = Counter()
     losses: list[float] = []
     scores: list[float] = []
+    counts = Counter(y for _, y in events)
+    unseen = dict.fromkeys(counts, 1.0 / len(counts))
     for x, y in events:
         right[y] += model.predict_one(x) == y
         if hasattr(model, "predict_proba_one"):
             proba: Mapping[Any, float] = model.predict_proba_one(x)
-            losses.append(-math.log(max(proba.get(y, 0.0), _LEAST)))
+            losses.append(-math.log(max(proba.get(y, unseen[y]), _LEAST)))
+            unseen[y] = 0.0
             scores.append(proba.get(True, 0.0))
         elif hasattr(model, "score_one"):
             scores.append(model.score_one(x))
         model.learn_one(x, y)
-    counts = Counter(y for _, y in events)
     binary = len(counts) == 2 and True in counts
     return Quality(
         100 * right.total() / len(events),
@@ -124,7 +127,7 @@ def _measured(stream: Stream, quick: bool) -> tuple[dict[str, Quality], dict[str
     ours = BINARY if stream.binary else MULTICLASS
     scaled = ours | quality_peers.fixed(stream)
     found = {name: judged(make(), stream.scaled) for name, make in scaled.items()}
-    found["Auto"] = judged(hinged.Auto(), stream.raw)
+    found["Auto"] = judged(hinged.Auto(max_classes=2 if stream.binary else 1_000), stream.raw)
     if not quick:
         found |= {n: judged(make(), stream.raw) for n, make in quality_peers.ceilings().items()}
     grid = {} if quick else quality_peers.tuned(stream)

@@ -118,6 +118,9 @@ def _sources() -> Iterator[tuple[str, bool, Callable[[], Iterable[Event]]]]:
     drifting = made.ConceptDriftStream(
         made.Agrawal(0, seed=3), made.Agrawal(4, seed=4), seed=5, position=5_000, width=500
     )
+    swapping = made.ConceptDriftStream(
+        made.LED(1, 0.1), made.LEDDrift(2, 0.1, n_drift_features=4), 5, 5_000, 500
+    )
     rbf = {"n_classes": 2, "n_features": 10, "n_centroids": 50}
     yield "Phishing", False, lambda: _binary(ships.Phishing())
     yield "SEA", False, lambda: _binary(made.SEA(0, seed=1, noise=0.1))
@@ -128,7 +131,8 @@ def _sources() -> Iterator[tuple[str, bool, Callable[[], Iterable[Event]]]]:
     yield "Bananas", True, lambda: _binary(ships.Bananas())
     yield "Hyperplane", True, lambda: _binary(made.Hyperplane(2, mag_change=0.001, n_features=10))
     yield "Agrawal, drift", True, lambda: _binary(drifting)
-    yield "RandomRBF, drift", True, lambda: _binary(made.RandomRBFDrift(1, 2, **rbf))
+    moving = made.RandomRBFDrift(1, 2, change_speed=0.001, **rbf)
+    yield "RandomRBF, drift", True, lambda: _binary(moving)
     yield "STAGGER", True, lambda: _binary(made.STAGGER(0, seed=1))
     yield "Mixed", True, lambda: _binary(made.Mixed(0, seed=1))
     yield "Sine", True, lambda: _binary(made.Sine(0, seed=1))
@@ -142,7 +146,7 @@ def _sources() -> Iterator[tuple[str, bool, Callable[[], Iterable[Event]]]]:
     yield "digits", True, lambda: _classes(_table(tables.load_digits()))
     yield "wine", True, lambda: _classes(_table(tables.load_wine()))
     yield "Waveform", True, lambda: _classes(made.Waveform(seed=1))
-    yield "LED, drift", True, lambda: _classes(made.LEDDrift(1, 0.1, n_drift_features=4))
+    yield "LED, drift", True, lambda: _classes(swapping)
     if os.environ.get("HINGED_DATA"):
         yield "elec", False, _elec
         yield "sms_spam", False, _sms

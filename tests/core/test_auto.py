@@ -39,7 +39,7 @@ def by_hand(pool: Hedge | MulticlassHedge, events: Rows) -> list[float]:
 
 
 def test_two_classes_at_most_are_a_scaler_and_a_hedge() -> None:
-    model, pool, events = Auto(max_classes=2), Hedge(), rows([True, False], 200)
+    model, pool, events = Auto(max_classes=2), Hedge(learning_rate=0.3), rows([True, False], 200)
     scores = by_hand(pool, events)
     for (x, y), score in zip(events, scores, strict=True):
         assert model.score_one(x) == score
@@ -56,7 +56,7 @@ def test_two_classes_at_most_are_a_scaler_and_a_hedge() -> None:
 
 @pytest.mark.parametrize("labels", [[False, True], ["ham", "spam"], [7, 3], [True, False]])
 def test_two_labels_are_those_of_a_hedge(labels: list[Any]) -> None:
-    model, pool, events = Auto(), Hedge(), rows(labels, 200)
+    model, pool, events = Auto(), Hedge(learning_rate=0.3), rows(labels, 200)
     scores = by_hand(pool, [(x, y == labels[1]) for x, y in events])
     for number, ((x, y), score) in enumerate(zip(events, scores, strict=True)):
         proba = model.predict_proba_one(x)

@@ -776,6 +776,28 @@ class TestHedge:
         with pytest.raises(InvalidState):
             again.set_state({**saved, "scalars": broken})
 
+    def test_one_saved_with_the_first_default_pool_keeps_its_experts(self) -> None:
+        first = [
+            Perceptron(), AveragedPerceptron(), PassiveAggressive(),
+            AROW(), HingeSGD(), LinearUnit(),
+        ]  # fmt: skip
+        events = [({"a": 1.0, "b": -2.0}, True), ({"a": 2.0}, False), ({"b": 1.0}, False)]
+        model, again = learned(Hedge(first), events), Hedge()
+        again.set_state(model.get_state())
+        assert [type(one) for one in again.experts] == [type(one) for one in first]
+        assert again.numbers_per_name == model.numbers_per_name
+        for x, y in events:
+            assert again.predict_learn_one(x, y) == model.predict_learn_one(x, y)
+        assert again.trust == model.trust
+        later = Hedge()
+        later.set_state(again.get_state())
+        assert later.score_one({"a": 1.0}) == model.score_one({"a": 1.0})
+        again.set_state(learned(Hedge(), events).get_state())
+        assert [type(one) for one in again.experts] == [type(one) for one in Hedge().experts]
+        for other in (Hedge([AROW()]), Hedge(first[::-1])):
+            with pytest.raises(InvalidState):
+                other.set_state(model.get_state())
+
     def test_prototypes_are_never_touched(self) -> None:
         prototype = Perceptron()
         model = learned(Hedge([prototype]), [({"a": 1.0}, True)])
