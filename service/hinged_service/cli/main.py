@@ -117,7 +117,8 @@ def options(
 
 
 @cli.command(
-    epilog="Every other setting is an environment variable `HINGED_…`; the README lists them."
+    epilog="Every other setting is an environment variable `HINGED_…`: see "
+    "docs/reference/settings.md."
 )
 def serve(
     context: typer.Context,
@@ -146,7 +147,7 @@ def serve(
             help="River pipelines of your own, served beside the others: a Python file with a "
             "function models(), or module:function; may be given several times, or as "
             "HINGED_MODELS, separated by commas. Every worker runs this code as its own: name "
-            "only code that you trust. The README shows one.",
+            "only code that you trust. docs/how-to/own-pipelines.md shows one.",
         ),
     ] = None,
     insecure: Annotated[
