@@ -260,7 +260,7 @@ def demo(
         ),
     ] = True,
 ) -> None:
-    """Watch a perceptron learn to tell phishing pages, over HTTP, event by event.
+    """Watch a perceptron learn to recognise phishing pages, event by event.
 
     Starts a service of its own on an embedded Valkey, streams the 1,250 events of River's
     Phishing data through it and shows what it learned, here and on the service's page. Nothing
