@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -14,7 +16,7 @@ from hinged_service import errors
 from hinged_service.client.errors import ClientError, error_class
 from hinged_service.errors import ServiceError
 from hinged_service.settings import Settings
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS, README, ROOT
 from tests.support.service import Service
 
 
@@ -68,3 +70,22 @@ def test_every_dependency_is_explained() -> None:
     first = re.findall(r"^\| (`.+?) \|", page("dependencies"), re.MULTILINE)
     explained = re.findall(r"`([a-z-]+)(?:\[\w+\])?`", " ".join(first))
     assert set(explained) == {Requirement(text).name for text in project["dependencies"]}
+
+
+def test_the_speeds_of_the_readme_are_those_that_were_measured() -> None:
+    results = json.loads((ROOT / "tests/bench/RESULTS.json").read_text())
+    medians = {
+        row["name"]: statistics.median(row["values"])
+        for row in results["sections"]["Single calls, 16 connections"]
+    }
+    section = README.read_text().partition("\n## How fast\n")[2].partition("\n## ")[0]
+    shown = re.findall(r"^\|.*\| ([\d.]+) \|$", section, re.MULTILINE)
+    measured = [
+        medians[f"hinged serve: {name}"]
+        for name in (
+            "predict / FastAPI + River",
+            "learn / FastAPI + River in memory",
+            "learn / FastAPI + River pickled in Redis",
+        )
+    ]
+    assert shown == [f"{value:.2g}" for value in measured]
