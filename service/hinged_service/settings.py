@@ -33,13 +33,14 @@ class RedisSettings(_Group):
     redis_url: str | None = Field(
         None,
         repr=False,
-        description="redis://, rediss:// or unix:// address of a Redis >= 7.0 or Valkey >= 7.2, "
-        "redis+sentinel:// of Sentinels or redis+cluster:// of a cluster. Without it an embedded "
-        "Valkey keeps its data in data_dir.",
+        description="Address of a Redis >= 7.0 or Valkey >= 7.2: redis://, rediss://, unix://, "
+        "redis+sentinel:// or redis+cluster://. Without it an embedded Valkey keeps everything in "
+        "the data directory.",
     )
     redis_password_file: Path | None = Field(
         None,
-        description="File that holds the password for redis_url, read at start, if that has none.",
+        description="File with the password for that address, read at the start. It is used if the "
+        "address has no password.",
     )
     data_dir: Path = Field(
         Path.home() / ".local" / "share" / "hinged",
@@ -48,20 +49,24 @@ class RedisSettings(_Group):
     disk_reserve_bytes: int = Field(
         16 * 2**20,
         ge=2**20,
-        description="Bytes of the disk set aside for the file of the embedded Valkey; without "
-        "them learning is refused.",
+        description="Bytes of the disk reserved for the file of the embedded Valkey. Without them "
+        "learning is refused.",
     )
     disk_warning_bytes: int = Field(
-        512 * 2**20, ge=0, description="Free bytes of that disk below which to warn."
+        512 * 2**20,
+        ge=0,
+        description="Free bytes of that disk below which the log, /readyz and /metrics warn.",
     )
     redis_connections: int = Field(
-        16, ge=1, description="Connections per worker to Redis, to each primary of a cluster."
+        16, ge=1, description="Connections to Redis per worker; of a cluster, to each primary."
     )
     redis_timeout_ms: int = Field(
-        800, ge=50, description="Longest one command may take before its connection is given up."
+        800, ge=50, description="Longest time of one command; then its connection is closed."
     )
     reply_bytes: int = Field(
-        4 * 2**20, ge=1024, description="Log bytes that one script reply may carry; then it pages."
+        4 * 2**20,
+        ge=1024,
+        description="Bytes of the log in one answer of Redis; more are read in pages.",
     )
 
 
@@ -71,32 +76,34 @@ class AccessSettings(_Group):
     keys_file: Path | None = Field(
         None,
         description="JSON file of the API keys' salted hashes, as `hinged key` makes them. Without "
-        "keys anybody who reaches the service may do anything.",
+        "keys every caller may do everything.",
     )
     keys: str | None = Field(None, description="The same as JSON text; both may be given.")
     models: str | None = Field(
         None,
-        description="The operator's own pipelines: Python files or module:function, separated by "
-        "commas. This code is run.",
+        description="Your own pipelines: Python files or module:function, separated by commas. The "
+        "service runs this code.",
     )
     preload: str | None = Field(
         None,
-        description="Names of models to load at the start, separated by commas; before that the "
-        "worker is not ready.",
+        description="Names of models to load at the start, separated by commas. Until they are "
+        "loaded /readyz answers 503.",
     )
 
 
 class LimitSettings(_Group):
     """Bounds on size and number; beyond them a call is refused."""
 
-    max_body_bytes: int = Field(8 * 2**20, ge=1024, description="Largest request body.")
+    max_body_bytes: int = Field(
+        8 * 2**20, ge=1024, description="Largest request body; beyond it 413."
+    )
     max_import_bytes: int = Field(
         256 * 2**20, ge=1024, description="Largest document of an imported model."
     )
     max_line_bytes: int = Field(
         8 * 2**20,
         ge=1024,
-        description="Longest line of a body of lines, which has no limit itself.",
+        description="Longest line of a body of lines. The body itself has no limit.",
     )
     max_events_per_call: int = Field(10_000, ge=1, description="Longest array in one call.")
     max_queued_events: int = Field(
@@ -111,8 +118,8 @@ class LimitSettings(_Group):
     max_held_bytes: int = Field(
         64 * 2**20,
         ge=1024,
-        description="What the bodies and large answers of all these requests may hold together, "
-        "the answers half of it; then 429.",
+        description="Bytes that the bodies and large answers of all these requests may hold "
+        "together, the answers half of it; then 429.",
     )
     max_answer_bytes: int = Field(
         16 * 2**20,
@@ -120,22 +127,24 @@ class LimitSettings(_Group):
         description="Largest answer of a call, counted before it is made; then 413.",
     )
     max_models: int = Field(
-        20_000, ge=1, description="Models and aliases that there may be; then PUT answers 409."
+        20_000, ge=1, description="Most models and aliases in one Redis; then PUT answers 409."
     )
     max_sources: int = Field(
         10_000,
         ge=1,
-        description="Sources a stream may have when a body of lines names a new one; then 409.",
+        description="Most sources of a stream; then a body of lines that names a new one is 409.",
     )
     max_model_bytes: int = Field(
         512 * 2**20,
         ge=4_096,
         le=2**40,
-        description="The largest max_bytes of a new model, and that of a spec without one: what "
-        "the model may learn by name.",
+        description="Largest max_bytes in the spec of a new model, and its value if a spec has "
+        "none: the bytes that a model may take for what it learns by name.",
     )
     max_replicas: int = Field(
-        1_000, ge=1, description="Models a worker keeps in memory; the least recently used goes."
+        1_000,
+        ge=1,
+        description="Models that a worker keeps in memory; the least recently used is dropped.",
     )
     max_live_feeds: int = Field(
         200, ge=0, description="Live feeds that may be open on a worker; then 429."
@@ -146,8 +155,8 @@ class LimitSettings(_Group):
     max_cost_per_event_ms: int = Field(
         200,
         ge=1,
-        description="Estimated time of one event, of 30 numbers or 200 words, beyond which a spec "
-        "is refused.",
+        description="Estimated time of one event (30 numbers or 200 words, all classes) beyond "
+        "which the spec of a new model is refused with 422.",
     )
 
 
@@ -155,36 +164,42 @@ class TimeoutSettings(_Group):
     """Bounds on time, in milliseconds."""
 
     max_staleness_ms: int = Field(
-        100, ge=0, description="Age beyond which a prediction reads the log first."
+        100, ge=0, description="Age of a model beyond which a prediction reads the log first."
     )
     read_wait_ms: int = Field(
-        250, ge=1, description="Longest a prediction waits for that read before it answers stale."
+        250,
+        ge=1,
+        description="Longest wait of a prediction for that read; then it answers from memory.",
     )
     append_timeout_ms: int = Field(
-        900, ge=50, description="Longest a learn call waits for Redis before it answers 503."
+        900, ge=50, description="Longest wait of a learn call for Redis; then 503."
     )
     at_least_timeout_ms: int = Field(
-        1_000, ge=1, description="Longest a call waits for the position it asked for."
+        1_000,
+        ge=1,
+        description="Longest wait of a call for the position in its at_least; then 503.",
     )
     body_timeout_ms: int = Field(
         30_000,
         ge=1,
-        description="Longest a body may be on its way, and a second more per 64 KiB; then 408.",
+        description="Longest time to receive a body, and a second more per 64 KiB; then 408.",
     )
     lines_patience_ms: int = Field(
         10_000,
         ge=0,
-        description="Longest such a body waits in the middle for Redis or a full queue.",
+        description="Longest wait of a body of lines for Redis or a full queue; then it fails.",
     )
     bound_timeout_ms: int = Field(
-        10_000, ge=1, description="Longest a bound certificate may fold and search, each."
+        10_000,
+        ge=1,
+        description="Longest time of a bound certificate for its fold, and for its search.",
     )
 
 
 class SnapshotSettings(_Group):
     """Snapshots of models, and the log kept behind them."""
 
-    snapshot_every_events: int = Field(10_000, ge=1, description="Events between snapshots.")
+    snapshot_every_events: int = Field(10_000, ge=1, description="Events that make a snapshot due.")
     snapshot_every_names: int = Field(
         5_000, ge=1, description="Changed weights that make a snapshot due."
     )
@@ -198,10 +213,10 @@ class SnapshotSettings(_Group):
         10_000,
         ge=100,
         le=60_000,
-        description="Longest a loading worker may hold a model's snapshot still.",
+        description="Longest time that a loading worker may keep a snapshot from being changed.",
     )
     retention_bytes: int = Field(
-        64 * 2**20, ge=0, description="Log kept behind the snapshots, per stream."
+        64 * 2**20, ge=0, description="Bytes of the log kept behind the snapshots, per stream."
     )
 
 
@@ -209,18 +224,18 @@ class TelemetrySettings(_Group):
     """Metrics and logs."""
 
     metrics_models: int = Field(
-        500, ge=0, description="Models that /metrics names; of the others it tells how many."
+        500, ge=0, description="Most models that /metrics names; of the others it gives the number."
     )
     metrics_dir: Path | None = Field(
         None,
-        description="Existing directory where all workers of one service keep their counts, for "
-        "/metrics. `hinged serve` makes one for its workers.",
+        description="Existing directory for the counts of all workers of one service. `hinged "
+        "serve` makes one.",
     )
     log_format: Literal["text", "json"] = Field(
-        "text", description="What `hinged serve` logs: text, or a line of JSON per record."
+        "text", description="Format of the log of `hinged serve`: text, or a JSON object per line."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="What `hinged serve` logs at least."
+        "info", description="Lowest level that `hinged serve` logs."
     )
 
 
@@ -228,27 +243,25 @@ class TuningSettings(_Group):
     """Trade-offs of throughput, latency and memory."""
 
     max_batch_events: int = Field(
-        2_000, ge=1, description="Events that one append may gather from waiting callers."
+        2_000, ge=1, description="Most events of waiting calls in one append."
     )
-    inbox_poll_ms: int = Field(
-        200, ge=10, description="Pause between two looks for what came into the inboxes."
-    )
+    inbox_poll_ms: int = Field(200, ge=10, description="Pause between two reads of the inboxes.")
     housekeeping_ms: int = Field(
         500, ge=10, description="Pause between two rounds of the background task."
     )
     fast_path: bool = Field(
         True,
-        description="Whether plain predict and learn calls are answered where their bytes arrive.",
+        description="Answer plain predict and learn calls in the HTTP protocol itself.",
     )
     seen_ids: int = Field(
         1_000_000,
         ge=1,
-        description="Event ids a new stream remembers before it may forget any.",
+        description="Event ids that a new stream remembers before it may forget any.",
     )
     seen_s: int = Field(
         86_400,
         ge=1,
-        description="How long a new stream remembers an event id at least, unless seen_ids came.",
+        description="Seconds that a new stream remembers an event id, unless seen_ids others came.",
     )
 
 

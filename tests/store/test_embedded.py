@@ -339,7 +339,7 @@ def test_a_socket_folder_of_somebody_else_is_refused(data_dir: Path, trap: str) 
         else:
             folder.mkdir()
             os.chown(folder, 65_534, 65_534)
-        with pytest.raises(StartupError, match="belongs to somebody else"):
+        with pytest.raises(StartupError, match="belongs to another user"):
             server.acquire()
     finally:
         if trap == "link":

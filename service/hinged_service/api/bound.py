@@ -22,7 +22,7 @@ def router(settings: Settings) -> APIRouter:
 
     @routes.get(
         "/bound",
-        summary="Hold a model against its theorem",
+        summary="Compare a model with its mistake bound",
         responses=problems_for(
             {409: "No theorem covers the model or its window, or its past is not in the log."}
         ),

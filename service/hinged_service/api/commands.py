@@ -75,12 +75,12 @@ def router(settings: LimitSettings) -> APIRouter:
         """Only predict from here on; labelled events are still scored in the metrics."""
         return await _do(await fresh(request, model), {"do": "freeze"})
 
-    @routes.post("/unfreeze", summary="Go on learning")
+    @routes.post("/unfreeze", summary="Resume learning")
     async def unfreeze(request: Request, model: Name) -> CommandResult:
         """Learn again from here on."""
         return await _do(await fresh(request, model), {"do": "unfreeze"})
 
-    @routes.post("/reset", summary="Forget all learning")
+    @routes.post("/reset", summary="Reset a model")
     async def reset(request: Request, model: Name) -> CommandResult:
         """Start learner and pipeline anew; the counters and metrics go on."""
         return await _do(await fresh(request, model), {"do": "reset"})
@@ -110,7 +110,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.post(
         "/upgrade",
-        summary="Let this version of the service go on with the model",
+        summary="Hand a model to this version of the service",
         responses=problems_for({409: "This version cannot; nothing was changed."}),
     )
     async def upgrade(request: Request, model: Name) -> Upgraded:

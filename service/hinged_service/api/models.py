@@ -81,7 +81,7 @@ def router(settings: LimitSettings) -> APIRouter:
         entries, reach = await registry_of(request).entries(), reach_of(request)
         return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
 
-    @routes.get("/{model}", summary="Look at a model")
+    @routes.get("/{model}", summary="Get a model")
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         live_model = await open_model(request.scope, registry_of(request), model)
@@ -130,7 +130,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get(
         "/{model}/weights",
-        summary="Look at the weights",
+        summary="Get the weights",
         response_class=Response,
         responses={
             200: described(Weights),

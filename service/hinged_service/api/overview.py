@@ -18,7 +18,7 @@ def router() -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["models"], route_class=StructRoute)
 
-    @routes.get("/overview", summary="See all models at a glance")
+    @routes.get("/overview", summary="Get an overview of all models")
     async def overview(
         request: Request,
         match: Annotated[

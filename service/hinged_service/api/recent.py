@@ -18,7 +18,7 @@ def router() -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1/models/{model}", tags=["models"], route_class=StructRoute)
 
-    @routes.get("/recent", summary="Look at the newest events")
+    @routes.get("/recent", summary="Get the newest events")
     async def get_recent(
         request: Request,
         model: Name,

@@ -117,7 +117,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.post(
         "/aliases/{alias}/promote",
-        summary="Let an alias mean another model",
+        summary="Promote a model",
         responses={**wrong, **problems_for({404: "There is no such alias or model."})},
         openapi_extra=document(Promotion),
     )

@@ -30,7 +30,7 @@ def checkpoint(
         str | None, typer.Option("--name", help="Name of the checkpoint; it has a uid in any case.")
     ] = None,
 ) -> None:
-    """Keep a model's present state, for good.
+    """Keep the present state of a model.
 
     hinged checkpoint mail --name before-the-campaign
     """
@@ -63,7 +63,7 @@ def checkpoints(session: Session, name: Name) -> None:
 
 
 def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
-    """Go back to a checkpoint; the log goes on, and later events are learned from there.
+    """Go back to a checkpoint; later events are learned from there.
 
     hinged restore mail before-the-campaign
     """
@@ -120,7 +120,7 @@ def import_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new model's name.")],
     file: Annotated[str, typer.Argument(help="An exported document; - is standard input.")],
 ) -> None:
-    """Make a model of an exported document; it goes on from there.
+    """Make a model from an exported document.
 
     hinged import mail mail.json
     """
@@ -148,7 +148,7 @@ def replay(
     parameters: Settings = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has caught up.")] = False,
 ) -> None:
-    """Make a new model that learns a stream's past again: without some events, or otherwise.
+    """Make a new model that learns the past of a stream without some events, or otherwise.
 
     hinged replay mail mail2 --without-id m17 --wait
     """

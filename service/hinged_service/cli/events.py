@@ -52,7 +52,7 @@ def predict(
     at_least: AtLeast = None,
     proba: Proba = None,
 ) -> None:
-    """Predict the label of an event, or of many; that changes nothing.
+    """Predict the label of one or many events; this changes nothing.
 
     hinged predict mail free=1 money=1
 
@@ -85,7 +85,7 @@ def learn(
         float | None, typer.Option(min=0.0, help="How much the event counts; 1 if left out.")
     ] = None,
 ) -> None:
-    """Learn a labelled event, or many; each is predicted and scored before.
+    """Learn one or many labelled events; each is predicted and scored first.
 
     hinged learn mail free=1 money=1 --label spam --id m1
 

@@ -117,7 +117,8 @@ def options(
 
 
 @cli.command(
-    epilog="Every other setting is an environment variable `HINGED_…`; the README lists them."
+    epilog="Every other setting is an environment variable `HINGED_…`: see "
+    "docs/reference/settings.md."
 )
 def serve(
     context: typer.Context,
@@ -146,7 +147,7 @@ def serve(
             help="River pipelines of your own, served beside the others: a Python file with a "
             "function models(), or module:function; may be given several times, or as "
             "HINGED_MODELS, separated by commas. Every worker runs this code as its own: name "
-            "only code that you trust. The README shows one.",
+            "only code that you trust. docs/how-to/own-pipelines.md shows one.",
         ),
     ] = None,
     insecure: Annotated[
@@ -259,7 +260,7 @@ def demo(
         ),
     ] = True,
 ) -> None:
-    """Watch a perceptron learn to tell phishing pages, over HTTP, event by event.
+    """Watch a perceptron learn to recognise phishing pages, event by event.
 
     Starts a service of its own on an embedded Valkey, streams the 1,250 events of River's
     Phishing data through it and shows what it learned, here and on the service's page. Nothing

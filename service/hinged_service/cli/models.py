@@ -77,7 +77,7 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Create a model; the same again changes nothing.
+    """Create a model; the same command again changes nothing.
 
     hinged create mail --learner perceptron --label ham --label spam
 
@@ -165,7 +165,7 @@ def freeze(session: Session, name: Name) -> None:
 
 
 def unfreeze(session: Session, name: Name) -> None:
-    """Go on learning.
+    """Resume learning.
 
     hinged unfreeze mail
     """
@@ -173,7 +173,7 @@ def unfreeze(session: Session, name: Name) -> None:
 
 
 def reset(session: Session, name: Name) -> None:
-    """Forget what was learned; the counters go on. A checkpoint before makes it undoable.
+    """Forget what was learned; the counters continue. A checkpoint before lets you go back.
 
     hinged reset mail
     """
@@ -201,7 +201,7 @@ def upgrade(
     name: NameOrAll = None,
     every: Annotated[bool, typer.Option("--all", help="All models.")] = False,
 ) -> None:
-    """Let the version of the service that answers go on with a model.
+    """Hand a model to the version of the service that answers.
 
     Versions whose arithmetic may differ do not fold the same model: a worker of a new one
     answers 503 for it until this is done, one of the old version after. Models that the version
@@ -340,7 +340,7 @@ def repair(
         ),
     ] = None,
 ) -> None:
-    """Remove entries of a model's log that are no part of it, and pass over damaged ones.
+    """Remove foreign entries from the log of a model, and skip damaged ones.
 
     Every worker goes on from the models' snapshots without their events. A log that is sound stays
     as it is.

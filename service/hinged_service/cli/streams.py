@@ -83,7 +83,7 @@ def promote(
         typer.Option(help="Names the decision: it is carried out once, however often it is sent."),
     ] = None,
 ) -> None:
-    """Let an alias mean another model of its stream; exit code 4 if it had moved meanwhile.
+    """Switch an alias to another model of its stream; exit code 4 if it was changed meanwhile.
 
     hinged promote live mail2 --from mail
     """
@@ -100,7 +100,7 @@ def promote(
 
 
 def unalias(session: Session, alias: AliasName) -> None:
-    """Forget an alias; the model that it means stays.
+    """Delete an alias; its model stays.
 
     hinged unalias live
     """

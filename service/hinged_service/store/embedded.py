@@ -394,7 +394,7 @@ def _require_private(folder: Path) -> None:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise StartupError(
-            f"{folder} belongs to somebody else, so the embedded Valkey will not listen there. "
+            f"{folder} belongs to another user, so the embedded Valkey will not listen there. "
             "Remove it, or set TMPDIR to a directory of your own."
         )
     if status.st_mode & 0o077:

@@ -80,7 +80,7 @@ class Serving(Worker):
         return pages * resource.getpagesize()
 
     def budget_bytes(self) -> int:
-        """Memory that the process should stay below, as deploy/README.md counts it under Sizing."""
+        """Memory that the process should stay below, as docs/operations/sizing.md counts it."""
         models = httpx.get(f"{self.url}/v1/models", timeout=60, verify=False).json()
         shown = [
             httpx.get(f"{self.url}/v1/models/{one['name']}", timeout=60, verify=False).json()

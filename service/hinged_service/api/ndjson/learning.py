@@ -183,7 +183,7 @@ class Learning(Course[Event]):
             if not again:
                 error.detail += (
                     f" Lines {batch.numbers[0]} to {batch.numbers[-1]} may have counted: without "
-                    "ids and without ?source= nobody can tell."
+                    "ids and without ?source= the service cannot tell."
                 )
             raise
         if fed.learned is None:

@@ -274,7 +274,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get(
         "/models/{model}/versions/{version}",
-        summary="About a model that has learned that much",
+        summary="About a model at a position",
         responses=missing | wrong,
     )
     async def get_version(request: Request, model: Name, version: Version) -> ModelAbout:
@@ -289,7 +289,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get(
         "/models/{model}/versions/{version}/ready",
-        summary="Has a model learned that much?",
+        summary="Is a model ready at a position?",
         responses=missing | wrong,
     )
     async def get_version_ready(request: Request, model: Name, version: Version) -> ModelReady:
@@ -310,7 +310,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.post(
         "/models/{model}/versions/{version}/infer",
-        summary="Predict with a model that has learned that much",
+        summary="Predict with a model at a position",
         response_model=InferenceAnswer,
         responses=missing | refusals,
         openapi_extra=document(InferenceRequest),
