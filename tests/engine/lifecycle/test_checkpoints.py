@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from hinged_service.engine import catch_up, export
+from hinged_service.engine import catch_up, export, snapshots
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.store import checkpoints
@@ -289,7 +289,7 @@ async def test_a_worker_slower_than_the_trims_of_others_is_not_set_aside(
             await busy.learn("m", event(next(numbers)), event(next(numbers)))
             await busy.save("m")
 
-        load = catch_up.load_replica
+        load = snapshots.load_replica
 
         async def slow_load(*args: Any) -> Any:
             found = await load(*args)
