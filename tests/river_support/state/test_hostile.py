@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from river import linear_model, optim, stats
+from river import linear_model, optim, stats, tree
 
 from hinged_service.river_support.state import decode, encode
 from hinged_service.wire.codec import DamagedState
@@ -193,6 +193,19 @@ def test_sums_of_an_optimizer_that_are_one_object_are_damaged(
     [sums] = [row[1] for row in data["rows"] if isinstance(row[1], dict) and other in row[1]]
     sums[other] = sums[one]
     with pytest.raises(DamagedState, match=r"one and the same|part of two"):
+        decode(data)
+
+
+def test_counts_of_a_leaf_that_are_those_of_its_splitter_are_damaged() -> None:
+    made = tree.HoeffdingTreeClassifier(grace_period=50)
+    for number in range(30):
+        made.learn_one({"a": float(number)}, number % 2 == 0)
+    data: Any = encode(made)
+    decode(data)
+    [leaf] = [row[1] for row in data["rows"] if "LeafNaiveBayes" in row[0]]
+    splitter = next(row[1] for row in data["rows"] if "GaussianSplitter" in row[0])
+    splitter["_min_per_class"] = leaf["stats"]
+    with pytest.raises(DamagedState, match="part of two"):
         decode(data)
 
 

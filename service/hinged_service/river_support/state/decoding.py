@@ -1,4 +1,7 @@
-"""Rows to objects: first all of them empty, then filled, then checked together."""
+"""Rows to objects: first all of them empty, then filled, then checked together.
+
+One file, since what is checked of an object depends on how it is filled.
+"""
 
 from __future__ import annotations
 
@@ -112,9 +115,11 @@ class _Decoder:
                 self._fill(number)
         if any(self._rows[number][0] not in _PLAIN_ROWS for number in _circling(self._held)):
             raise DamagedState("a stored object holds itself")
-        vectors = [row for rows in self._held for row in rows if self._rows[row][0] == "VectorDict"]
-        if len(set(vectors)) < len(vectors):
-            raise DamagedState("a stored vector is part of two objects")
+        kinds = [name for name, *_ in self._rows]
+        parts = [row for rows in self._held for row in rows if kinds[row] == "VectorDict"]
+        parts += [row for rows in self._held for row in set(rows) if kinds[row] in _DICTS]
+        if len(set(parts)) < len(parts):  # what one of them learns would change the other
+            raise DamagedState("a stored vector or mapping is part of two objects")
         for value in self._objects:
             _check(value)
         return self.value(root)
