@@ -1,4 +1,7 @@
-"""A model as it is open in this worker, composed of its parts."""
+"""A model as it is open in this worker, composed of its parts.
+
+The file is long: all that may be asked of an open model, with its errors.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ directory keep the count; the kernel drops them with their process, whatever kil
   descriptor that it inherits. So it is free exactly when no server can write to the directory,
   and no second one is started while the first does not answer. A user that finds it free
   starts the server again.
+
+The file is long: the locks and the server's life decide each other.
 """
 
 from __future__ import annotations
