@@ -32,7 +32,7 @@ _LEVELS = 2**16
 
 def width(x: Numbers) -> int:
     """Return how many features are not 0: those that are add nothing, as missing ones."""
-    return sum(value != 0.0 for value in x.values())
+    return sum(1 for value in x.values() if value != 0.0)
 
 
 class FourierFeatures(base.MiniBatchTransformer):

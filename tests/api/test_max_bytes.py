@@ -55,7 +55,7 @@ def test_new_names_beyond_the_bytes_are_refused_and_known_ones_learned(
         ({"type": "logistic_sgd"}, 2),
         ({"type": "ftrl_proximal"}, 3),
         ({"type": "coin_betting"}, 5),
-        ({"type": "hedge"}, 9),  # 1, 2, 1, 2, 2 and 1 of the experts
+        ({"type": "hedge"}, 11),  # 1, 2, 2, 2, 2 and 2 of the experts
     ],
 )
 def test_every_number_of_a_name_counts(

@@ -107,8 +107,8 @@ def test_accuracy_is_one_number_at_every_door(
             False,
             2.0,
         ),
-        # the six experts, trusted alike, score 2, 2, 1, 2/3, 0.6 and 0.06
-        ({"learner": {"type": "hedge"}}, [True], False, 1.0 + (5.0 + 2.0 / 3.0 + 0.66) / 6.0),
+        # the six experts, trusted alike, score 1, 2/3, 0.2, 0.2, 0.01 / sqrt(0.00025 + 1e-8), 0.06
+        ({"learner": {"type": "hedge"}}, [True], False, 1.0 + (2.126666667 + 0.632442883) / 6.0),
         # B beats A by 2 - (-2)
         ({"learner": {"type": "multiclass_perceptron"}}, ["A", "B"], "A", 5.0),
         # a class that is not known scores 0, and B 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import random
@@ -24,6 +25,7 @@ from tests.support.drill_table import PROPERTY, Row
 from tests.support.fleet.balance import agree
 from tests.support.fleet.senders import GIVE_UP_S, Event, made
 from tests.support.plain_fold import fold_log
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer, server_binaries
 
 pytestmark = pytest.mark.slow
@@ -136,9 +138,13 @@ def test_entries_off_the_chain_are_folded_by_nobody(
         assert bool(foreign) is (kind == "redis")
         # A replay reads all of it, so it meets, tells and leaves out what the others passed.
         scene.ask("PUT", "/v1/models/replay", {**_SPEC, "stream": "m", "start": "log"})
-        for model, worker in itertools.product(("m", "replay"), range(len(workers))):
+
+        def all_told(model: str, worker: int) -> bool:
             damaged = scene.ask("GET", f"/v1/models/{model}", worker=worker)["damaged"]
-            assert {part["where"] for part in damaged} == set(foreign)
+            return {part["where"] for part in damaged} == set(foreign)
+
+        for model, worker in itertools.product(("m", "replay"), range(len(workers))):
+            wait_until(functools.partial(all_told, model, worker), 30)
         done = scene.ask("POST", "/v1/models/m/repair")
         assert (set(done["removed"]), done["passed_over"]) == (set(foreign), [])
         assert told_apart(client) == (own, [])

@@ -197,7 +197,7 @@ def test_sums_of_an_optimizer_that_are_one_object_are_damaged(
 
 
 def test_counts_of_a_leaf_that_are_those_of_its_splitter_are_damaged() -> None:
-    made = tree.HoeffdingTreeClassifier(grace_period=50)
+    made: Any = tree.HoeffdingTreeClassifier(grace_period=50)
     for number in range(30):
         made.learn_one({"a": float(number)}, number % 2 == 0)
     data: Any = encode(made)
