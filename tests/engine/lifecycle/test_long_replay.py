@@ -16,7 +16,7 @@ SLOW = {
     "learner": {"type": "perceptron"},
     "pipeline": [{"type": "StandardScaler"}, {"type": "PolynomialExtender"}],
 }
-EVENTS, SIZE = 40_000, 2_000
+EVENTS, SIZE = 32_000, 2_000
 BOUND_S = 0.1
 
 
