@@ -12,7 +12,7 @@ _Result = TypeVar("_Result", contravariant=True)
 
 
 class Answer(Protocol[_Result]):
-    """Where a result goes: the part of a future that its giver sees."""
+    """Destination of a result: the part of a future that its giver sees."""
 
     def done(self) -> bool:
         """Tell whether there is a result, or its caller waits no more."""

@@ -264,3 +264,24 @@ def test_the_same_bytes_effects_and_counts(tmp_path: Path) -> None:
     assert taken > REQUESTS / 8
     taken = asyncio.run(compare(tmp_path / "keys", True, REQUESTS // 2))
     assert taken > REQUESTS / 16
+
+
+def test_a_target_or_head_that_is_refused_is_refused_alike(tmp_path: Path) -> None:
+    body = b'{"x":{"a":1}}'
+    key = f"Authorization: Bearer {KEYS[0][0]}"
+    many = tuple(f"x-{n}: 1" for n in range(250))
+    odd = [
+        *(request("POST", f"/v1/models/{name}/predict", body, (key,)) for name in ("m#n", "m?n")),
+        request("POST", "/v1/models/m/predict", body, (key,)).replace(b"/m/", b"/m\xff/"),
+        request("POST", "/v1/models/m/predict", body, (key, *many)),
+        request("POST", "/v1/models/m/predict", body, (key, *many[:100])),
+    ]
+
+    async def compare_odd() -> None:
+        async with sides(tmp_path, True) as (fast, ordinary):
+            for each in odd:
+                expected = await ordinary.answers([each])
+                assert expected[0].startswith(b"HTTP/1.1 ")
+                assert await fast.answers([each]) == expected
+
+    asyncio.run(compare_odd())

@@ -8,6 +8,7 @@ or that the call does not take is given to uvicorn, as if it had not been held b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Final, Protocol
@@ -23,7 +24,9 @@ __all__ = ["FastPath", "FastPathProtocol", "Headers", "PlainCall", "Reply"]
 MAX_BODY_BYTES: Final = 2**16
 """Most bytes of a body: a larger one gains nothing."""
 _MAX_KNOWN = 4_096
-_MODELS = [b"", b"v1", b"models"]
+_MAX_FIELDS = 64
+_TARGET = re.compile(rb"/v1/models/([A-Za-z0-9._~-]+)/([a-z]+)")
+"""No character of it has a meaning: neither query, nor fragment, nor escape."""
 _UNLIKE = frozenset(b"content-encoding expect transfer-encoding upgrade".split())
 """Headers that ask for something."""
 
@@ -68,7 +71,7 @@ class PlainCall(Protocol):
 
 
 class FastPath:
-    """What the fast path of all connections shares.
+    """The part of the fast path that all connections share.
 
     Parameters
     ----------
@@ -107,6 +110,7 @@ class FastPath:
         size = fields.get(b"content-length", b"")
         if (
             len(fields) < len(headers)
+            or len(headers) > _MAX_FIELDS
             or fields.get(b"content-type") != b"application/json"
             or not _UNLIKE.isdisjoint(fields)
             or not (size.isdigit() and int(size) <= MAX_BODY_BYTES)
@@ -120,9 +124,9 @@ class FastPath:
     ) -> tuple[PlainCall, str] | None:
         """Return call and model for a host, a key and a path that were not asked for before."""
         url = asked[2]
-        parts = url.split(b"/")
-        call = self._calls.get(parts[-1])
-        if call is None or len(parts) != 5 or parts[:3] != _MODELS or b"%" in url:
+        parts = _TARGET.fullmatch(url)
+        call = None if parts is None else self._calls.get(parts[2])
+        if parts is None or call is None:
             return None
         path = url.decode("latin-1")
         scope = {"method": "POST", "http_version": "1.1", "path": path, "headers": headers}
@@ -130,7 +134,7 @@ class FastPath:
             return None
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        found = self._known[asked] = call, parts[3].decode("latin-1")
+        found = self._known[asked] = call, parts[1].decode("ascii")
         return found
 
     def answer(self, defaults: Headers, body: bytes) -> bytes:
