@@ -57,7 +57,7 @@ MULTICLASS: dict[str, Callable[[], Model]] = {
 
 @dataclass(frozen=True)
 class Quality:
-    """What predictions before learning were worth; NaN where the model does not tell.
+    """Worth of predictions before learning; NaN where the model does not tell.
 
     Attributes
     ----------

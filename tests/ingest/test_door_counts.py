@@ -1,4 +1,4 @@
-"""What sources bring in vain is counted by door and reason, as often as records came."""
+"""Counts of what sources bring in vain, by door and reason, as often as records came."""
 
 from __future__ import annotations
 

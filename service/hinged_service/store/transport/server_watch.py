@@ -1,4 +1,4 @@
-"""What the servers of a deployment are told of, in the log, in /readyz and in the metrics."""
+"""Watch of the servers of a deployment: trouble told in the log, in /readyz and in the metrics."""
 
 from __future__ import annotations
 
