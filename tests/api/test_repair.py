@@ -45,7 +45,7 @@ def test_a_foreign_entry_is_told_and_removed(redis_url: str, db: redis.Redis) ->
         assert (recent.status_code, len(recent.json())) == (200, 2)
         for client, removed in ((one, [entry]), (two, [])):
             done = client.post("/v1/models/m/repair")
-            assert done.json() == {"removed": removed, "passed_over": []}
+            assert done.json() == {"removed": removed, "passed_over": [], "records": []}
             assert client.get("/v1/models/m").json()["damaged"] == []
         check_problem(one.post("/v1/models/none/repair"), 404)
 
@@ -69,7 +69,7 @@ def test_lost_content_is_told_and_passed_over(redis_url: str, db: redis.Redis) -
             assert db.hgetall(keys.followers) == saved
             assert "\nhinged_models_set_aside 1.0\n" in one.get("/metrics").text
             done = one.post("/v1/models/m/repair").json()
-            assert done == {"removed": [], "passed_over": [lost]}
+            assert done == {"removed": [], "passed_over": [lost], "records": []}
             _learn(one)
             for client in (one, two):
                 told = client.get("/v1/models/m", params={"at_least": _end(db)}).json()

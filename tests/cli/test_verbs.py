@@ -40,7 +40,7 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     found = do("predict", name, "free=1", "--at-least", position)
     assert (found["y"], found["score"]) == ("spam", 2.0)
     assert do("show", name)["events"] == 1
-    assert do("repair", name) == {"model": name, "removed": [], "passed_over": []}
+    assert do("repair", name) == {"model": name, "removed": [], "passed_over": [], "records": []}
     upgraded = do("upgrade", name)
     assert (upgraded["model"], upgraded["before"]) == (name, upgraded["fold"])
     assert do("weights", name, "--top", "1") == {**do("weights", name), "weights": {"free": 1.0}}

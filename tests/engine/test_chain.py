@@ -217,7 +217,7 @@ async def test_a_repair_removes_foreign_entries_and_changes_no_model(
     assert (done.removed, done.passed_over) == (added, [])
     assert not set(added) & {entry_id for entry_id, _ in entries(db)}
     assert await (await one.open("m")).damage() == {}
-    assert await two.lifecycle.repair("m") == ([], [])
+    assert await two.lifecycle.repair("m") == ([], [], [])
     async with worker(redis_url) as third:
         assert await third.state("m") == wanted
         await third.learn("m", event(4))

@@ -149,7 +149,7 @@ def router(settings: LimitSettings) -> APIRouter:
         end of the log; the events in between are not learned again.
         """
         done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request))
-        return Repaired(tuple(done.removed), tuple(done.passed_over))
+        return Repaired(tuple(done.removed), tuple(done.passed_over), tuple(done.records))
 
     return routes
 

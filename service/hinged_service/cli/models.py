@@ -352,6 +352,7 @@ def repair(
     done = session.client.repair(name, checkpoint)
     shown = {"model": name, **msgspec.to_builtins(done)}
     text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
+    text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
         text = f"The model {name} goes on from the checkpoint {checkpoint}."
     session.show(shown, lambda: print_line(text))

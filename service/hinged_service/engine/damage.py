@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hinged_service.errors import Unavailable
-from hinged_service.store import checkpoints, inbox, log
+from hinged_service.store import checkpoints, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
 
@@ -16,8 +16,6 @@ async def damage_of(connection: Connection, keys: ModelKeys) -> dict[str, str]:
         found = await log.damage(connection, keys)
         for uid in await checkpoints.damaged(connection, keys.on):
             found[f"checkpoint {uid}"] = "has a description that cannot be read: delete it"
-        if await inbox.is_damaged(connection, keys.on):
-            found["offset of the inbox"] = "cannot be read: nothing is taken until a repair"
     except Unavailable:
         return {}
     return found

@@ -36,7 +36,7 @@ from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
-from hinged_service.store import followers, log
+from hinged_service.store import followers, log, offsets
 from hinged_service.store.connection import Connection
 from hinged_service.store.door_counts import DoorCounts, door_counts
 from hinged_service.store.keys import StreamKeys
@@ -423,8 +423,18 @@ class LiveModel:
         return self.replica.fits(spec)
 
     async def offset(self, source: str) -> str:
-        """Return where a source stands, empty if nothing of it was ever taken."""
-        return await log.offset(self._connection, self.keys.on, source)
+        """Return where a source stands, empty if nothing of it was ever taken.
+
+        Raises
+        ------
+        SetAside, Unavailable
+            That is damaged, until a repair; Redis does not answer.
+
+        """
+        try:
+            return await offsets.offset(self._connection, self.keys.on, source)
+        except DamagedState as error:
+            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
 
     async def letters(self, source: str) -> int:
         """Return how many dead letters of a source are kept."""
@@ -443,7 +453,7 @@ class LiveModel:
 
     async def sources(self) -> int:
         """Return how many sources the stream keeps the offset of."""
-        return await log.sources(self._connection, self.keys.on)
+        return await offsets.sources(self._connection, self.keys.on)
 
     async def aclose(self) -> None:
         """Finish what was accepted and save; Redis being away is no obstacle.

@@ -83,7 +83,7 @@ class ModelRecovery(ModelDeletion):
             found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
             reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
             await self._start_from(name, entry, checkpoint)
-            return LogRepair([], [])
+            return LogRepair([], [], [])
         try:
             done, uids = await repair(self._connection, self._settings, entry)
         except ModelGone:

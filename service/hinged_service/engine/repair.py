@@ -14,7 +14,6 @@ from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import (
     checkpoints,
-    inbox,
     index,
     log,
     repairs,
@@ -42,17 +41,18 @@ _PAUSE_S = 0.1
 async def repair(
     connection: Connection, settings: SnapshotSettings, entry: IndexEntry
 ) -> tuple[LogRepair, list[str]]:
-    """Repair the log of a model and the offset of its inbox; what is sound stays as it is.
+    """Repair the log of a model and the records of its stream; what is sound stays as it is.
 
-    An inbox without its offset is read from its first entry: what was taken a moment ago counts
-    again there, unless it has an id.
+    A damaged prediction is removed: its event counts if it comes with its features. A source
+    without its offset is read from its beginning: what was taken before counts again, unless it
+    has an id.
 
     Where the content of an entry is lost, all models of the stream go on from their snapshots
     without it, on every worker.
 
     Returns
     -------
-    The entries removed and passed over; the uids of the models that go on anew.
+    What was removed and passed over; the uids of the models that go on anew.
 
     Raises
     ------
@@ -62,9 +62,13 @@ async def repair(
     """
     keys = StreamKeys(entry.stream)
     done = await repairs.repair_log(connection, keys.model(entry.uid))
-    if await inbox.is_damaged(connection, keys):
-        logger.warning("stream %s: a repair has the inbox read from its beginning", entry.stream)
-        await inbox.begin_again(connection, keys)
+    done.records.extend(await repairs.repair_records(connection, keys))
+    if done.records:
+        logger.warning(
+            "stream %s: a repair removed what could not be read: %s",
+            entry.stream,
+            ", ".join(done.records),
+        )
     if not (done.removed or done.passed_over):
         return done, [entry.uid]
     logger.warning(

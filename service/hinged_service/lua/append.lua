@@ -165,6 +165,7 @@ end
 local accepted, marked = {}, {}
 local skip, refused = {}, {}
 local joined, settled, early, early_labels = {}, {}, {}, {}
+local unreadable = {}
 local too_late, unknown, repeated, conflicting = 0, 0, 0, 0
 local space = ring and ring.early and free_slots(meta, ring) or 0
 
@@ -190,6 +191,7 @@ local function take(first, marks)
       local drop, reason, prediction, keep = judge(kind, digest, other, before, waiting[k])
       if keep and #early + #mine_early >= space then reason = Refusal.TOO_MANY_WAIT end
       if reason then
+        if reason == Refusal.DAMAGED then unreadable[#unreadable + 1] = id end
         return index, reason, kind == 1
       elseif drop then
         mine_repeated = mine_repeated + kind
@@ -206,8 +208,9 @@ local function take(first, marks)
           mine_joined[#mine_joined + 1] = {first + index, prediction, kind == 1}
         end
         if waiting[k] then
+          local label = string.sub(waiting[k][1], 1, 1) == 'E'
           mine_settled[#mine_settled + 1] = {waiting[k][2], id, digest,
-            prediction or waiting[k][2] ~= oldest(ring), string.sub(waiting[k][1], 1, 1) == 'E'}
+            prediction or waiting[k][2] ~= oldest(ring), label, not prediction and not label}
         end
         mine[id] = digest
         mine_marked[#mine_marked + 1] = id
@@ -284,7 +287,11 @@ end
 if #marked > 0 then
   mark_seen(meta, {KEYS[5], KEYS[6]}, {m[4], m[5], m[6], m[7], m[8]}, marked, now_ms)
 end
-for _, part in ipairs(settled) do settle(meta, slots, ring, part) end
+for _, part in ipairs(settled) do
+  settle(meta, slots, ring, part)
+  if part[6] then forget_unreadable(meta, part[2]) end
+end
+for _, damaged_id in ipairs(unreadable) do note_unreadable(meta, damaged_id) end
 for i, part in ipairs(early) do
   early_labels[i] = part[3]
   redis.call('HSET', slots[ring.slot + 1], part[1], 'E' .. part[2])

@@ -39,6 +39,7 @@ for i = 1, #reply[2], 2 do
     local prediction = prediction_in(value)
     if not prediction then -- damaged: it cannot be labelled
       redis.call('HDEL', slots[late + 1], id)
+      forget_unreadable(meta, id)
       damaged = damaged + 1
     else
       local digest = prediction[1] .. d[3]

@@ -54,6 +54,7 @@ end
 
 local answers = {}
 local fresh, changed, early = {}, {}, {}
+local mended = {}
 local added = 0
 local callers = cmsgpack.unpack(ARGV[2])
 local all = {}
@@ -86,8 +87,11 @@ for number, caller in ipairs(callers) do
       elseif is_early(before[1]) then
         mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
       else
-        waiting = prediction_in(before[1]) -- a damaged one is replaced
-          or {digest, x, now_ms, {}}
+        waiting = prediction_in(before[1])
+        if not waiting then -- damaged, it is replaced
+          waiting = {digest, x, now_ms, {}}
+          mended[#mended + 1] = id
+        end
         if waiting[1] ~= digest then
           why = KeepRefusal.OTHER_FEATURES
         else
@@ -131,6 +135,7 @@ end
 for id, value in pairs(changed) do
   redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
 end
+for _, id in ipairs(mended) do forget_unreadable(meta, id) end
 if added > 0 then
   enter(meta, ring, now_ms)
   redis.call('HINCRBY', meta, 'waiting:' .. ring.slot, added)

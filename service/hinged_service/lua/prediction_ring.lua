@@ -95,6 +95,23 @@ local function prediction_in(value)
   return p
 end
 
+-- Note the id of a damaged prediction, for people to know and for a repair to remove.
+local MOST_NOTED = 100
+local function note_unreadable(meta, id)
+  local field = 'unreadable:prediction ' .. id
+  if redis.call('HEXISTS', meta, field) == 1 then return end
+  if redis.call('HINCRBY', meta, 'unreadable', 1) <= MOST_NOTED then
+    redis.call('HSET', meta, field, '1')
+  end
+end
+
+-- A damaged prediction was replaced or removed: nothing is left to be told of it.
+local function forget_unreadable(meta, id)
+  if redis.call('HDEL', meta, 'unreadable:prediction ' .. id) == 1 then
+    redis.call('HINCRBY', meta, 'unreadable', -1)
+  end
+end
+
 -- Whether an id's value is a sound label that came before its prediction.
 local function is_early(value)
   return string.sub(value, 1, 1) == 'E' and type(decoded(string.sub(value, 16))) == 'table'

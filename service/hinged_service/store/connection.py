@@ -158,6 +158,10 @@ class Connection:
         """Return the number of fields of a hash."""
         return int(await self._ask(key, "HLEN", key))
 
+    async def hset(self, key: str, field: str, value: str) -> None:
+        """Set one field of a hash."""
+        await self._ask(key, "HSET", key, field, value)
+
     async def hdel(self, key: str, field: str) -> None:
         """Remove one field of a hash."""
         await self._ask(key, "HDEL", key, field)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hinged_service.store import replies
+from hinged_service.store import offsets
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import INBOX
 from hinged_service.store.scripts import load
-from hinged_service.wire.codec import DamagedState
 
-__all__ = ["Inbox", "Item", "begin_again", "filled", "is_damaged", "take"]
+__all__ = ["Inbox", "Item", "filled", "take"]
 
 _TAKE = load("take_inbox")
 _AT_ONCE = 100
-_OFFSET = re.compile(rb"(\d+-\d+(/\d*)?)?")
 
 
 class Item(NamedTuple):
@@ -81,18 +78,7 @@ async def take(
     offset, entries = await connection.run(
         _TAKE, [keys.inbox, keys.offsets], INBOX, most, most_bytes, longest
     )
-    if not _OFFSET.fullmatch(offset):
-        raise DamagedState("the offset cannot be read: a repair of a model of the stream mends it")
     return Inbox(
-        replies.text(offset), [Item(i.decode(), event, name) for i, event, name in entries]
+        await offsets.checked(connection, keys, INBOX, offset),
+        [Item(i.decode(), event, name) for i, event, name in entries],
     )
-
-
-async def is_damaged(connection: Connection, keys: StreamKeys) -> bool:
-    """Tell whether the offset of an inbox cannot be read, so that nothing is taken from it."""
-    return not _OFFSET.fullmatch(await connection.hget_bytes(keys.offsets, INBOX) or b"")
-
-
-async def begin_again(connection: Connection, keys: StreamKeys) -> None:
-    """Have an inbox read from its first entry."""
-    await connection.hdel(keys.offsets, INBOX)

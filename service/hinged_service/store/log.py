@@ -22,12 +22,13 @@ from hinged_service.store.log_types import (
     Entry,
     Refusal,
 )
+from hinged_service.store.offsets import UNREADABLE
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import EntryId, Mark, Position
 
-__all__ = ["EventLog", "backwards", "damage", "end", "letters", "offset", "sources"]
+__all__ = ["EventLog", "backwards", "damage", "end", "letters"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
@@ -228,7 +229,7 @@ async def end(connection: Connection, keys: StreamKeys) -> LogEnd:
 
 
 async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
-    """Return what was noted as damaged of a model's log: id of the entry, and what it is."""
+    """Return what was noted as damaged of a model's stream: where, and what it is."""
     found: dict[str, str] = {}
     for field, value in (await connection.hgetall(keys.on.meta)).items():
         kind, _, rest = field.partition(":")
@@ -236,6 +237,8 @@ async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
             found[rest] = "does not follow from the entry before; it is left out"
         elif kind == "void":
             found[rest] = "is damaged; a repair passed over it"
+        elif kind == UNREADABLE and rest:
+            found[rest] = "cannot be read; a repair removes it"
         elif kind == "damaged" and rest == keys.uid:
             stored = parse_position(await connection.hget(keys.on.followers, keys.uid) or "")
             if stored.order < EntryId.of(value):
@@ -265,11 +268,6 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
         count = max(1, min(2 * count, _ENTRIES_AT_ONCE, _BYTES_AT_ONCE // (largest + 1)))
 
 
-async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:
-    """Return the offset of a source, empty if nothing of it was ever taken."""
-    return await connection.hget(keys.offsets, source) or ""
-
-
 async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
     """Return the number of dead letters of a source."""
     count, before, wanted = 0, None, source.encode()
@@ -277,8 +275,3 @@ async def letters(connection: Connection, keys: StreamKeys, source: str) -> int:
         count += sum(fields.get(b"source") == wanted for _, fields in page)
         before = page[-1][0].decode()
     return count
-
-
-async def sources(connection: Connection, keys: StreamKeys) -> int:
-    """Return the number of sources with an offset."""
-    return await connection.hlen(keys.offsets)

@@ -1,4 +1,4 @@
-"""Repairs of a stream's log: what is off its chain is removed, what is damaged passed over."""
+"""Repairs of a stream: what is off its chain or unreadable is removed, lost content passed over."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import NamedTuple
 from hinged_service.errors import Conflict, ModelGone
 from hinged_service.store import followers, replies
 from hinged_service.store.connection import Connection
-from hinged_service.store.keys import ModelKeys
+from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 
-__all__ = ["LogRepair", "repair_log"]
+__all__ = ["LogRepair", "repair_log", "repair_records"]
 
 _REPAIR = load("repair_log")
+_REPAIR_RECORDS = load("repair_records")
 
 
 class LogRepair(NamedTuple):
-    """The ids of entries that were removed, and of those that are passed over from now on."""
+    """The ids of entries that were removed, and of those passed over; other records removed."""
 
     removed: list[str]
     passed_over: list[str]
+    records: list[str]
 
 
 async def repair_log(connection: Connection, keys: ModelKeys) -> LogRepair:
@@ -34,7 +36,7 @@ async def repair_log(connection: Connection, keys: ModelKeys) -> LogRepair:
 
     """
     at = await followers.snapshot_position(connection, keys)
-    done = LogRepair([], [])
+    done = LogRepair([], [], [])
     while True:
         reply = await connection.run(_REPAIR, keys.on.followed, keys.uid, *at)
         if reply[0] == b"gone":
@@ -50,3 +52,9 @@ async def repair_log(connection: Connection, keys: ModelKeys) -> LogRepair:
         done.passed_over.extend(replies.ids(reply[5]))
         if not reply[3]:
             return done
+
+
+async def repair_records(connection: Connection, keys: StreamKeys) -> list[str]:
+    """Remove waiting predictions and offsets of sources that were found unreadable; name them."""
+    removed = await connection.run(_REPAIR_RECORDS, [keys.meta, keys.offsets, *keys.pending])
+    return [one.decode(errors="backslashreplace") for one in removed]

@@ -266,8 +266,8 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     damaged: Annotated[
         tuple[Damage, ...],
         about(
-            "What is damaged of it and its stream: entries of the log and the offset of the inbox, "
-            "which a repair mends, and checkpoints, which can be deleted."
+            "What is damaged of it and its stream: entries of the log, waiting predictions and "
+            "offsets of sources, which a repair mends, and checkpoints, which can be deleted."
         ),
     ] = ()
 
@@ -321,13 +321,17 @@ class Upgraded(msgspec.Struct, frozen=True):
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """The entries of the log that a repair dealt with."""
+    """Entries of the log and other records that a repair dealt with."""
 
     removed: Annotated[
         tuple[str, ...], about("Ids of entries that were no part of the log; they are deleted.")
     ]
     passed_over: Annotated[
         tuple[str, ...], about("Ids of entries whose content is lost; their events do not count.")
+    ]
+    records: Annotated[
+        tuple[str, ...],
+        about("Waiting predictions and offsets of sources that could not be read; removed."),
     ]
 
 

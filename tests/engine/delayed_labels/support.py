@@ -64,6 +64,18 @@ class Face:
         found: dict[str, Any] = told[0]
         return found
 
+    def damaged(self) -> list[str]:
+        """Return where something is damaged; all workers agree."""
+        told = [sorted(part["where"] for part in info["damaged"]) for info in self.infos()]
+        assert all(one == told[0] for one in told), told
+        return told[0]
+
+    def repair(self) -> dict[str, Any]:
+        answer = self._next().post(f"/v1/models/{self.name}/repair")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
     def counts(self, *names: str) -> tuple[int, ...]:
         labels = self.labels()
         return tuple(labels[name] for name in names)

@@ -45,7 +45,9 @@ def test_a_label_is_refused_by_its_id_and_the_rest_goes_on(
     letters: Any = db.xrange(inbox.dead)
     assert [fields["reason"] for _, fields in letters] == ["id names a prediction that is damaged"]
     # With its features the event counts; it is joined to nothing.
+    assert face.damaged() == ["prediction a"]
     assert face.learn({"id": "a", "x": X, "y": True})[0] == 200
+    assert face.damaged() == []
     assert face.counts("predicted", "waiting", "joined") == (3, 0, 2)
     agrees_with_its_log(db, face)
 
@@ -57,7 +59,10 @@ def test_a_new_prediction_takes_the_place_of_a_damaged_one(
     face = new()
     assert face.predict({"id": "a", "x": X})[0] == 200
     _spoil(db, face, "a", value)
+    assert face.learn({"id": "a", "y": True})[0] == 409
+    assert face.damaged() == ["prediction a"]
     assert face.predict({"id": "a", "x": X})[0] == 200
+    assert face.damaged() == []
     assert face.learn({"id": "a", "y": True})[0] == 200
     assert face.counts("predicted", "waiting", "joined") == (1, 0, 1)
     agrees_with_its_log(db, face)
@@ -84,4 +89,21 @@ def test_a_damaged_one_expires_and_the_others_get_the_default_label(
         assert face.predict({"id": name, "x": X})[0] == 200
     _spoil(db, face, "b", value)
     soon(lambda: face.counts("defaulted", "expired") == (2, 1))
+    agrees_with_its_log(db, face)
+
+
+def test_a_repair_removes_damaged_predictions(new: NewFace, db: redis.Redis) -> None:
+    face = new()
+    for name in "abc":
+        assert face.predict({"id": name, "x": X})[0] == 200
+    for name in "ab":
+        _spoil(db, face, name, b"junk")
+        assert face.learn({"id": name, "y": True})[0] == 409
+    assert face.damaged() == ["prediction a", "prediction b"]
+    assert sorted(face.repair()["records"]) == ["prediction a", "prediction b"]
+    assert (face.damaged(), face.repair()["records"]) == ([], [])
+    assert face.counts("waiting", "expired") == (1, 2)
+    assert faults(face.learn({"id": "a", "y": True}))[0] == 404
+    assert face.learn({"id": "c", "y": True})[0] == 200
+    assert face.counts("waiting", "joined") == (0, 1)
     agrees_with_its_log(db, face)

@@ -152,7 +152,11 @@ def test_a_repair_puts_a_damaged_entry_back_as_the_stream_notes_it(
     if stored is None:  # what is left of it tells which model it was
         stored = json.dumps(json.loads(entry or b"") | {"spec": 7}).encode()
     db.hset("hinged:models", "m", stored)
-    assert client.post("/v1/models/m/repair").json() == {"removed": [], "passed_over": []}
+    assert client.post("/v1/models/m/repair").json() == {
+        "removed": [],
+        "passed_over": [],
+        "records": [],
+    }
     assert db.hget("hinged:models", "m") == entry
     told = client.get("/v1/models/m").json()
     assert [told[part] for part in ("base", "events")] == [before["base"], 2]
@@ -206,8 +210,34 @@ def test_a_damaged_offset_of_an_inbox_is_named_and_repaired(
     for stream in (keys, StreamKeys("other")):
         db.xadd(stream.inbox, {"id": "e", "event": json.dumps(EVENTS[0])})
     _until(lambda: client.get("/v1/models/other").json()["events"] == 1)
+    _until(lambda: client.get("/v1/models/m").json()["damaged"] != [])
     told = client.get("/v1/models/m").json()
-    assert (told["events"], [d["where"] for d in told["damaged"]]) == (0, ["offset of the inbox"])
-    client.post("/v1/models/m/repair").raise_for_status()
+    assert (told["events"], [d["where"] for d in told["damaged"]]) == (0, ["offset of inbox"])
+    assert client.post("/v1/models/m/repair").json()["records"] == ["offset of inbox"]
     _until(lambda: client.get("/v1/models/m").json()["events"] == 1)
     assert client.get("/v1/models/m").json()["damaged"] == []
+
+
+def test_a_damaged_offset_of_a_source_is_named_and_repaired(
+    client: httpx.Client, db: redis.Redis
+) -> None:
+    keys = StreamKeys("m")
+    client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
+
+    def send() -> httpx.Response:
+        lines = "".join(f"{json.dumps(event)}\n" for event in EVENTS)
+        headers = {"content-type": "application/x-ndjson"}
+        return client.post("/v1/models/m/learn?source=s", content=lines, headers=headers)
+
+    assert send().status_code == 200
+    db.hset(keys.offsets, "ndjson:s", b"\xff")
+    assert "'ndjson:s'" in send().text
+    told = client.get("/v1/models/m").json()
+    assert (told["events"], [d["where"] for d in told["damaged"]]) == (
+        len(EVENTS),
+        ["offset of ndjson:s"],
+    )
+    assert client.post("/v1/models/m/repair").json()["records"] == ["offset of ndjson:s"]
+    assert send().status_code == 200
+    told = client.get("/v1/models/m").json()
+    assert (told["events"], told["damaged"]) == (2 * len(EVENTS), [])
