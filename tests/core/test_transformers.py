@@ -1,4 +1,7 @@
-"""Every transformer of River's in front of every learner, by River's own conformance suite.
+"""Every transformer of River's in front of learners, by River's own conformance suite.
+
+Each stands in front of three learners, which differ in labels and rule, and one of them in front of
+every learner: a learner knows nothing of the transformer before it.
 
 A transformer may give NaN, as a fresh `MinMaxScaler` does; River's learners go on, and so
 must these, with finite weights.
@@ -30,6 +33,7 @@ from river import (
 )
 
 from hinged import LinearClassifier
+from tests.core.conftest import LEARNERS
 
 Rows = list[tuple[dict[Any, Any], Any]]
 
@@ -168,11 +172,18 @@ def assert_finite(model: LinearClassifier) -> None:
 NUMERIC = sorted(found().keys() - TEXT)
 
 
-@pytest.mark.parametrize("name", NUMERIC)
-def test_every_learner_conforms_behind_it(
-    name: str, one_per_type: LinearClassifier, monkeypatch: pytest.MonkeyPatch
+KINDS = {type(learner).__name__: learner for learner in LEARNERS}
+PAIRS = [
+    *((name, kind) for name in NUMERIC for kind in ("Perceptron", "AROW", "MulticlassPassiveAggressive")),
+    *(("MinMaxScaler", kind) for kind in sorted(KINDS)),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), sorted(set(PAIRS)))
+def test_a_learner_conforms_behind_it(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for check, error in failed(in_front(name, one_per_type), monkeypatch).items():
+    for check, error in failed(in_front(name, KINDS[kind]), monkeypatch).items():
         if check not in EXCEPTIONS.get(name, set()):
             error.add_note(f"in River's {check}")
             raise error
@@ -190,15 +201,13 @@ def test_rivers_own_learners_fail_there_too(name: str, monkeypatch: pytest.Monke
     assert seen - EXCEPTIONS[name] <= BATCH  # theirs is another rule for batches
 
 
-@pytest.mark.parametrize("name", NUMERIC)
-def test_progressive_validation_passes_and_stays_finite(
-    name: str, one_per_type: LinearClassifier
-) -> None:
-    model = in_front(name, one_per_type)
-    _, rows = stream(one_per_type._multiclass)
+@pytest.mark.parametrize(("name", "kind"), sorted(set(PAIRS)))
+def test_progressive_validation_passes_and_stays_finite(name: str, kind: str) -> None:
+    model = in_front(name, KINDS[kind])
+    _, rows = stream(KINDS[kind]._multiclass)
     metric: Any = metrics.Accuracy()  # type: ignore[no-untyped-call]
     evaluate.progressive_val_score(copy.deepcopy(rows), model, metric)
-    learner = model[type(one_per_type).__name__]
+    learner = model[kind]
     assert learner.accounting.events == len(rows)
     assert_finite(learner)
 

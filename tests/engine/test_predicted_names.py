@@ -12,7 +12,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
 from tests.river_support.learners import catalogue
 
-KEPT = 400_000
+KEPT = 200_000
 """Bytes; 80 kB are frequencies that an RBFSampler may remember."""
 MANY = {"RBFSampler": {"n_components": 500}, "FeatureHasher": {"n_features": 2**20}}
 WORDS = ("BagOfWords", "TFIDF")
@@ -35,7 +35,7 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
         state.predict(new(number))
     gc.collect()
     tracemalloc.start()
-    for number in range(100, 600):
+    for number in range(100, 300):
         state.predict(new(number))
     gc.collect()
     kept, _ = tracemalloc.get_traced_memory()

@@ -50,8 +50,8 @@ def check(server: RedisServer, rows: list[Event]) -> None:
     assert stored.weights == dict(learner.weights)
 
 
-COUNT = 20_000
-KILLS = 10
+COUNT = 10_000
+KILLS = 5
 
 
 @pytest.mark.slow
