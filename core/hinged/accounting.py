@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hinged.arithmetic import length
 from hinged.events import Label
 
 __all__ = ["Accounting", "Fields", "Outcome"]
@@ -90,6 +90,6 @@ class Accounting:
 
     def add_norm(self, norm: float, constant: float) -> None:
         """Take an event's norm, and its constant, into account for the radius."""
-        reach = math.hypot(norm, constant)
+        reach = length(norm, constant)
         if reach > self.radius:
             self.radius = min(reach, sys.float_info.max)
