@@ -8,13 +8,14 @@ pure version though the compiled one is there.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 __all__ = [
     "Storage",
     "add_adaptively",
     "add_by_confidence",
     "is_compiled",
+    "kind",
     "norm_of",
     "uncertainty",
 ]
@@ -43,3 +44,8 @@ else:
             norm_of,
             uncertainty,
         )
+
+
+def kind() -> Literal["compiled", "pure"]:
+    """Return which version is in use."""
+    return "compiled" if is_compiled else "pure"
