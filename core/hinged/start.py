@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -13,7 +13,7 @@ from hinged.events import checked_numbers
 from hinged.parameters import checked_number
 from hinged.vector import Event, Features, Numbers, WeightVector
 
-__all__ = ["InitialWeights", "RandomWeights", "StartedVector", "start_of", "started"]
+__all__ = ["InitialWeights", "RandomWeights", "StartedVector", "started", "starts_of"]
 
 _LARGEST = 1e100
 
@@ -165,6 +165,8 @@ def started(initial: InitialWeights, cap: int | None) -> WeightVector:
     return WeightVector(weights)
 
 
-def start_of(initial: Numbers | RandomWeights, name: Hashable) -> float:
-    """Return the weight that a name starts from."""
-    return initial(name) if isinstance(initial, RandomWeights) else float(initial.get(name, 0.0))
+def starts_of(initial: InitialWeights) -> Callable[[Hashable], float] | None:
+    """Return what gives the weight that a name starts from; `None` if that is 0 for all."""
+    if initial is None or isinstance(initial, RandomWeights):
+        return initial
+    return lambda name: float(initial.get(name, 0.0))

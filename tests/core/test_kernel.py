@@ -162,7 +162,7 @@ def test_a_view_is_a_live_mapping() -> None:
     vector.add({"b": 2.0}, 0.5)
     assert view == {"a": 1.0, 2: -3.0, "b": 1.0} == dict(view)
     assert list(view) == ["a", 2, "b"] == list(view.keys())
-    assert list(reversed(view)) == ["b", 2, "a"]  # type: ignore[call-overload]
+    assert list(reversed(view)) == ["b", 2, "a"]
     assert list(view.items()) == [("a", 1.0), (2, -3.0), ("b", 1.0)]
     assert list(view.values()) == [1.0, -3.0, 1.0]
     assert view.keys() & {"a", "z"} == {"a"}
@@ -185,7 +185,7 @@ def test_names_are_held_once_and_let_go() -> None:
         assert sys.getrefcount(name) == before + 1
         vector.dot({name: 1.0})
         with pytest.raises(TypeError):
-            vector.dot({name: 1.0, "b": "no number"})
+            vector.dot({name: 1.0, "b": "no number"})  # type: ignore[dict-item]
         assert sys.getrefcount(name) == before + 1
         other = hinged.WeightVector()
         other.replace(vector)

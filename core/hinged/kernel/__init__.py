@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Literal
 __all__ = [
     "Storage",
     "add_adaptively",
+    "add_by_betting",
     "add_by_confidence",
+    "add_logistic",
+    "add_proximally",
     "is_compiled",
     "kind",
     "norm_of",
@@ -24,13 +27,25 @@ is_compiled = False
 """Whether the compiled version is in use."""
 
 if TYPE_CHECKING or os.environ.get("HINGED_PURE", "") not in ("", "0"):
-    from hinged.kernel.pure import Storage, add_adaptively, add_by_confidence, norm_of, uncertainty
+    from hinged.kernel.pure import (
+        Storage,
+        add_adaptively,
+        add_by_betting,
+        add_by_confidence,
+        add_logistic,
+        add_proximally,
+        norm_of,
+        uncertainty,
+    )
 else:
     try:
         from hinged.kernel.native import (
             Storage,
             add_adaptively,
+            add_by_betting,
             add_by_confidence,
+            add_logistic,
+            add_proximally,
             norm_of,
             uncertainty,
         )
@@ -40,7 +55,10 @@ else:
         from hinged.kernel.pure import (
             Storage,
             add_adaptively,
+            add_by_betting,
             add_by_confidence,
+            add_logistic,
+            add_proximally,
             norm_of,
             uncertainty,
         )

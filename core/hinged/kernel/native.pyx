@@ -13,7 +13,7 @@ from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.math cimport INFINITY, NAN, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, copysign, fabs, isfinite, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -53,6 +53,10 @@ cdef extern from "Python.h":
     int Py_EQ
 
 cdef double SAFE_BOUND = 1e300
+cdef double EPSILON = pure.EPSILON
+cdef enum:
+    MOST_VECTORS = 5
+
 cdef double LEAST = 2.0 ** -900
 cdef double UP = 2.0 ** 600
 cdef double DOWN = 2.0 ** -600
@@ -68,8 +72,7 @@ cdef struct Event:
     Py_hash_t *hashes
     double *values
     int32_t *slots
-    double *first  # results that are not stored before all of them are finite
-    double *second
+    double *results  # one part per vector, stored only when all of them are finite
     bint busy
 
 cdef Event shared
@@ -93,14 +96,10 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     if block == NULL:
         raise MemoryError
     event.values = <double *>block
-    block = PyMem_Realloc(event.first, count * sizeof(double))
+    block = PyMem_Realloc(event.results, MOST_VECTORS * count * sizeof(double))
     if block == NULL:
         raise MemoryError
-    event.first = <double *>block
-    block = PyMem_Realloc(event.second, count * sizeof(double))
-    if block == NULL:
-        raise MemoryError
-    event.second = <double *>block
+    event.results = <double *>block
     block = PyMem_Realloc(event.slots, count * sizeof(int32_t))
     if block == NULL:
         raise MemoryError
@@ -161,8 +160,7 @@ cdef void released(Event *event) noexcept:
         PyMem_Free(event.names)
         PyMem_Free(event.hashes)
         PyMem_Free(event.values)
-        PyMem_Free(event.first)
-        PyMem_Free(event.second)
+        PyMem_Free(event.results)
         PyMem_Free(event.slots)
         PyMem_Free(event)
 
@@ -371,6 +369,27 @@ cdef class Storage:
         if 0 <= slot < self.count and self.entries[slot].name == other.entries[slot].name:
             return slot
         return self._found(event.names[i], event.hashes[i])
+
+    cdef inline double _value(self, Storage first, Event *event, Py_ssize_t i) except? -1.0:
+        cdef int32_t slot = event.slots[i] if self is first else self._beside(first, event, i)
+        return self.entries[slot].value if slot >= 0 else 0.0
+
+    cdef int _set(self, Storage first, Event *event, Py_ssize_t part) except -1:
+        """Set the numbers of an event's names to a part of the results."""
+        cdef Py_ssize_t i
+        cdef int32_t slot
+        if self is first:
+            self._open(event)
+        for i in range(event.count):
+            slot = event.slots[i]
+            if self is not first:
+                slot = self._beside(first, event, i)
+                if slot < 0:
+                    slot = self._opened(event.names[i], event.hashes[i])
+                self._touch(slot)
+            self.entries[slot].value = event.results[part * event.room + i]
+        self.bound = INFINITY  # not known: the next `fits` looks at all numbers
+        return 0
 
     def __len__(self):
         return self.count
@@ -728,37 +747,139 @@ def add_by_confidence(
         released(event)
 
 
+cdef bint stored(tuple vectors, Event *event) except -1:
+    """Store the results if all are finite."""
+    cdef Py_ssize_t i, part
+    cdef Storage vector, first = vectors[0]
+    for part in range(len(vectors)):
+        for i in range(event.count):
+            if not isfinite(event.results[part * event.room + i]):
+                return False
+    for part in range(len(vectors)):
+        vector = vectors[part]
+        vector._set(first, event, part)
+    return True
+
+
 def add_adaptively(Storage weights, Storage squares, x, double rate, double target, double w):
     """Take AdaGrad's step on every weight of `x`, or none if a number would not be finite."""
     cdef Event *event
     cdef double gradient, square, weight
     cdef Py_ssize_t i
-    cdef int32_t slot
-    cdef bint finite = True
     if not weights.plain:
         return pure.add_adaptively(weights, squares, x, rate, target, w)
     event = gathered(x)
     try:
         weights._find(event)
         for i in range(event.count):
-            slot = squares._beside(weights, event, i)
             gradient = w * event.values[i]
-            square = (squares.entries[slot].value if slot >= 0 else 0.0) + gradient * gradient
-            weight = weights.entries[event.slots[i]].value if event.slots[i] >= 0 else 0.0
+            square = squares._value(weights, event, i) + gradient * gradient
+            weight = weights._value(weights, event, i)
             if square > 0.0:
                 weight += rate / sqrt(square) * target * gradient
-            finite = finite and isfinite(weight) and isfinite(square)
-            event.first[i], event.second[i] = weight, square
-        if finite:
-            weights._open(event)
-            for i in range(event.count):
-                weights.entries[event.slots[i]].value = event.first[i]
-                slot = squares._beside(weights, event, i)
-                if slot < 0:
-                    slot = squares._opened(event.names[i], event.hashes[i])
-                squares._touch(slot)
-                squares.entries[slot].value = event.second[i]
-            weights.bound = squares.bound = INFINITY
+            event.results[i] = weight
+            event.results[event.room + i] = square
+        return stored((weights, squares), event)
     finally:
         released(event)
-    return finite
+
+
+def add_logistic(Storage weights, Storage squares, x, double slope, double rate, decay):
+    """Take a step of `LogisticSGD` on every weight, or none if a number would not be finite."""
+    cdef Event *event
+    cdef double gradient, square, weight, kept = 0.0 if decay is None else decay
+    cdef bint rms = decay is not None
+    cdef Py_ssize_t i
+    if not weights.plain:
+        return pure.add_logistic(weights, squares, x, slope, rate, decay)
+    event = gathered(x)
+    try:
+        weights._find(event)
+        for i in range(event.count):
+            gradient = slope * event.values[i]
+            square = squares._value(weights, event, i)
+            weight = weights._value(weights, event, i)
+            if gradient != 0.0:
+                if rms:
+                    square = kept * square + (1.0 - kept) * (gradient * gradient)
+                else:
+                    square += gradient * gradient
+                weight = weight - rate / sqrt(square + EPSILON) * gradient
+            event.results[i] = weight
+            event.results[event.room + i] = square
+        return stored((weights, squares), event)
+    finally:
+        released(event)
+
+
+def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
+    """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
+    cdef Event *event
+    cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
+    cdef double rate = parameters[0], beta = parameters[1], l1 = parameters[2], l2 = parameters[3]
+    cdef double gradient, weight, total, square, root, grown, divisor
+    cdef Py_ssize_t i
+    if start_of is not None:
+        return pure.add_proximally(vectors, x, slope, start_of, parameters)
+    event = gathered(x)
+    try:
+        weights._find(event)
+        for i in range(event.count):
+            gradient = slope * event.values[i]
+            weight = weights._value(weights, event, i)
+            total = sums._value(weights, event, i)
+            square = squares._value(weights, event, i)
+            if gradient != 0.0:
+                root = sqrt(square)
+                square += gradient * gradient
+                grown = sqrt(square)
+                total += gradient - (grown - root) / rate * weight
+                weight = 0.0
+                divisor = (beta + grown) / rate + l2
+                if not fabs(total) <= l1 and divisor > 0.0:
+                    weight += (copysign(l1, total) - total) / divisor
+            event.results[i] = weight
+            event.results[event.room + i] = total
+            event.results[2 * event.room + i] = square
+        return stored(vectors, event)
+    finally:
+        released(event)
+
+
+def add_by_betting(tuple vectors, x, double slope, double w, start_of):
+    """Bet on every weight of `x`, or on none if a number would not be finite."""
+    cdef Event *event
+    cdef Storage weights = vectors[0], sums = vectors[1], scales = vectors[2]
+    cdef Storage sizes = vectors[3], rewards = vectors[4]
+    cdef double coin, most, weight, total, scale, size, reward
+    cdef Py_ssize_t i
+    if start_of is not None:
+        return pure.add_by_betting(vectors, x, slope, w, start_of)
+    event = gathered(x)
+    try:
+        weights._find(event)
+        for i in range(event.count):
+            coin = slope * event.values[i]
+            most = w * fabs(event.values[i])
+            weight = weights._value(weights, event, i)
+            total = sums._value(weights, event, i)
+            scale = scales._value(weights, event, i)
+            size = sizes._value(weights, event, i)
+            reward = rewards._value(weights, event, i)
+            if coin != 0.0:
+                if most > scale:
+                    scale = most
+                size += fabs(coin)
+                reward = reward + coin * weight
+                if not reward > 0.0:
+                    reward = 0.0
+                total += coin
+                weight = 0.0 + total / (size + scale) * ((1.0 + reward) / scale)
+            event.results[i] = weight
+            event.results[event.room + i] = total
+            event.results[2 * event.room + i] = scale
+            event.results[3 * event.room + i] = size
+            event.results[4 * event.room + i] = reward
+        return stored(vectors, event)
+    finally:
+        released(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, SupportsFloat
@@ -13,8 +13,14 @@ from hinged import arithmetic
 __all__ = [
     "Storage",
     "add_adaptively",
+    "add_by_betting",
     "add_by_confidence",
+    "add_logistic",
+    "add_proximally",
+    "logistic_step",
+    "next_bet",
     "norm_of",
+    "proximal_step",
     "put_all",
     "uncertainty",
 ]
@@ -23,6 +29,7 @@ Numbers = Mapping[Any, float]
 Features = dict[Hashable, float]
 
 _SAFE_BOUND = 1e300
+EPSILON = 1e-8
 
 
 class Storage:
@@ -219,6 +226,123 @@ def add_adaptively(
             weight += rate / math.sqrt(square) * target * gradient
         new_weights[name], new_squares[name] = weight, square
     return put_all(((weights, new_weights), (squares, new_squares)))
+
+
+def add_logistic(
+    weights: Storage, squares: Storage, x: Numbers, slope: float, rate: float, decay: float | None
+) -> bool:
+    """Take a step of `LogisticSGD` on every weight, or none if a number would not be finite."""
+    weight_of, square_of = weights.lookup, squares.lookup
+    new_weights: Features = {}
+    new_squares: Features = {}
+    for name, value in x.items():
+        new_weights[name], new_squares[name] = logistic_step(
+            rate, decay, slope * value, weight_of(name, 0.0), square_of(name, 0.0)
+        )
+    return put_all(((weights, new_weights), (squares, new_squares)))
+
+
+def logistic_step(
+    rate: float, decay: float | None, gradient: float, weight: float, square: float
+) -> tuple[float, float]:
+    """Return a weight and its squares after one gradient; no `decay` is AdaGrad."""
+    if gradient == 0.0:
+        return weight, square
+    if decay is None:
+        square += gradient * gradient
+    else:
+        square = decay * square + (1.0 - decay) * (gradient * gradient)
+    return weight - rate / math.sqrt(square + EPSILON) * gradient, square
+
+
+def add_proximally(
+    vectors: tuple[Storage, Storage, Storage],
+    x: Numbers,
+    slope: float,
+    start_of: Callable[[Hashable], float] | None,
+    parameters: tuple[float, float, float, float],
+) -> bool:
+    """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
+    new: tuple[Features, Features, Features] = ({}, {}, {})
+    for name, value in x.items():
+        after = proximal_step(
+            slope * value,
+            0.0 if start_of is None else start_of(name),
+            *(vector.lookup(name, 0.0) for vector in vectors),
+            parameters=parameters,
+        )
+        for values, number in zip(new, after, strict=True):
+            values[name] = number
+    return put_all(tuple(zip(vectors, new, strict=True)))
+
+
+def proximal_step(
+    gradient: float,
+    start: float,
+    weight: float,
+    total: float,
+    square: float,
+    *,
+    parameters: tuple[float, float, float, float],
+) -> tuple[float, float, float]:
+    """Return a weight, and the two sums that give it, after one gradient.
+
+    The parameters are the rate, beta, l1 and l2.
+    """
+    if gradient == 0.0:
+        return weight, total, square
+    rate, beta, l1, l2 = parameters
+    root = math.sqrt(square)
+    square += gradient * gradient
+    grown = math.sqrt(square)
+    total += gradient - (grown - root) / rate * (weight - start)
+    if abs(total) <= l1:
+        return start, total, square
+    divisor = (beta + grown) / rate + l2
+    moved = (math.copysign(l1, total) - total) / divisor if divisor > 0.0 else 0.0
+    return start + moved, total, square
+
+
+def add_by_betting(
+    vectors: tuple[Storage, Storage, Storage, Storage, Storage],
+    x: Numbers,
+    slope: float,
+    w: float,
+    start_of: Callable[[Hashable], float] | None,
+) -> bool:
+    """Bet on every weight of `x`, or on none if a number would not be finite."""
+    new: tuple[Features, ...] = ({}, {}, {}, {}, {})
+    for name, value in x.items():
+        after = next_bet(
+            slope * value,
+            w * abs(value),
+            0.0 if start_of is None else start_of(name),
+            *(vector.lookup(name, 0.0) for vector in vectors),
+        )
+        for values, number in zip(new, after, strict=True):
+            values[name] = number
+    return put_all(tuple(zip(vectors, new, strict=True)))
+
+
+def next_bet(
+    coin: float,
+    most: float,
+    start: float,
+    weight: float,
+    total: float,
+    scale: float,
+    size: float,
+    reward: float,
+) -> tuple[float, float, float, float, float]:
+    """Return the weight, and the sums that give it, after the outcome of one coin."""
+    if coin == 0.0:
+        return weight, total, scale, size, reward
+    scale = max(scale, most)
+    size += abs(coin)
+    reward = max(0.0, reward + coin * (weight - start))
+    total += coin
+    bet = total / (size + scale) * ((1.0 + reward) / scale)
+    return start + bet, total, scale, size, reward
 
 
 def put_all(moves: Collection[tuple[Storage, Features]], *scalars: float) -> bool:
