@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hinged.arithmetic import length
 from hinged.events import Label
+from hinged.kernel import length
 
 __all__ = ["Accounting", "Fields", "Outcome"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from hinged.arithmetic import length
 from hinged.confidence import ConfidenceRule
+from hinged.kernel import length
 from hinged.parameters import PositiveNumber
 from hinged.start import InitialWeights
 

@@ -19,6 +19,7 @@ __all__ = [
     "add_proximally",
     "is_compiled",
     "kind",
+    "length",
     "norm_of",
     "uncertainty",
 ]
@@ -34,6 +35,7 @@ if TYPE_CHECKING or os.environ.get("HINGED_PURE", "") not in ("", "0"):
         add_by_confidence,
         add_logistic,
         add_proximally,
+        length,
         norm_of,
         uncertainty,
     )
@@ -46,6 +48,7 @@ else:
             add_by_confidence,
             add_logistic,
             add_proximally,
+            length,
             norm_of,
             uncertainty,
         )
@@ -59,6 +62,7 @@ else:
             add_by_confidence,
             add_logistic,
             add_proximally,
+            length,
             norm_of,
             uncertainty,
         )

@@ -697,6 +697,13 @@ def norm_of(x):
     return sqrt(total) if LEAST <= total < INFINITY else pure.norm_of(x)
 
 
+def length(double a, double b):
+    """Return the norm of two numbers."""
+    cdef double[2] pair
+    pair[0], pair[1] = a, b
+    return norm(pair, 2)
+
+
 def uncertainty(Storage variance, x):
     """Return `x . S x`, a variance never stored being 1."""
     cdef Event *event = gathered(x)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, SupportsFloat
 
 from hinged import arithmetic
+from hinged.arithmetic import length
 
 __all__ = [
     "Storage",
@@ -17,6 +18,7 @@ __all__ = [
     "add_by_confidence",
     "add_logistic",
     "add_proximally",
+    "length",
     "logistic_step",
     "next_bet",
     "norm_of",
