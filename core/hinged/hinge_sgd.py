@@ -11,7 +11,7 @@ from hinged import arithmetic
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
-from hinged.kernel import add_adaptively
+from hinged.kernel import add_adaptively, add_shrunk
 from hinged.parameters import (
     LearningRate,
     NonNegativeNumber,
@@ -202,13 +202,11 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         squares = self._squares_after(x, weights_before, shrink, step) if self._projects else 0.0
         if not (math.isfinite(intercept + squares) and self._weights.fits(x, step, norm)):
             return self._overflow()
-        weights = self._weights.opened(x)
         if self._l1 == 0.0:
-            marks, mark = self._shrink_marks.opened(x), self.log_shrink
-            for name, value, before in zip(x, x.values(), weights_before, strict=True):
-                weights[name] = shrink * before + step * value
-                marks[name] = mark
+            vectors, mark = (self._weights, self._shrink_marks), self.log_shrink
+            add_shrunk(vectors, x, weights_before, shrink, step, mark)
         else:
+            weights = self._weights.opened(x)
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
                 weights[name] = _pulled(shrink * before + step * value, pull)
             self._mark(x)

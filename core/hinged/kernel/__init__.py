@@ -17,10 +17,12 @@ __all__ = [
     "add_by_confidence",
     "add_logistic",
     "add_proximally",
+    "add_shrunk",
     "is_compiled",
     "kind",
     "length",
     "norm_of",
+    "shrunk_dot",
     "uncertainty",
 ]
 
@@ -35,8 +37,10 @@ if TYPE_CHECKING or os.environ.get("HINGED_PURE", "") not in ("", "0"):
         add_by_confidence,
         add_logistic,
         add_proximally,
+        add_shrunk,
         length,
         norm_of,
+        shrunk_dot,
         uncertainty,
     )
 else:
@@ -48,8 +52,10 @@ else:
             add_by_confidence,
             add_logistic,
             add_proximally,
+            add_shrunk,
             length,
             norm_of,
+            shrunk_dot,
             uncertainty,
         )
 
@@ -62,8 +68,10 @@ else:
             add_by_confidence,
             add_logistic,
             add_proximally,
+            add_shrunk,
             length,
             norm_of,
+            shrunk_dot,
             uncertainty,
         )
 

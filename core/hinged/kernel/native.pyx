@@ -13,7 +13,7 @@ from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.math cimport INFINITY, copysign, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, copysign, exp, fabs, isfinite, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -888,5 +888,50 @@ def add_by_betting(tuple vectors, x, double slope, double w, start_of):
             event.results[3 * event.room + i] = size
             event.results[4 * event.room + i] = reward
         return stored(vectors, event)
+    finally:
+        released(event)
+
+
+def shrunk_dot(Storage weights, Storage marks, x, double log_shrink, list found):
+    """Return `w . x` of weights that are shrunk since their marks, and append these to a list."""
+    cdef Event *event = gathered(x)
+    cdef double total = 0.0, weight, mark
+    cdef Py_ssize_t i
+    cdef int32_t slot
+    try:
+        weights._find(event)
+        for i in range(event.count):
+            weight = 0.0
+            if event.slots[i] >= 0:
+                slot = marks._beside(weights, event, i)
+                mark = marks.entries[slot].value if slot >= 0 else log_shrink
+                weight = weights.entries[event.slots[i]].value * exp(log_shrink - mark)
+            found.append(weight)
+            total += weight * event.values[i]
+    finally:
+        released(event)
+    return total
+
+
+def add_shrunk(tuple vectors, x, list before, double shrink, double step, double mark):
+    """Set the weights to `shrink` times those before, plus `step x`, which fits; mark them."""
+    cdef Event *event = gathered(x)
+    cdef Storage weights = vectors[0], marks = vectors[1]
+    cdef double weight
+    cdef Py_ssize_t i
+    cdef int32_t slot
+    try:
+        if len(before) != event.count:
+            raise ValueError("a weight for each name")
+        weights._find(event)
+        weights._open(event)
+        for i in range(event.count):
+            weight = before[i]
+            weights.entries[event.slots[i]].value = shrink * weight + step * event.values[i]
+            slot = marks._beside(weights, event, i)
+            if slot < 0:
+                slot = marks._opened(event.names[i], event.hashes[i])
+            marks._touch(slot)
+            marks.entries[slot].value = mark
     finally:
         released(event)

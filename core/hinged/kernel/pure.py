@@ -18,15 +18,18 @@ __all__ = [
     "add_by_confidence",
     "add_logistic",
     "add_proximally",
+    "add_shrunk",
     "length",
     "logistic_step",
     "next_bet",
     "norm_of",
     "proximal_step",
     "put_all",
+    "shrunk_dot",
     "uncertainty",
 ]
 
+Event = Mapping[Any, SupportsFloat | None]
 Numbers = Mapping[Any, float]
 Features = dict[Hashable, float]
 
@@ -81,7 +84,7 @@ class Storage:
         """Return one stored weight."""
         return self._values.get(name, default)
 
-    def dot(self, x: Mapping[Any, SupportsFloat | None]) -> float:
+    def dot(self, x: Event) -> float:
         """Return `w . x`, or raise `TypeError`, as `hinged.arithmetic.dot` says."""
         return arithmetic.dot(self._values.get, x)
 
@@ -345,6 +348,38 @@ def next_bet(
     total += coin
     bet = total / (size + scale) * ((1.0 + reward) / scale)
     return start + bet, total, scale, size, reward
+
+
+def shrunk_dot(
+    weights: Storage, marks: Storage, x: Event, log_shrink: float, found: list[float]
+) -> float:
+    """Return `w . x` of weights that are shrunk since their marks, and append these to a list.
+
+    It raises `TypeError` as `hinged.arithmetic.dot` does.
+    """
+    weight_of, mark_of = weights.lookup, marks.lookup
+
+    def shrunk(name: Hashable, default: float) -> float:
+        weight = weight_of(name, 0.0) * math.exp(log_shrink - mark_of(name, log_shrink))
+        found.append(weight)
+        return weight
+
+    return arithmetic.dot(shrunk, x)
+
+
+def add_shrunk(
+    vectors: tuple[Storage, Storage],
+    x: Numbers,
+    before: list[float],
+    shrink: float,
+    step: float,
+    mark: float,
+) -> None:
+    """Set the weights to `shrink` times those before, plus `step x`, which fits; mark them."""
+    weights, marks = vectors[0].opened(x), vectors[1].opened(x)
+    for (name, value), weight in zip(x.items(), before, strict=True):
+        weights[name] = shrink * weight + step * value
+        marks[name] = mark
 
 
 def put_all(moves: Collection[tuple[Storage, Features]], *scalars: float) -> bool:
