@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hinged.events import Label
+from hinged.kernel import length
 
 __all__ = ["Accounting", "Fields", "Outcome"]
 
@@ -90,6 +90,6 @@ class Accounting:
 
     def add_norm(self, norm: float, constant: float) -> None:
         """Take an event's norm, and its constant, into account for the radius."""
-        reach = math.hypot(norm, constant)
+        reach = length(norm, constant)
         if reach > self.radius:
             self.radius = min(reach, sys.float_info.max)

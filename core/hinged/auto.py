@@ -13,6 +13,7 @@ from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.binary import probabilities
 from hinged.events import Label, binary_target, checked_features, checked_weight, finite_features
 from hinged.hedge import Hedge, default_pool
+from hinged.kernel import norm_of
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     admitted_class,
@@ -139,7 +140,7 @@ class Auto(LinearClassifier):
         loss = outcomes[0].hinge_loss
         if loss > 0.0:
             account.add_margin(1.0 - loss)
-        account.add_norm(math.hypot(*z.values()), self._constant)
+        account.add_norm(norm_of(z), self._constant)
         mistake = y_pred is not None and y_pred != label
         account.mistakes += mistake
         updated = any(outcome.updated for outcome in outcomes)

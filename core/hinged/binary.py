@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Mapping
-from math import hypot, inf, isfinite
+from math import inf, isfinite
 from typing import Any, ClassVar
 
 from hinged import state
@@ -16,6 +16,7 @@ from hinged.accounting import Accounting, Fields
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
+from hinged.kernel import norm_of
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
@@ -189,29 +190,14 @@ class BinaryLinearClassifier(LinearClassifier):
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` may store at most."""
-        return self.missing_bytes(x, name_bytes(x))
+        return self.missing_bytes(x)
 
-    def missing_bytes(self, x: Event, names: int) -> int:
-        """Return what is missing of the names of `x` that there is room for.
-
-        Parameters
-        ----------
-        x
-            An event.
-        names
-            The bytes of all its names, which several learners need not count each.
-
-        """
-        stored = self._weights.view()
-        known = stored.keys() & x.keys()
-        missing = len(x) - len(known)
-        if self.max_features is None or missing <= self.max_features - len(stored):
-            size = missing * VALUE_BYTES + names - name_bytes(known)
-        else:
-            new = [name for name in x if name not in stored]
-            del new[max(0, self.max_features - len(stored)) :]
-            size = len(new) * VALUE_BYTES + name_bytes(new)
-        return self.numbers_per_name * size
+    def missing_bytes(self, x: Event) -> int:
+        """Return what is missing of the names of `x` that there is room for."""
+        new = self._weights.unknown(x)
+        if self.max_features is not None:
+            del new[max(0, self.max_features - len(self._weights)) :]
+        return self.numbers_per_name * (len(new) * VALUE_BYTES + name_bytes(new))
 
     @property
     def threshold(self) -> float:
@@ -251,7 +237,7 @@ class BinaryLinearClassifier(LinearClassifier):
         mistake = positive is not (target > 0.0)
         if mistake:
             account.mistakes += 1
-        norm = hypot(*numbers.values())
+        norm = norm_of(numbers)
         if norm + 1.0 > account.radius:
             account.add_norm(norm, self._constant)
         if overflowed != 0.0:
@@ -278,7 +264,7 @@ class BinaryLinearClassifier(LinearClassifier):
         """Move the weights, all of them or none; `norm` is that of `x` alone."""
         if self.max_features is not None:
             kept = self._part_kept(x)
-            norm = norm if len(kept) == len(x) else hypot(*kept.values())
+            norm = norm if len(kept) == len(x) else norm_of(kept)
         return self._move(x, self._step(margin, norm * norm + self._constant, w) * target, norm)
 
     def _move(self, x: Numbers, step: float, norm: float) -> bool:
@@ -307,12 +293,10 @@ class BinaryLinearClassifier(LinearClassifier):
         return False
 
     def _raw_score(self, x: Event) -> float:
-        dot = self._weights.dot
-        return dot(x) + self.intercept
+        return self._weights.dot(x) + self.intercept
 
     def _served_score(self, x: Event) -> float:
-        dot = self._weights.dot
-        return dot(x) + self.intercept
+        return self._weights.dot(x) + self.intercept
 
     def _served_from(self, x: Numbers, raw_score: float) -> float:
         """Return the finite score that predicts, given that of the weights that learn."""

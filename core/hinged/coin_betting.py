@@ -6,11 +6,12 @@ import math
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.events import as_floats
+from hinged.kernel import add_by_betting
+from hinged.kernel.pure import next_bet
 from hinged.logistic import residual
-from hinged.start import InitialWeights, start_of
+from hinged.start import InitialWeights, starts_of
 from hinged.state import SIGNED, SUM, ScalarType
-from hinged.vector import Features, Numbers, WeightVector, put_all
+from hinged.vector import Numbers, WeightVector, all_finite
 
 __all__ = ["CoinBetting"]
 
@@ -109,26 +110,7 @@ class CoinBetting(BinaryLinearClassifier):
         slope = target * w * residual(margin)
         if slope == 0.0:
             return False
-        weights: Features = {}
-        sums: Features = {}
-        scales: Features = {}
-        sizes: Features = {}
-        rewards: Features = {}
-        weight_of, sum_of, scale_of = self._weights.lookup, self._sums.lookup, self._scales.lookup
-        size_of, reward_of = self._sizes.lookup, self._rewards.lookup
-        start = self.initial_weights
-        for name, value in as_floats(self._room(x)).items():
-            weights[name], sums[name], scales[name], sizes[name], rewards[name] = _next_bet(
-                slope * value,
-                w * abs(value),
-                0.0 if start is None else start_of(start, name),
-                weight_of(name, 0.0),
-                sum_of(name, 0.0),
-                scale_of(name, 0.0),
-                size_of(name, 0.0),
-                reward_of(name, 0.0),
-            )
-        own = _next_bet(
+        own = next_bet(
             slope * self._constant,
             w * self._constant,
             self.initial_intercept,
@@ -138,37 +120,11 @@ class CoinBetting(BinaryLinearClassifier):
             self.intercept_size,
             self.intercept_reward,
         )
-        moves = (
-            (self._weights, weights),
-            (self._sums, sums),
-            (self._scales, scales),
-            (self._sizes, sizes),
-            (self._rewards, rewards),
-        )
-        if not put_all(moves, *own):
+        vectors = (self._weights, self._sums, self._scales, self._sizes, self._rewards)
+        x, start = self._room(x), starts_of(self.initial_weights)
+        if not (all_finite(own) and add_by_betting(vectors, x, slope, w, start)):
             return self._overflow()
         self.intercept, self.intercept_sum, self.intercept_scale, *rest = own
         self.intercept_size, self.intercept_reward = rest
         self.accounting.updates += 1
         return True
-
-
-def _next_bet(
-    coin: float,
-    most: float,
-    start: float,
-    weight: float,
-    total: float,
-    scale: float,
-    size: float,
-    reward: float,
-) -> tuple[float, float, float, float, float]:
-    """Return the weight, and the sums that give it, after the outcome of one coin."""
-    if coin == 0.0:
-        return weight, total, scale, size, reward
-    scale = max(scale, most)
-    size += abs(coin)
-    reward = max(0.0, reward + coin * (weight - start))
-    total += coin
-    bet = total / (size + scale) * ((1.0 + reward) / scale)
-    return start + bet, total, scale, size, reward

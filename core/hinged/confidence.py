@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.events import as_floats
+from hinged.kernel import add_by_confidence, uncertainty
 from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Numbers, WeightVector
@@ -83,45 +82,24 @@ class ConfidenceRule(BinaryLinearClassifier):
         """
 
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
-        variance_of, weight_of = self._variance.lookup, self._weights.lookup
-        kept, uncertainty = _measured(self._part_kept(x), variance_of)
+        kept = self._part_kept(x)
+        spread = uncertainty(self._variance, kept)
         constant = self.intercept_variance * self._constant
-        alpha, beta = self._rates(margin, uncertainty + constant, w)
+        alpha, beta = self._rates(margin, spread + constant, w)
         step = alpha * target
         if step == 0.0:
             return False
         self.accounting.ignored += len(x) - len(kept)
         intercept = self.intercept + step * constant
-        if not (math.isfinite(uncertainty + intercept) and self._weights.fits(kept, step, norm)):
+        if not (math.isfinite(spread + intercept) and self._weights.fits(kept, step, norm)):
             return self._overflow()
-        weights, variance = self._weights.opened(kept), self._variance.opened(kept)
-        for name, value in kept.items():
-            before = variance_of(name, 1.0)
-            product = before * value
-            weights[name] = weight_of(name, 0.0) + step * product
-            left = before - beta * product * product
-            variance[name] = left if left > 0.0 else 0.0
+        add_by_confidence(self._weights, self._variance, kept, step, beta, self._forgetting)
         self.intercept = intercept
         self.intercept_variance = max(0.0, self.intercept_variance - beta * constant * constant)
         if self._forgetting > 0.0:
-            for name in kept:
-                variance[name] = self._faded(variance[name])
             self.intercept_variance = self._faded(self.intercept_variance)
         self.accounting.updates += 1
         return True
 
     def _faded(self, variance: float) -> float:
         return variance / (1.0 - self._forgetting + self._forgetting * variance)
-
-
-def _measured(x: Numbers, variance_of: Callable[[Hashable, float], float]) -> tuple[Numbers, float]:
-    """Return `x` with floats for its numbers, and x . S x."""
-    uncertainty = 0.0
-    try:
-        for name, value in x.items():
-            uncertainty += variance_of(name, 1.0) * value * value
-    except TypeError:
-        return _measured(as_floats(x), variance_of)
-    if type(uncertainty) is float:  # so x holds nothing of NumPy's
-        return x, uncertainty
-    return _measured(as_floats(x), variance_of)

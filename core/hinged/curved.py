@@ -160,7 +160,7 @@ class Curved(BinaryLinearClassifier):
         """Return what the numbers stored by name take."""
         return self.curved.stored_bytes()
 
-    def missing_bytes(self, x: Event, names: int) -> int:
+    def missing_bytes(self, x: Event) -> int:
         """Return what the cosines take that are not stored yet."""
         new = [name for name in self.features.names if name not in self.curved.weights]
         return self.curved.numbers_per_name * (len(new) * VALUE_BYTES + name_bytes(new))

@@ -6,12 +6,13 @@ import math
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.events import as_floats
+from hinged.kernel import add_proximally
+from hinged.kernel.pure import proximal_step
 from hinged.logistic import residual
 from hinged.parameters import NonNegativeNumber, PositiveNumber
-from hinged.start import InitialWeights, start_of
+from hinged.start import InitialWeights, starts_of
 from hinged.state import SIGNED, SUM, ScalarType
-from hinged.vector import Features, Numbers, WeightVector, put_all
+from hinged.vector import Numbers, WeightVector, all_finite
 
 __all__ = ["FTRLProximal"]
 
@@ -118,56 +119,19 @@ class FTRLProximal(BinaryLinearClassifier):
         slope = -target * w * residual(margin)
         if slope == 0.0:
             return False
-        moved, start, l1, l2 = self._moved, self.initial_weights, self._l1, self._l2
-        weights: Features = {}
-        sums: Features = {}
-        squares: Features = {}
-        weight_of, sum_of, square_of = self._weights.lookup, self._sums.lookup, self._squares.lookup
-        for name, value in as_floats(self._room(x)).items():
-            weights[name], sums[name], squares[name] = moved(
-                slope * value,
-                0.0 if start is None else start_of(start, name),
-                weight_of(name, 0.0),
-                sum_of(name, 0.0),
-                square_of(name, 0.0),
-                l1,
-                l2,
-            )
-        own = moved(
+        rate, beta = self._learning_rate, self._beta
+        own = proximal_step(
             slope * self._constant,
             self.initial_intercept,
             self.intercept,
             self.intercept_sum,
             self.intercept_squares,
-            0.0,
-            0.0,
+            parameters=(rate, beta, 0.0, 0.0),
         )
-        moves = ((self._weights, weights), (self._sums, sums), (self._squares, squares))
-        if not put_all(moves, *own):
+        vectors, x = (self._weights, self._sums, self._squares), self._room(x)
+        start, parameters = starts_of(self.initial_weights), (rate, beta, self._l1, self._l2)
+        if not (all_finite(own) and add_proximally(vectors, x, slope, start, parameters)):
             return self._overflow()
         self.intercept, self.intercept_sum, self.intercept_squares = own
         self.accounting.updates += 1
         return True
-
-    def _moved(
-        self,
-        gradient: float,
-        start: float,
-        weight: float,
-        total: float,
-        square: float,
-        l1: float,
-        l2: float,
-    ) -> tuple[float, float, float]:
-        """Return a weight, and the two sums that give it, after one gradient."""
-        if gradient == 0.0:
-            return weight, total, square
-        root = math.sqrt(square)
-        square += gradient * gradient
-        grown, rate = math.sqrt(square), self._learning_rate
-        total += gradient - (grown - root) / rate * (weight - start)
-        if abs(total) <= l1:
-            return start, total, square
-        divisor = (self._beta + grown) / rate + l2
-        moved = (math.copysign(l1, total) - total) / divisor if divisor > 0.0 else 0.0
-        return start + moved, total, square

@@ -16,6 +16,7 @@ from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
+from hinged.kernel import norm_of
 from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
 from hinged.parameters import NonNegativeNumber, PositiveNumber, checked_flag
@@ -25,7 +26,7 @@ from hinged.scw import SCW
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
 from hinged.trust import judged
-from hinged.vector import Event, Features, name_bytes
+from hinged.vector import Event, Features
 
 __all__ = ["Hedge", "default_pool"]
 
@@ -147,7 +148,7 @@ class Hedge(LinearClassifier):
         y_pred = score > 0.0
         mistake = y_pred is not positive
         account.mistakes += mistake
-        account.add_norm(math.hypot(*numbers.values()), self._constant)
+        account.add_norm(norm_of(numbers), self._constant)
         z.append(score)
         for temperature, log_odds in zip(self.temperatures, z, strict=True):
             temperature.learn(log_odds, positive, w)
@@ -214,8 +215,7 @@ class Hedge(LinearClassifier):
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` may store at most."""
-        names = name_bytes(x)
-        return sum(expert.missing_bytes(x, names) for expert in self._experts)
+        return sum(expert.missing_bytes(x) for expert in self._experts)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.

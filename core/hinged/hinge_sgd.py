@@ -7,9 +7,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hinged import arithmetic
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
+from hinged.kernel import add_adaptively, add_shrunk
 from hinged.parameters import (
     LearningRate,
     NonNegativeNumber,
@@ -181,7 +183,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         hit = margin <= 1.0
         if self.steps == "adagrad":
-            return hit and self._adagrad(as_floats(self._room(x)), target, w)
+            return hit and self._adagrad(self._room(x), target, w)
         if not self._penalised:
             return hit and super()._update(x, target, margin, norm, w)
         eta = self._eta()
@@ -200,13 +202,11 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         squares = self._squares_after(x, weights_before, shrink, step) if self._projects else 0.0
         if not (math.isfinite(intercept + squares) and self._weights.fits(x, step, norm)):
             return self._overflow()
-        weights = self._weights.opened(x)
         if self._l1 == 0.0:
-            marks, mark = self._shrink_marks.opened(x), self.log_shrink
-            for name, value, before in zip(x, x.values(), weights_before, strict=True):
-                weights[name] = shrink * before + step * value
-                marks[name] = mark
+            vectors, mark = (self._weights, self._shrink_marks), self.log_shrink
+            add_shrunk(vectors, x, weights_before, shrink, step, mark)
         else:
+            weights = self._weights.opened(x)
             for name, value, before in zip(x, x.values(), weights_before, strict=True):
                 weights[name] = _pulled(shrink * before + step * value, pull)
             self._mark(x)
@@ -236,12 +236,28 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         """Take over a saved state, or raise `InvalidState` and change nothing."""
         super().set_state(saved)
         if self._projects and self.intercept_squares == 0.0:  # not kept by earlier versions
-            norm = math.hypot(*self.weights.values(), self.intercept)
+            norm = arithmetic.norm([*self.weights.values(), self.intercept])
             self.intercept_squares = min(norm * norm, sys.float_info.max)
 
     def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
-        stored, penalised = self._squares.lookup, self._penalised
         rate = rate_at(self._learning_rate, self.clock)
+        square = self.intercept_squares + w * w
+        step = rate / math.sqrt(square) * w * target if square > 0.0 else 0.0
+        intercept = self.intercept + step * self._constant
+        if not (math.isfinite(intercept) and math.isfinite(square)):
+            return self._overflow()
+        if self._penalised:
+            moved = self._penalised_adagrad(as_floats(x), rate, target, w)
+        else:
+            moved = add_adaptively(self._weights, self._squares, x, rate, target, w)
+        if not moved:
+            return self._overflow()
+        self.intercept, self.intercept_squares = intercept, square
+        self.accounting.updates += 1
+        return True
+
+    def _penalised_adagrad(self, x: Numbers, rate: float, target: float, w: float) -> bool:
+        stored = self._squares.lookup
         weights: Features = dict(zip(x, self._due(x), strict=True))
         squares: Features = {}
         for name, value in x.items():
@@ -249,26 +265,11 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
             squares[name] = square = stored(name, 0.0) + gradient * gradient
             if square > 0.0:
                 eta = rate / math.sqrt(square)
-                if penalised:
-                    weight = max(0.0, 1.0 - eta * self._l2) * weights[name]
-                    weights[name] = _pulled(weight + eta * target * gradient, eta * self._l1)
-                else:
-                    weights[name] += eta * target * gradient
-        square = self.intercept_squares + w * w
-        step = rate / math.sqrt(square) * w * target if square > 0.0 else 0.0
-        return self._commit(weights, squares, self.intercept + step * self._constant, square)
-
-    def _commit(
-        self, weights: Features, squares: Features, intercept: float, square: float
-    ) -> bool:
-        moves = ((self._weights, weights), (self._squares, squares))
-        if not put_all(moves, intercept, square):
-            return self._overflow()
-        self.intercept = intercept
-        if self._penalised:
-            self._mark(weights)
-        self.intercept_squares = square
-        self.accounting.updates += 1
+                weight = max(0.0, 1.0 - eta * self._l2) * weights[name]
+                weights[name] = _pulled(weight + eta * target * gradient, eta * self._l1)
+        if not put_all(((self._weights, weights), (self._squares, squares))):
+            return False
+        self._mark(weights)
         return True
 
     def _eta(self) -> float:

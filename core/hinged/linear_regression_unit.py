@@ -14,6 +14,7 @@ from hinged import frames, state
 from hinged.base import INTERCEPT
 from hinged.errors import InvalidParameter
 from hinged.events import checked_features, checked_weight, real_target
+from hinged.kernel import norm_of
 from hinged.parameters import (
     LearningRate,
     Parameter,
@@ -219,7 +220,7 @@ class LinearRegressionUnit(base.MiniBatchRegressor):
         account = self.accounting
         kept = room(x, self._weights, len(self._weights), self.max_features)
         account.ignored += len(x) - len(kept)
-        norm = math.hypot(*kept.values())
+        norm = norm_of(kept)
         step = rate_at(self._learning_rate, self.clock) * w
         if self.capped:
             step = min(step, 1.0 / (norm * norm + 1.0))

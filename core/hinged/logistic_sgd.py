@@ -6,17 +6,17 @@ import math
 from typing import ClassVar
 
 from hinged.binary import BinaryLinearClassifier
-from hinged.events import as_floats
+from hinged.kernel import add_logistic
+from hinged.kernel.pure import logistic_step
 from hinged.logistic import residual
 from hinged.parameters import Fraction, LearningRate, Rate, checked_choice, rate_at
 from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
-from hinged.vector import Features, Numbers, WeightVector, put_all
+from hinged.vector import Numbers, WeightVector, all_finite
 
 __all__ = ["STEPS", "LogisticSGD"]
 
 STEPS = ("rms", "adagrad", "constant")
-EPSILON = 1e-8
 
 
 class LogisticSGD(BinaryLinearClassifier):
@@ -123,32 +123,14 @@ class LogisticSGD(BinaryLinearClassifier):
         slope = -target * w * residual(margin)
         if slope == 0.0:
             return False
-        rate, moved = rate_at(self._learning_rate, self.clock), self._moved
-        weight_of, square_of = self._weights.lookup, self._squares.lookup
-        weights: Features = {}
-        squares: Features = {}
-        for name, value in as_floats(self._room(x)).items():
-            weights[name], squares[name] = moved(
-                rate, slope * value, weight_of(name, 0.0), square_of(name, 0.0)
-            )
-        intercept, square = moved(
-            rate, slope * self._constant, self.intercept, self.intercept_squares
+        rate = rate_at(self._learning_rate, self.clock)
+        decay = self._decay if self._rms else None
+        own = logistic_step(
+            rate, decay, slope * self._constant, self.intercept, self.intercept_squares
         )
-        if not put_all(((self._weights, weights), (self._squares, squares)), intercept, square):
+        vectors, x = (self._weights, self._squares), self._room(x)
+        if not (all_finite(own) and add_logistic(*vectors, x, slope, rate, decay)):
             return self._overflow()
-        self.intercept, self.intercept_squares = intercept, square
+        self.intercept, self.intercept_squares = own
         self.accounting.updates += 1
         return True
-
-    def _moved(
-        self, rate: float, gradient: float, weight: float, square: float
-    ) -> tuple[float, float]:
-        """Return a weight and its squares after one step."""
-        if gradient == 0.0:
-            return weight, square
-        if self._rms:
-            decay = self._decay
-            square = decay * square + (1.0 - decay) * (gradient * gradient)
-        else:
-            square += gradient * gradient
-        return weight - rate / math.sqrt(square + EPSILON) * gradient, square

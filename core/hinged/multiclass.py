@@ -14,6 +14,7 @@ from hinged.base import LinearClassifier
 from hinged.binary import inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import Label, checked_features, plain
+from hinged.kernel import norm_of
 from hinged.parameters import checked_cap
 from hinged.vector import Event, Features, Numbers, saturated
 
@@ -134,7 +135,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         mistake = y_pred is not None and y_pred != label
         if mistake:
             account.mistakes += 1
-        norm = math.hypot(*numbers.values())
+        norm = norm_of(numbers)
         account.add_norm(norm, self._constant)
         own = scores.pop(label) if label in self._parts else self._add_class(label, numbers)
         rival = best(scores)

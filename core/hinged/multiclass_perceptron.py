@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 
 from hinged.events import Label
+from hinged.kernel import norm_of
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_linear import (
     ClassWeights,
@@ -31,7 +32,7 @@ class TwoClassStep(MulticlassLinearClassifier):
         own, rival = pair
         if self.max_features is not None:
             kept = self._part_kept(x)
-            norm = norm if len(kept) == len(x) else math.hypot(*kept.values())
+            norm = norm if len(kept) == len(x) else norm_of(kept)
         step = self._step(margin, 2.0 * (norm * norm + self._constant), w)
         if step == 0.0:
             return False

@@ -13,7 +13,7 @@ from hinged.events import Label, finite_features
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT
-from hinged.vector import Event, Features, Numbers, name_bytes
+from hinged.vector import Event, Features, Numbers
 
 __all__ = ["OneVsRest"]
 
@@ -118,12 +118,11 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
-        names = name_bytes(x)
-        more = 0 if y in self._parts else self._prototype.missing_bytes(x, names)
+        more = 0 if y in self._parts else self._prototype.missing_bytes(x)
         for member in self._parts.values():
             if more > enough:
                 break
-            more += member.missing_bytes(x, names)
+            more += member.missing_bytes(x)
         return more
 
     def get_state(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hinged.accounting import Accounting
 from hinged.errors import InvalidState, shown
 from hinged.events import floats_only
+from hinged.kernel import shrunk_dot
 from hinged.parameters import Rate, rate_at
 from hinged.state import SIGNED, SUM, ScalarType
 from hinged.vector import Event, Numbers, WeightVector
@@ -189,21 +190,4 @@ class LazyPenalty:
             for weight, value in zip(weights, numbers.values(), strict=True):
                 total += weight * value
             return total
-        if type(x) is not dict:
-            raise TypeError("not a dictionary")
-        stored, marks, add = self._weights.opened(()), self._shrink_marks.opened(()), weights.append
-        log_shrink, exp, total = self.log_shrink, math.exp, 0.0
-        try:
-            for name, value in x.items():
-                if name in stored:
-                    weight = stored[name] * exp(log_shrink - marks[name])
-                    add(weight)
-                    total += weight * value
-                else:
-                    add(0.0)
-                    total += 0.0 * value
-        except OverflowError:  # a whole number beyond the floats
-            raise TypeError("not a dictionary of floats") from None
-        if type(total) is not float:
-            raise TypeError("not a dictionary of floats")
-        return total
+        return shrunk_dot(self._weights, self._shrink_marks, x, self.log_shrink, weights)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from hinged.arithmetic import norm
 from hinged.parameters import rate_at
 from hinged.vector import WeightVector
 
@@ -106,7 +106,7 @@ def _account(model: Perceptron, X: Floats, targets: Floats, margins: Floats, upd
     account.perceptron_loss = _summed(account.perceptron_loss, -margins[margins < 0.0])
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
     for row in np.flatnonzero(norms >= norms.max(initial=0.0) * (1.0 - 1e-9)):
-        account.add_norm(math.hypot(*X[row].tolist()), float(model.fit_intercept))
+        account.add_norm(norm(X[row].tolist()), float(model.fit_intercept))
 
 
 def _summed(start: float, values: Floats) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hinged.confidence import ConfidenceRule
+from hinged.kernel import length
 from hinged.parameters import PositiveNumber
 from hinged.start import InitialWeights
 
@@ -97,9 +98,9 @@ class SCW(ConfidenceRule):
         if not -math.inf < margin:
             return math.nan, 0.0
         square = phi * phi
-        h = math.hypot(margin * square / 2.0, phi * math.sqrt(v * (1.0 + square)))
+        h = length(margin * square / 2.0, phi * math.sqrt(v * (1.0 + square)))
         alpha = min(self._C * w, max(0.0, h - margin * (1.0 + square / 2.0)) / (1.0 + square) / v)
         spread = alpha * v * phi
-        deviation = (math.hypot(spread, 2.0 * math.sqrt(v)) - spread) / 2.0
+        deviation = (length(spread, 2.0 * math.sqrt(v)) - spread) / 2.0
         total = deviation + spread
         return alpha, alpha * phi / total if total > 0.0 else math.nan

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 
+from hinged.arithmetic import dot
 from hinged.errors import InvalidEvent, InvalidParameter, shown
 from hinged.events import checked_numbers
 from hinged.parameters import checked_number
 from hinged.vector import Event, Features, Numbers, WeightVector
 
-__all__ = ["InitialWeights", "RandomWeights", "StartedVector", "start_of", "started"]
+__all__ = ["InitialWeights", "RandomWeights", "StartedVector", "started", "starts_of"]
 
 _LARGEST = 1e100
-_State = tuple["RandomWeights", int | None, tuple[Features, set[Hashable] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,54 +95,31 @@ class StartedVector(WeightVector):
     ) -> None:
         self._start, self._cap = start, cap
         super().__init__(values)
+        self.plain = False
+        self.bound = max(self.bound, start.scale)
 
-    def _link(self) -> None:
-        super()._link()
-        self._bound = max(self._bound, self._start.scale)
-        self.dot = self._dot
-        self.lookup = self._lookup
+    def __reduce__(self) -> tuple[object, ...]:
+        return _revived, (self._start, self._cap, *self.parts())
 
-    def __getstate__(self) -> _State:  # type: ignore[override]
-        return self._start, self._cap, super().__getstate__()
-
-    def __setstate__(self, state: _State) -> None:  # type: ignore[override]
-        self._start, self._cap, plain = state
-        super().__setstate__(plain)
-
-    def _lookup(self, name: Hashable, default: float) -> float:
+    def lookup(self, name: Hashable, default: float) -> float:
+        """Return one weight, as `get` does."""
         return self.get(name)
 
     def get(self, name: Hashable) -> float:
         """Return one weight, that of the start for a name never learned."""
-        weight = self._values.get(name)
-        if weight is None:
-            full = self._cap is not None and len(self._values) >= self._cap
-            return 0.0 if full else self._start(name)
-        return weight
+        if name in self:
+            return super().get(name)
+        full = self._cap is not None and len(self) >= self._cap
+        return 0.0 if full else self._start(name)
 
-    def _dot(self, x: Event) -> float:
-        if type(x) is not dict:
-            raise TypeError("not a dictionary")
-        total = 0.0
-        try:
-            for name, value in x.items():
-                total += self.get(name) * value
-        except OverflowError:  # a whole number beyond the floats
-            raise TypeError("not a dictionary of floats") from None
-        if type(total) is not float:
-            raise TypeError("not a dictionary of floats")
-        return total
-
-    def _store(self, x: Numbers) -> None:
-        values = self._values
-        for name in x:
-            if name not in values:
-                values[name] = self._start(name)
+    def dot(self, x: Event) -> float:
+        """Return `w . x`, or raise `TypeError`, as `hinged.arithmetic.dot` says."""
+        return dot(self.lookup, x)
 
     def fits(self, x: Numbers, step: float, norm: float) -> bool:
         """Return whether `step * x` can be added with every weight staying finite."""
         fits = super().fits(x, step, norm)
-        self._bound = max(self._bound, self._start.scale)
+        self.bound = max(self.bound, self._start.scale)
         return fits
 
     def move(self, x: Numbers, step: float, norm: float) -> bool:
@@ -154,8 +131,19 @@ class StartedVector(WeightVector):
 
     def add(self, x: Numbers, step: float) -> None:
         """Add `step * x`, which must fit (see `fits`)."""
-        self._store(x)
-        super().add(x, step)
+        new = self.unknown(x)
+        before = dict(zip(new, map(self._start, new), strict=True))
+        values = self.opened(x)
+        for name, value in x.items():
+            values[name] = (before[name] if name in before else values[name]) + step * value
+
+
+def _revived(
+    start: RandomWeights, cap: int | None, values: Features, changed: set[Hashable] | None
+) -> StartedVector:
+    vector = StartedVector(start, cap, values)
+    vector.set_changed(changed)
+    return vector
 
 
 def started(initial: InitialWeights, cap: int | None) -> WeightVector:
@@ -177,6 +165,8 @@ def started(initial: InitialWeights, cap: int | None) -> WeightVector:
     return WeightVector(weights)
 
 
-def start_of(initial: Numbers | RandomWeights, name: Hashable) -> float:
-    """Return the weight that a name starts from."""
-    return initial(name) if isinstance(initial, RandomWeights) else float(initial.get(name, 0.0))
+def starts_of(initial: InitialWeights) -> Callable[[Hashable], float] | None:
+    """Return what gives the weight that a name starts from; `None` if that is 0 for all."""
+    if initial is None or isinstance(initial, RandomWeights):
+        return initial
+    return lambda name: float(initial.get(name, 0.0))

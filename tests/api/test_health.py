@@ -8,6 +8,7 @@ import httpx
 import pytest
 import redis
 
+from hinged import kernel
 from tests.cli.conftest import run_hinged
 from tests.support.checks import check_problem
 from tests.support.machine_clock import Clock
@@ -29,7 +30,7 @@ def not_ready(client: httpx.Client, part: str, reason: str) -> None:
     assert found.keys() == {part}
     assert reason in found[part], found
     assert client.get("/v2/health/ready").status_code == 503
-    assert client.get("/healthz").json() == {"status": "alive"}
+    assert client.get("/healthz").json() == {"status": "alive", "kernel": kernel.kind()}
 
 
 def ready(client: httpx.Client) -> bool:

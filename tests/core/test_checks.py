@@ -94,8 +94,9 @@ class Peeks(Own):
 
 class Unnoticed(Own):
     def _move(self, x: Numbers, step: float, norm: float) -> bool:
-        self._weights.opened(())["hidden"] = float(self.clock)
-        return super()._move(x, step, norm)
+        moved = super()._move(x, step, norm)
+        self._weights.take_changed()
+        return moved
 
 
 class Trusting(Own):

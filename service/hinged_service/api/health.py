@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
+from hinged import kernel
 from hinged_service.api.dependencies import problems_for
 from hinged_service.api.readiness import Readiness
 from hinged_service.api.struct_route import StructRoute
@@ -20,7 +21,7 @@ _NOT_READY = problems_for({503: "Errors names which of worker, redis and models 
 @router.get("/healthz", summary="Is the worker alive?")
 async def healthz() -> Health:
     """Answer as long as the worker runs, whatever Redis does."""
-    return Health("alive")
+    return Health("alive", kernel=kernel.kind())
 
 
 @router.get("/readyz", summary="Can the worker serve?", responses=_NOT_READY)

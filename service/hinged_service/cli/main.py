@@ -14,7 +14,7 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 
-from hinged import __version__
+from hinged import __version__, kernel
 from hinged_service.cli import checkpoints, events, models, streams
 from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
@@ -100,7 +100,8 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"hinged {__version__} (Python {platform.python_version()})")
+        python = platform.python_version()
+        typer.echo(f"hinged {__version__} (Python {python}, {kernel.kind()} kernel)")
         raise typer.Exit
 
 

@@ -106,3 +106,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
         tuple[str, ...],
         about("Risks to what Redis keeps, and a disk that fills up; none stops the service."),
     ] = ()
+    kernel: Annotated[
+        Literal["compiled", "pure"] | None,
+        about("The inner loops of the learners: of the same results, compiled far quicker."),
+    ] = None

@@ -1,0 +1,221 @@
+"""The compiled inner loops give the very bits of those in Python."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import math
+import os
+import pickle
+import random
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+import hinged
+from hinged import kernel
+
+pytestmark = pytest.mark.skipif(not kernel.is_compiled, reason="the pure version is in use")
+
+
+def pure_package() -> ModuleType:
+    """Return a second copy of the package, with the inner loops in Python."""
+    own = {n: m for n, m in sys.modules.items() if n == "hinged" or n.startswith("hinged.")}
+    for name in own:
+        del sys.modules[name]
+    try:
+        with mock.patch.dict(os.environ, HINGED_PURE="1"):
+            package = importlib.import_module("hinged")
+            assert not importlib.import_module("hinged.kernel").is_compiled
+        return package
+    finally:
+        for name in [n for n in sys.modules if n == "hinged" or n.startswith("hinged.")]:
+            del sys.modules[name]
+        sys.modules.update(own)
+
+
+PURE = pure_package() if kernel.is_compiled else hinged
+
+LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "perceptron": ("Perceptron", {}),
+    "perceptron with room for 3": ("Perceptron", {"max_features": 3}),
+    "perceptron with random start": ("Perceptron", {"initial_weights": (7, 0.5)}),
+    "averaged": ("AveragedPerceptron", {}),
+    "averaged with room for 3": ("AveragedPerceptron", {"max_features": 3}),
+    "pocket": ("PocketPerceptron", {}),
+    "pocket with random start": ("PocketPerceptron", {"initial_weights": (7, 0.5)}),
+    "PA": ("PassiveAggressive", {"mode": "uncapped"}),
+    "PA-I": ("PassiveAggressive", {"C": 0.3}),
+    "PA-II": ("PassiveAggressive", {"mode": "II", "max_features": 4}),
+    "linear unit": ("LinearUnit", {}),
+    "AROW": ("AROW", {}),
+    "AROW that forgets": ("AROW", {"forgetting": 0.1, "max_features": 4}),
+    "AROW with random start": ("AROW", {"initial_weights": (7, 0.5)}),
+    "SCW": ("SCW", {}),
+    "AdaGrad": ("HingeSGD", {}),
+    "AdaGrad with room for 3": ("HingeSGD", {"max_features": 3}),
+    "AdaGrad with random start": ("HingeSGD", {"initial_weights": (7, 0.5)}),
+    "AdaGrad with penalties": ("HingeSGD", {"l1": 0.01, "l2": 0.01}),
+    "sgd": ("HingeSGD", {"steps": "sqrt"}),
+    "sgd with l2": ("HingeSGD", {"steps": "constant", "l2": 0.01}),
+    "sgd with l1": ("HingeSGD", {"steps": "constant", "l1": 0.01}),
+    "Pegasos": ("HingeSGD", {"steps": "pegasos", "l2": 0.1}),
+    "logistic": ("LogisticSGD", {}),
+    "logistic AdaGrad": ("LogisticSGD", {"steps": "adagrad"}),
+    "FTRL": ("FTRLProximal", {"l1": 0.1, "l2": 0.1}),
+    "FTRL with a start": ("FTRLProximal", {"initial_weights": (7, 0.5)}),
+    "coin betting": ("CoinBetting", {}),
+    "hedge": ("Hedge", {}),
+    "multiclass perceptron": ("MulticlassPerceptron", {}),
+    "multiclass averaged": ("MulticlassAveragedPerceptron", {"max_features": 3}),
+    "multiclass PA": ("MulticlassPassiveAggressive", {}),
+    "multiclass pocket": ("MulticlassPocketPerceptron", {}),
+    "multiclass AROW": ("MulticlassAROW", {}),
+}
+
+
+def made(package: ModuleType, case: str) -> Any:
+    name, parameters = LEARNERS[case]
+    if "initial_weights" in parameters:
+        seed, scale = parameters["initial_weights"]
+        parameters = {**parameters, "initial_weights": package.RandomWeights(seed, scale)}
+    return getattr(package, name)(**parameters)
+
+
+def told(model: Any) -> dict[str, Any]:
+    """Return a state in which each float is shown to its last bit."""
+    state = model.get_state()
+    vectors = {
+        part: {name: value.hex() for name, value in vector.view().items()}
+        for part, vector in state["vectors"].items()
+    }
+    scalars = {n: v.hex() if type(v) is float else v for n, v in state["scalars"].items()}
+    return {**state, "vectors": vectors, "scalars": scalars}
+
+
+HOSTILE = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-160, 1e154, -1e200, 1.7e308, 1.0, -2.5]),
+    st.integers(-(2**70), 2**70),
+    st.booleans(),
+)
+NAMES = st.one_of(st.sampled_from("abcdefg"), st.sampled_from([1, "ä", ("a", 1), True, None]))
+EVENTS = st.tuples(
+    st.dictionaries(NAMES, HOSTILE, max_size=6),
+    st.booleans(),
+    st.sampled_from([1.0, 1.0, 1.0, 0.0, 0.5, 5e-324, 1e300]),
+)
+
+
+@pytest.mark.parametrize("case", LEARNERS)
+@settings(max_examples=60, deadline=None)
+@given(stream=st.lists(EVENTS, max_size=12))
+def test_hostile_events_give_the_same_bits(case: str, stream: list[Any]) -> None:
+    compiled, pure = made(hinged, case), made(PURE, case)
+    compiled.track()
+    pure.track()
+    for x, y, w in stream:
+        w = 1.0 if "uncapped" in LEARNERS[case][1].values() and w != 0.0 else w
+        assert compiled.predict_one(x) == pure.predict_one(x)
+        assert compiled.predict_learn_one(x, y, w) == pure.predict_learn_one(x, y, w)
+    assert told(compiled) == told(pure)
+    for part, vector in compiled.get_state()["vectors"].items():
+        twin = pure.get_state()["vectors"][part]
+        assert vector.changed_count() == twin.changed_count()
+        assert vector.take_changed() == twin.take_changed()
+        assert vector.stored_bytes() == twin.stored_bytes()
+
+
+def ordinary(count: int, names: int) -> Iterator[tuple[dict[str, float], bool]]:
+    chance = random.Random(5)
+    for number in range(count):
+        picked = chance.sample(range(names), 12)
+        x = {f"name {n}": chance.gauss(0.0, 1.0) * (1 + n % 3) for n in picked}
+        yield x, (number * 7 + picked[0]) % 5 < 2
+
+
+@pytest.mark.parametrize("case", LEARNERS)
+def test_many_names_give_the_same_bits(case: str) -> None:
+    compiled, pure = made(hinged, case), made(PURE, case)
+    for number, (x, y) in enumerate(ordinary(300, 400)):
+        assert compiled.predict_learn_one(x, y) == pure.predict_learn_one(x, y)
+        if number == 150:
+            compiled = pickle.loads(pickle.dumps(compiled))
+        if number == 200:
+            compiled = copy.deepcopy(compiled)
+        if number == 250:  # a state goes from one version to the other
+            state = pure.get_state()
+            plain = {n: dict(v.view()) for n, v in state["vectors"].items()}
+            compiled.set_state({**state, "vectors": plain})
+    assert told(compiled) == told(pure)
+
+
+def test_a_view_is_a_live_mapping() -> None:
+    vector = hinged.WeightVector({"a": 1.0, 2: -3.0})
+    view = vector.view()
+    vector.add({"b": 2.0}, 0.5)
+    assert view == {"a": 1.0, 2: -3.0, "b": 1.0} == dict(view)
+    assert list(view) == ["a", 2, "b"] == list(view.keys())
+    assert list(reversed(view)) == ["b", 2, "a"]
+    assert list(view.items()) == [("a", 1.0), (2, -3.0), ("b", 1.0)]
+    assert list(view.values()) == [1.0, -3.0, 1.0]
+    assert view.keys() & {"a", "z"} == {"a"}
+    assert "z" not in view
+    assert view.get("z") is None
+    assert len(view) == 3
+    with pytest.raises(TypeError):
+        view["a"] = 2.0  # type: ignore[index]
+    with pytest.raises(KeyError):
+        view["z"]
+
+
+def test_names_are_held_once_and_let_go() -> None:
+    name = "a name that nothing else holds: " + str(math.pi)
+    before = sys.getrefcount(name)
+    for _ in range(3):
+        vector = hinged.WeightVector()
+        vector.add({name: 1.0}, 1.0)
+        vector.add({name: 1.0}, 1.0)
+        assert sys.getrefcount(name) == before + 1
+        vector.dot({name: 1.0})
+        with pytest.raises(TypeError):
+            vector.dot({name: 1.0, "b": "no number"})  # type: ignore[dict-item]
+        assert sys.getrefcount(name) == before + 1
+        other = hinged.WeightVector()
+        other.replace(vector)
+        assert sys.getrefcount(name) == before + 2
+        vector.clear()
+        del other
+        assert sys.getrefcount(name) == before
+    del vector
+    assert sys.getrefcount(name) == before
+
+
+class Odd:
+    """A name whose comparison changes the very vector that it is looked up in."""
+
+    def __init__(self, vector: hinged.WeightVector) -> None:
+        self.vector = vector
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        self.vector.add({f"n{len(self.vector)}": 1.0}, 1.0)
+        self.vector.dot({"a": 1.0, 1: 2.0})
+        return False
+
+
+def test_a_name_that_changes_the_vector_does_no_harm() -> None:
+    vector = hinged.WeightVector()
+    vector.add({1: 1.0}, 1.0)
+    for call in (vector.dot, vector.unknown, lambda x: vector.add(x, 1.0)):
+        with pytest.raises(RuntimeError, match="changed while"):
+            call({Odd(vector): 1.0})
+    assert dict(vector.view())[1] == 1.0
