@@ -234,11 +234,11 @@ def test_it_takes_little_room() -> None:
     full = History()
     for n in range(1, 500):
         many = 10**9 * n
-        full.add(Point(10**12 + many, *[many] * 7, n / 7, n / 501))
+        full.add(Point._make((10**12 + many, *[many] * 7, n / 7, n / 501)))
     assert len(full) == 499
     assert bytes_of(full) < 64_000
     assert len(json.dumps(full.get_state())) < 64_000
-    full.add(Point(2 * 10**12, *[10**12] * 7, None, None))
+    full.add(Point._make((2 * 10**12, *[10**12] * 7, None, None)))
     steps = [b.events - a.events for a, b in pairwise(full.points())]
     assert (len(full), set(steps[:-1])) == (250, {2 * 10**9})
 
