@@ -7,11 +7,10 @@ from itertools import groupby
 
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.model.history import Point
+from hinged_service.model.inspection import ROLLING
 from hinged_service.wire.reports import HistoryPoint, HistoryTurn, ModelHistory
 
 __all__ = ["history_of"]
-
-_ROLLING = 200
 
 
 async def history_of(live_model: LiveModel) -> ModelHistory:
@@ -29,7 +28,7 @@ def _shown(points: Sequence[Point]) -> Iterator[HistoryPoint]:
     rates = _rates(points)
     before = start = 0
     for i, point in enumerate(points):
-        while start < i and point.judged - points[start].judged >= _ROLLING:
+        while start < i and point.judged - points[start].judged >= ROLLING:
             start += 1
         # the points since the last one that has enough judged events after it
         first = points[start - 1] if start else None

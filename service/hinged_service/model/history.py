@@ -105,6 +105,14 @@ class History:
     def __len__(self) -> int:
         return len(self._shares) // len(_SHARES)
 
+    def before(self, judged: int) -> tuple[int, int]:
+        """Return judged events and mistakes of the last point with no more judged; 0 before all."""
+        first, wrong, width = (_COUNTS.index("judged"), _COUNTS.index("mistakes"), len(_COUNTS))
+        for start in range(len(self._counts) - width, -1, -width):
+            if self._counts[start + first] <= judged:
+                return self._counts[start + first], self._counts[start + wrong]
+        return 0, 0
+
     def points(self) -> list[Point]:
         """Return the points."""
         shares = [None if math.isnan(share) else share for share in self._shares]

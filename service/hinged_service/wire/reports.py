@@ -135,6 +135,7 @@ class ModelGlance(msgspec.Struct, frozen=True):
     events: Annotated[int | None, about("Events that counted.")]
     judged: Annotated[int | None, about("Events that count in accuracy: 1 - mistakes / judged.")]
     mistakes: Annotated[int | None, about("Of the model.")]
+    rolling_accuracy: Annotated[float | None, about("As in HistoryPoint.")]
     updates: Annotated[int | None, about("Of the model.")]
     metrics: Annotated[dict[str, Any] | None, about("Its progressive metrics by name.")]
     drifts: Annotated[int | None, about("Drifts that its detector found.")]
