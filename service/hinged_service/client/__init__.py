@@ -31,6 +31,7 @@ from hinged_service.wire.live import (
     LiveOutcome,
     LiveSample,
 )
+from hinged_service.wire.reports import HistoryPoint, HistoryTurn, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -71,6 +72,8 @@ __all__ = [
     "Explanation",
     "Fault",
     "Follower",
+    "HistoryPoint",
+    "HistoryTurn",
     "Invalid",
     "Label",
     "Learned",
@@ -84,6 +87,7 @@ __all__ = [
     "LiveOutcome",
     "LiveSample",
     "Malformed",
+    "ModelHistory",
     "ModelInfo",
     "ModelListed",
     "NotAllowed",
