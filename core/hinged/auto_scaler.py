@@ -16,7 +16,7 @@ from hinged.parameters import checked_cap
 from hinged.state import COUNT
 from hinged.vector import VALUE_BYTES, Event, Features, name_bytes
 
-__all__ = ["NUMBERS", "UNSEEN", "AutoScaler", "Record", "learned", "restored", "scaled"]
+__all__ = ["NUMBERS", "UNSEEN", "AutoScaler", "Record", "learned", "restored", "scaled", "scaling"]
 
 LIMIT = 8.0
 """Standard deviations within which every value is kept."""
@@ -258,6 +258,31 @@ def scaled(record: Record, value: float) -> float:
         return max(-LIMIT, min(LIMIT, value / size))
     bound = 2.0 * LIMIT * max(1.0, size)
     return max(-bound, min(bound, value))
+
+
+def scaling(record: Record) -> tuple[float, float, float, float]:
+    """Return centre, divisor, least and most with which `scaled` scales and cuts values.
+
+    >>> from hinged.auto_scaler import UNSEEN, learned, scaled, scaling
+    >>> record = UNSEEN
+    >>> for events, value in enumerate((20.5, 22.5, 18.5, 24.0), start=1):
+    ...     record = learned(record, value, events)
+    >>> centre, divisor, least, most = scaling(record)
+    >>> scaled(record, 22.0) == max(least, min(most, (22.0 - centre) / divisor))
+    True
+
+    """
+    n, _, _, dense, mean, variance, least, largest = record
+    if n == 0 or (dense and variance == 0.0):
+        return 0.0, 1.0, 0.0, 0.0
+    if dense:
+        bound = min(LIMIT, math.sqrt(n))
+        return mean, math.sqrt(variance), -bound, bound
+    size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
+    if size > LIMIT:
+        return 0.0, size, -LIMIT, LIMIT
+    bound = 2.0 * LIMIT * max(1.0, size)
+    return 0.0, 1.0, -bound, bound
 
 
 def restored(data: object, events: int) -> Record:

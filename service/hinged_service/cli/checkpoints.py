@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,7 +15,7 @@ import typer
 from hinged_service.cli.arguments import CheckpointName, LearnerType, Name, Settings
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import read_bytes
-from hinged_service.cli.models import learner_spec
+from hinged_service.cli.models import learner_spec, typed
 from hinged_service.cli.output import moment, print_line, print_table
 from hinged_service.client import Checkpoint, Client
 
@@ -85,6 +86,24 @@ def discard(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     )
 
 
+class Format(StrEnum):
+    """The format of an export."""
+
+    json = "json"
+    river = "river"
+    sklearn = "sklearn"
+    onnx = "onnx"
+    sql = "sql"
+    c = "c"
+
+
+class Trainer(StrEnum):
+    """The library whose trained model is imported."""
+
+    river = "river"
+    sklearn = "sklearn"
+
+
 def export(
     session: Session,
     name: Name,
@@ -93,16 +112,35 @@ def export(
         str | None,
         typer.Option(help="Name or uid of a checkpoint; the present state if left out."),
     ] = None,
+    format: Annotated[  # noqa: A002 - as the option is called
+        Format,
+        typer.Option(
+            help="json: a document for another server. river: a pickle of a River classifier that "
+            "needs hinged. Of a linear model, with scalers or without: sklearn (a pickled "
+            "Pipeline), onnx, sql (a query), c (a header)."
+        ),
+    ] = Format.json,
+    table: Annotated[str, typer.Option(help="With --format sql: the table's name.")] = "events",
 ) -> None:
-    """Write a model with its state as one JSON document, for another server to import.
+    """Write a model with its state, for another server or another program.
 
     hinged export mail mail.json
+
+    hinged export mail mail.onnx --format onnx
     """
     client = session.client
     with _kept(client, name, checkpoint) as kept:
         document = client.export_checkpoint(name, kept)
+    if format is not Format.json:
+        from hinged_service.interchange.formats import NotExportable, exported_as
+
+        try:
+            document = exported_as(format.value, name, document, table)
+        except NotExportable as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
     if file == "-":
-        sys.stdout.buffer.write(document + b"\n")
+        sys.stdout.buffer.write(document + b"\n" * (format in (Format.json, Format.sql, Format.c)))
         return
     try:
         Path(file).write_bytes(document)
@@ -119,12 +157,44 @@ def import_(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new model's name.")],
     file: Annotated[str, typer.Argument(help="An exported document; - is standard input.")],
+    trainer: Annotated[
+        Trainer | None,
+        typer.Option(
+            "--from",
+            help="The file is a pickle of a linear model that this library has trained. Unpickling "
+            "runs what the file says, here and as you: give your own files only. The service gets "
+            "numbers.",
+        ),
+    ] = None,
+    learner: LearnerType = None,
+    parameters: Settings = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="With --from: a label; two, the negative one first."),
+    ] = None,
 ) -> None:
-    """Make a model from an exported document.
+    """Make a model from an exported document, or from a model that was trained elsewhere.
 
     hinged import mail mail.json
+
+    hinged import mail trained.pkl --from sklearn
     """
-    made = session.client.import_model(name, read_bytes(file))
+    if trainer is None:
+        if learner or parameters or labels:
+            raise typer.BadParameter("--learner, --set and --label go with --from.")
+        document = read_bytes(file)
+    else:
+        from hinged_service.interchange.warm_start import NotImportable, document_from
+
+        if parameters and learner is None:
+            raise typer.BadParameter("goes with --learner.", param_hint="--set")
+        rule = None if learner is None else learner_spec(learner, parameters)
+        try:
+            document = document_from(file, trainer.value, name, rule, typed(labels or []))
+        except NotImportable as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
+    made = session.client.import_model(name, document)
     session.show(made, lambda: print_line(f"The model {made.name} is there, with its state."))
 
 

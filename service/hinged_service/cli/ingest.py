@@ -235,7 +235,8 @@ def redis_stream(
         raise typer.BadParameter("that is the name of the inbox", param_hint="--source")
     at = urlsplit(url)
     name = source or f"redis-stream:{at.hostname or ''}:{at.port or 6379}{at.path}:{stream}"
-    reading = Reading(None if flat else event, id, label, weight, frozenset(text or ()))
+    features = frozenset(text or ())
+    reading = Reading(None if flat else event, id, label, weight, features, target.labels_only)
     rules = Rules(name, reading, None if begin is None else begin.value, claim_after_s, drain)
 
     async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:

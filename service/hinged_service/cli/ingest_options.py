@@ -64,6 +64,14 @@ def target_options(
             "any case; if more are bad the exit code is 1.",
         ),
     ] = "0",
+    labels_only: Annotated[
+        bool,
+        typer.Option(
+            "--labels-only",
+            help="The records are labels of earlier predictions: of each, only id, label and "
+            "weight count. A label whose id names no prediction that waits is a bad record.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object.")
     ] = False,
@@ -76,7 +84,7 @@ def target_options(
             f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
             param_hint="--max-bad",
         ) from None
-    yield Target(model, redis_url, data_dir, create, learner, as_json, allowed)
+    yield Target(model, redis_url, data_dir, create, learner, as_json, allowed, labels_only)
 
 
 def run_source(

@@ -24,6 +24,7 @@ __all__ = [
     "repair",
     "reset",
     "show",
+    "typed",
     "unfreeze",
     "upgrade",
     "weights",
@@ -92,7 +93,7 @@ def create(
         given: dict[str, Any] = {
             "learner": learner_spec(learner, parameters),
             "pipeline": [{"type": step} for step in steps or ()],
-            "labels": _typed(labels or []),
+            "labels": typed(labels or []),
             "stream": stream,
         }
         wanted = {key: value for key, value in given.items() if value}
@@ -253,7 +254,7 @@ def _read_spec(path: str) -> dict[str, Any]:
     return documents[0]
 
 
-def _typed(labels: list[str]) -> list[Any]:
+def typed(labels: list[str]) -> list[Any]:
     """Return labels as integers or booleans if all are, else as text."""
     values = [value_of(label) for label in labels]
     kinds = {type(value) for value in values}

@@ -16,13 +16,13 @@ import hinged
 from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
-from hinged_service.model.state_codec import restore_state
+from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
 
-__all__ = ["Document", "exported", "exported_bytes", "imported"]
+__all__ = ["Document", "document_of", "exported", "exported_bytes", "imported"]
 
 _FORMAT = "hinged-model"
 _VERSION = 1
@@ -56,14 +56,29 @@ def exported(checkpoint: Checkpoint, loaded: Loaded) -> Iterator[bytes]:
     """
     if loaded.state is None:
         raise DamagedState("the checkpoint has no state")
-    document = {
-        **_versions(),
-        "model": checkpoint.model,
-        "created_ms": checkpoint.created_ms,
-        "spec": checkpoint.spec.model_dump(mode="json"),
-        "scalars": loaded.state.scalars,
-    }
+    document = _document(
+        checkpoint.model, checkpoint.created_ms, checkpoint.spec, loaded.state.scalars
+    )
     return _pieces(document, loaded.vectors)
+
+
+def document_of(name: str, spec: ModelSpec, state: ModelState, created_ms: int = 0) -> bytes:
+    """Return a state that is at hand as the document of a model of that name."""
+    document = _document(name, created_ms, spec, state_scalars(state))
+    vectors = {part: vector.view() for part, vector in state.vectors().items()}
+    return b"".join(_pieces(document, vectors))
+
+
+def _document(
+    name: str, created_ms: int, spec: ModelSpec, scalars: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        **_versions(),
+        "model": name,
+        "created_ms": created_ms,
+        "spec": spec.model_dump(mode="json"),
+        "scalars": scalars,
+    }
 
 
 def exported_bytes(loaded: Loaded) -> int:

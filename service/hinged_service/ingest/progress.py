@@ -127,6 +127,7 @@ class Reporter:
             parts += [f"{tally.bad:,} NOT LEARNED"] if tally.bad else []
             told = (
                 (tally.duplicates, "counted before"),
+                (tally.early, "labels that wait for their prediction"),
                 (tally.rejected, "logged but not taken by the model"),
                 (tally.dead, "bad, kept in the stream of dead letters"),
                 (tally.unseen, "taken without an outcome"),

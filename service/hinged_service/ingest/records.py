@@ -19,10 +19,11 @@ from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
 
-__all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "read"]
+__all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "labels_alone", "read"]
 
 MAX_RECORD_BYTES = 8 * 2**20
 _KEPT_BYTES = 8_192
+_LABEL = ("id", "y", "w")
 _NUMBERS = frozenset({float})
 _MIXED = frozenset({float, str, bool, type(None)})
 
@@ -30,6 +31,18 @@ _decode_numbers = msgspec.json.Decoder(Event).decode
 _decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
 _decode_mixed = msgspec.json.Decoder(MixedEvent).decode
 _encode = msgspec.json.encode
+
+
+class _Parts(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An event whose label alone counts."""
+
+    x: msgspec.Raw = msgspec.Raw()
+    y: bool | int | float | str | None = None
+    w: float | None = None
+    id: str | None = None
+
+
+_decode_parts = msgspec.json.Decoder(_Parts).decode
 
 
 class Fault(NamedTuple):
@@ -111,6 +124,26 @@ class Batch(NamedTuple):
         named = any(event.id is not None for event in self.events)  # others are never refused
         sizes = self.sizes if named else ()
         return Span(source, start, end, self.places, self.letters, sizes, door)
+
+
+def labels_alone(records: Sequence[Raw] | Lot) -> list[Raw]:
+    """Return records as labels of predictions that wait: id, label and weight of each."""
+    return [_label(raw) for raw in (records.each() if isinstance(records, Lot) else records)]
+
+
+def _label(raw: Raw) -> Raw:
+    offset, body, name = raw
+    if isinstance(body, Fault):
+        return raw
+    if isinstance(body, bytes):
+        try:
+            body = msgspec.structs.asdict(_decode_parts(without_marks(body)))
+        except DECODE_ERRORS:
+            return raw  # reading it tells what is wrong
+    label = {part: body[part] for part in _LABEL if body.get(part) is not None}
+    if label.setdefault("id", name) is None:
+        return Raw(offset, Fault("id", "is missing: it names the prediction of the label"))
+    return Raw(offset, _encode(label), name)
 
 
 def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:

@@ -73,6 +73,7 @@ async def _run(
                 lifecycle = ModelLifecycle(registry, settings)
                 feeder = Feeder(registry, lifecycle, target.model, stop, reporter.say, tally)
                 feeder.spec = spec
+                feeder.labels_only = target.labels_only
                 feeder.patience_s = patience_s
                 feeder.address = shown_address(settings.redis_url or "")
                 try:

@@ -27,6 +27,8 @@ class Reading:
     label, weight, text
         Without `event`: the fields of label and sample weight, and the features that are text. All
         others are decimal numbers.
+    labels_only
+        Without `event`: whether other fields are not looked at.
     """
 
     event: str | None = "event"
@@ -34,6 +36,7 @@ class Reading:
     label: str | None = None
     weight: str | None = None
     text: frozenset[str] = frozenset()
+    labels_only: bool = False
 
     def all(
         self, entries: Sequence[tuple[str, dict[bytes, bytes]]], state: ModelState
@@ -81,7 +84,7 @@ class Reading:
                 event["y"] = _label(cell, state)
             elif name == self.weight:
                 event["w"] = _number(name, cell)
-            elif name != self.id:
+            elif name != self.id and not self.labels_only:
                 x[name] = cell if name in self.text else _number(name, cell)
         if "y" not in event:
             raise BadRecord(f"field {self.label}, the label, is missing")

@@ -44,7 +44,8 @@ class Allowance:
 class Target:
     """The model that the events go to, as the command line names it.
 
-    If there is none, it is made: by the spec in the file `create`, or with the type `learner`.
+    If there is none, it is made: by the spec in the file `create`, or with the type `learner`. With
+    `labels_only` the records are labels of its predictions.
     """
 
     model: str
@@ -54,6 +55,7 @@ class Target:
     learner: str | None = None
     as_json: bool = False
     max_bad: Allowance = Allowance()
+    labels_only: bool = False
 
 
 class Failed(Exception):

@@ -13,7 +13,7 @@ from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.ingest.patience import Patience
-from hinged_service.ingest.records import Batch, Lot, Raw, gather
+from hinged_service.ingest.records import Batch, Lot, Raw, gather, labels_alone
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.cost import EVENT_BYTES
 from hinged_service.model.results import Rejection
@@ -43,6 +43,8 @@ class Tally:
         these were wrong.
     duplicates
         Events whose id had counted before.
+    early
+        Labels that wait for their prediction.
     rejected
         Events in the log that the model could not take, as one class too many.
     dead
@@ -60,6 +62,7 @@ class Tally:
     judged: int = 0
     mistakes: int = 0
     duplicates: int = 0
+    early: int = 0
     rejected: int = 0
     dead: int = 0
     unseen: int = 0
@@ -100,7 +103,8 @@ class Tally:
                 self.learned += 1
                 self.judged += event.w > 0.0 and outcome.y_pred is not None
                 self.mistakes += outcome.mistake
-        self.duplicates -= len(fed.errors)
+        self.early += len(fed.learned.early)
+        self.duplicates -= len(fed.errors) + len(fed.learned.early)
 
 
 class Gathered(NamedTuple):
@@ -177,12 +181,15 @@ class Feeder:
         Of the Redis of the models, as told to people.
     door
         The kind of source that is fed.
+    labels_only
+        Whether of each record only id, label and weight count.
     """
 
     spec: ModelSpec | None = None
     patience_s: float | None = None
     address: str = ""
     door: Door = ""
+    labels_only = False
 
     def __init__(
         self,
@@ -227,6 +234,8 @@ class Feeder:
 
     async def gathered(self, records: Sequence[Raw] | Lot) -> Gathered:
         """Read consecutive records of a source for the model."""
+        if self.labels_only:
+            records = labels_alone(records)
         return await self._asked(lambda live_model: _gathered(live_model, records))
 
     async def feed(

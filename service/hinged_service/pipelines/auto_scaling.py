@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from hinged.auto_scaler import NUMBERS, UNSEEN, Record, learned, restored, scaled
+from hinged.auto_scaler import NUMBERS, UNSEEN, Record, learned, restored, scaled, scaling
 from hinged_service.pipelines.by_name import ByName
-from hinged_service.pipelines.stage import StepSpec
+from hinged_service.pipelines.stage import Scaling, StepSpec
 from hinged_service.pipelines.stored import count, items
 from hinged_service.pipelines.values import Features, floats
 
@@ -39,6 +39,9 @@ class AutoScaler(ByName[Record]):
                 known[name] = record = learned(record, value, self._events)
                 made[name] = scaled(record, value)
         return made
+
+    def scaling(self, name: str) -> Scaling:
+        return Scaling(*scaling(self._known.get(name, UNSEEN)))
 
     def _fresh(self) -> Record:
         return UNSEEN

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from hinged_service.pipelines.stage import Stage, StepSpec
+from hinged_service.pipelines.stage import NOTHING, Scaling, Stage, StepSpec
 from hinged_service.pipelines.values import Features, Value
 
 __all__ = ["DiscardSpec", "Name", "SelectSpec", "Separator"]
@@ -27,6 +27,9 @@ class Select(Stage):
     def transform(self, x: Features) -> dict[str, Value]:
         return {name: x[name] for name in self._spec.keys if name in x}
 
+    def scaling(self, name: str) -> Scaling:
+        return Scaling() if name in self._spec.keys else NOTHING
+
 
 class Discard(Stage):
     """Has no state."""
@@ -42,6 +45,9 @@ class Discard(Stage):
     def transform(self, x: Features) -> dict[str, Value]:
         dropped = self._keys
         return {name: value for name, value in x.items() if name not in dropped}
+
+    def scaling(self, name: str) -> Scaling:
+        return NOTHING if name in self._keys else Scaling()
 
 
 class SelectSpec(StepSpec):

@@ -8,6 +8,7 @@ import hinged
 from hinged_service.pipelines.catalogue import Steps
 from hinged_service.pipelines.chain import Chain
 from hinged_service.pipelines.room import Room
+from hinged_service.pipelines.stage import Scaling
 from hinged_service.pipelines.stored import count
 from hinged_service.pipelines.values import LEARNER, Features, Numbers, floats, only_numbers
 
@@ -137,6 +138,10 @@ class Pipeline:
 
         """
         return self._chain.progress(x)
+
+    def scalings(self, name: str) -> list[Scaling | None]:
+        """Return what each stage does to a number of that name, `None` where not a scaling."""
+        return [stage.scaling(name) for stage in self._chain.stages]
 
     def origins(self, x: Features) -> dict[str, tuple[str, ...]]:
         """Return, for each feature that `transform_one(x)` gives, what of `x` it comes from.

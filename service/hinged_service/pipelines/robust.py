@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
-from hinged_service.pipelines.stage import StepSpec
+from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
 from hinged_service.pipelines.stored import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_support.lazy import stats
@@ -64,6 +64,14 @@ class RobustScaler(ByName[Robust]):
             iqr = record.iqr.get()
             return value / iqr if iqr else 0.0
         return value
+
+    def scaling(self, name: str) -> Scaling:
+        record = self._known.get(name)
+        if record is None:
+            return NOTHING
+        centre = (record.median.get() or 0.0) if self._spec.with_centering else 0.0
+        iqr = record.iqr.get() if self._spec.with_scaling else 1.0
+        return Scaling(centre, iqr) if iqr else NOTHING
 
     def _fresh(self) -> Robust:
         return Robust(self._quantile(0.5), self._iqr(self._spec.q_inf, self._spec.q_sup))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 import hinged
 from hinged_service.pipelines.by_name import ByName
-from hinged_service.pipelines.stage import StepSpec
+from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
 from hinged_service.pipelines.stored import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
 
@@ -74,6 +74,12 @@ class StandardScaler(ByName[Moments]):
             after[name] = rest / variance**0.5 if variance else 0.0
         return clipped(before), after
 
+    def scaling(self, name: str) -> Scaling:
+        _, mean, variance = self._known.get(name, _UNKNOWN)
+        if not self._spec.with_std:
+            return Scaling(mean) if name in self._known else NOTHING
+        return Scaling(mean, variance**0.5) if variance else NOTHING
+
     def _centred(self, x: Features) -> dict[str, float]:
         known, numbers = self._known, floats(x, "StandardScaler")
         return {name: v - known[name][1] if name in known else 0.0 for name, v in numbers.items()}
@@ -122,6 +128,10 @@ class MinMaxScaler(ByName[list[float]]):
             made[name] = (value - least) / span if span else 0.0
         return made
 
+    def scaling(self, name: str) -> Scaling:
+        least, largest = self._known.get(name, (0.0, 0.0))
+        return Scaling(least, largest - least) if largest > least else NOTHING
+
     def _fresh(self) -> list[float]:
         return [math.inf, -math.inf]
 
@@ -159,6 +169,10 @@ class MaxAbsScaler(ByName[float]):
                 known[name] = largest = size
             made[name] = value / largest if largest else 0.0
         return made
+
+    def scaling(self, name: str) -> Scaling:
+        largest = self._known.get(name)
+        return Scaling(0.0, largest) if largest else NOTHING
 
     def _fresh(self) -> float:
         return 0.0

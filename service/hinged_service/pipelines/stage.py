@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import hinged
 from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stored import count, items
-from hinged_service.pipelines.values import Features, Numbers, Value
+from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, Value
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["Origins", "Stage", "StepSpec"]
+__all__ = ["NOTHING", "Origins", "Scaling", "Stage", "StepSpec"]
 
 Origins = dict[str, tuple[str, ...]]
 """For each feature that a stage gives: the names of those it was made from."""
+
+
+class Scaling(NamedTuple):
+    """The scaling of one feature: `(value - centre) / divisor`, cut to `least` and `most`."""
+
+    centre: float = 0.0
+    divisor: float = 1.0
+    least: float = -MAX_VALUE
+    most: float = MAX_VALUE
+
+
+NOTHING = Scaling(0.0, 1.0, 0.0, 0.0)
+"""The scaling that makes 0 of every value."""
 
 
 class Stage(ABC):
@@ -100,6 +113,10 @@ class Stage(ABC):
     def origins(self, x: Features) -> Origins:
         """Return, for each feature that `transform(x)` gives, what it was made from."""
         return {name: (name,) for name in self.transform(x)}
+
+    def scaling(self, name: str) -> Scaling | None:
+        """Return what `transform` makes of a number of that name; `None` if not a scaling."""
+        return None
 
     def get_state(self) -> Any:
         """Return what was learned as JSON-like data, lists where an order counts."""
