@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import typing
 from pathlib import Path
@@ -110,6 +112,35 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     assert "is deleted" in do("delete", name, "--yes")
 
 
+def test_csv_has_a_head_and_all_digits(run: Run, name: str) -> None:
+    def rows(*arguments: str, **more: str) -> list[list[str]]:
+        done = run(*arguments, "--output", "csv", **more)
+        assert (done.code, done.err) == (0, ""), done
+        return list(csv.reader(io.StringIO(done.out)))
+
+    def record(*arguments: str) -> dict[str, str]:
+        head, only = rows(*arguments)
+        return dict(zip(head, only, strict=True))
+
+    assert record("create", name, "--learner", "perceptron", *LABELS)["name"] == name
+    event = json.dumps({"x": {'a,"b"\n': 0.1}, "y": "spam"})
+    assert rows("learn", name, "--event", event)[0][:3] == ["y_pred", "score", "mistake"]
+    assert record("learn", name, "free=1", "--label", "spam")["mistake"] == "false"
+    weights = rows("weights", name)
+    assert weights == [["feature", "weight"], ['a,"b"\n', "0.1"], ["(intercept)", "1.0"]]
+    shown = record("show", name)
+    assert (shown["events"], shown["accuracy"], shown["stale_s"]) == ("2", "0.5", "")
+    assert json.loads(shown["spec"])["labels"] == ["ham", "spam"]
+    assert record("streams", name)["accuracy"] == "0.5"
+    assert [name, "perceptron", name, "ham, spam"] in rows("models")
+    found = rows("predict", name, stdin='{"free": 1}\n{"free": 2}\n')
+    assert found[0] == ["event", "label", "score", "probability"]
+    assert [row[:3] for row in found[1:]] == [["1", "spam", "1.0"], ["2", "spam", "1.0"]]
+    assert rows("checkpoints", name) == [
+        ["checkpoint", "model", "made", "events", "accuracy", "uid"]
+    ]
+
+
 def test_many_events_through_a_pipe(run: Run, name: str) -> None:
     run("create", name, "--learner", "multiclass_perceptron", "--json").json()
     events = [{"x": {"a": i % 3 + 1}, "y": "pqr"[i % 3], "id": f"e{i}"} for i in range(30)]
@@ -204,7 +235,7 @@ def test_every_verb_has_help_with_an_example(run: Run, verb: str) -> None:
     shown = run(verb, "--help")
     assert shown.code == 0
     assert f" hinged {verb}" in shown.out.partition("Usage:")[2].partition("\n")[2]
-    for option in ("--url", "--api-key", "--json", "HINGED_URL", "HINGED_API_KEY"):
+    for option in ("--url", "--api-key", "--output", "--json", "HINGED_URL", "HINGED_API_KEY"):
         assert option in shown.out
 
 

@@ -15,7 +15,7 @@ from hinged_service.cli.arguments import CheckpointName, LearnerType, Name, Sett
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import read_bytes
 from hinged_service.cli.models import learner_spec
-from hinged_service.cli.output import moment, print_line, print_table
+from hinged_service.cli.output import Share, Table, accuracy, moment
 from hinged_service.client import Checkpoint, Client
 
 __all__ = ["checkpoint", "checkpoints", "discard", "export", "import_", "replay", "restore"]
@@ -37,9 +37,7 @@ def checkpoint(
     made = session.client.make_checkpoint(name, as_)
     session.show(
         made,
-        lambda: print_line(
-            f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events."
-        ),
+        f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events.",
     )
 
 
@@ -51,10 +49,10 @@ def checkpoints(session: Session, name: Name) -> None:
     found = session.client.checkpoints(name)
     session.show(
         found,
-        lambda: print_table(
+        Table(
             ("checkpoint", "model", "made", "events", "accuracy", "uid"),
             [
-                (c.name or "", c.model, moment(c.created_ms), c.events, _rate(c), c.uid)
+                (c.name or "", c.model, moment(c.created_ms), c.events, _accuracy(c), c.uid)
                 for c in found
             ],
             f"There are no checkpoints. Make one: hinged checkpoint {name}",
@@ -70,7 +68,7 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     position = session.client.restore(name, checkpoint)
     session.show(
         {"model": name, "position": position},
-        lambda: print_line(f"The model {name} is back at {checkpoint}."),
+        f"The model {name} is back at {checkpoint}.",
     )
 
 
@@ -80,9 +78,7 @@ def discard(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     hinged discard mail before-the-campaign
     """
     session.client.delete_checkpoint(name, checkpoint)
-    session.show(
-        {"discarded": checkpoint}, lambda: print_line(f"The checkpoint {checkpoint} is deleted.")
-    )
+    session.show({"discarded": checkpoint}, f"The checkpoint {checkpoint} is deleted.")
 
 
 def export(
@@ -111,7 +107,7 @@ def export(
         raise typer.Exit(1) from None
     session.show(
         {"model": name, "file": file, "bytes": len(document)},
-        lambda: print_line(f"{name} is in {file}, {len(document):,} bytes."),
+        f"{name} is in {file}, {len(document):,} bytes.",
     )
 
 
@@ -125,7 +121,7 @@ def import_(
     hinged import mail mail.json
     """
     made = session.client.import_model(name, read_bytes(file))
-    session.show(made, lambda: print_line(f"The model {made.name} is there, with its state."))
+    session.show(made, f"The model {made.name} is there, with its state.")
 
 
 def replay(
@@ -170,7 +166,7 @@ def replay(
         while session.client.model(new).progress < 1:
             time.sleep(_POLL_S)
     state = "has caught up" if wait else f"is catching up; `hinged show {new}` tells how far"
-    session.show(made, lambda: print_line(f"The model {new} is there and {state}."))
+    session.show(made, f"The model {new} is there and {state}.")
 
 
 @contextmanager
@@ -186,6 +182,6 @@ def _kept(client: Client, name: str, checkpoint: str | None) -> Iterator[str]:
         client.delete_checkpoint(name, made.uid)
 
 
-def _rate(checkpoint: Checkpoint) -> str:
+def _accuracy(checkpoint: Checkpoint) -> Share | None:
     judged = checkpoint.events if checkpoint.judged is None else checkpoint.judged
-    return f"{1 - checkpoint.mistakes / judged:.2%}" if judged else "-"
+    return accuracy(judged, checkpoint.mistakes)
