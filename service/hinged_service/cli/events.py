@@ -10,7 +10,7 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
-from hinged_service.cli.output import Facts, Part, Table, accuracy
+from hinged_service.cli.output import Facts, Part, Table, accuracy, label_text
 from hinged_service.client import (
     ClientError,
     Duplicate,
@@ -147,7 +147,7 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
 def _prediction(found: Prediction) -> Facts:
     return Facts(
         {
-            "label": _text(found.y),
+            "label": label_text(found.y),
             "score": found.score,
             **{f"P({label})": p for label, p in found.proba.items()},
             "stale": None if found.stale_s is None else f"{found.stale_s:.1f} s, Redis is away",
@@ -158,7 +158,10 @@ def _prediction(found: Prediction) -> Facts:
 def _predictions(found: Sequence[Prediction]) -> Table:
     return Table(
         ("event", "label", "score", "probability"),
-        [(i, _text(p.y), p.score, p.proba.get(_text(p.y))) for i, p in enumerate(found, start=1)],
+        [
+            (i, label_text(p.y), p.score, p.proba.get(label_text(p.y)))
+            for i, p in enumerate(found, start=1)
+        ],
         "There are no events.",
     )
 
@@ -169,7 +172,7 @@ def _outcome(outcome: Outcome, event: Event) -> list[Part]:
     verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
     moved = "The weights moved." if outcome.updated else "The weights stay."
     return [
-        f"Predicted {_text(outcome.y_pred)}, was {_text(event.y)}: {verdict}. {moved}",
+        f"Predicted {label_text(outcome.y_pred)}, was {label_text(event.y)}: {verdict}. {moved}",
         Facts({"score": outcome.score, "hinge loss": outcome.hinge_loss}),
     ]
 
@@ -200,11 +203,5 @@ def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
 
 def _explanation(found: Explanation) -> list[Part]:
     rows = [*found.features.items(), ("(intercept)", found.intercept), ("(score)", found.score)]
-    said = f"The score for {_text(found.y)} is the sum of these:"
+    said = f"The score for {label_text(found.y)} is the sum of these:"
     return [said, Table(("feature", "adds"), rows)]
-
-
-def _text(label: object) -> str:
-    if label is None:
-        return "(no class is known yet)"
-    return str(label).lower() if isinstance(label, bool) else str(label)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import typer
@@ -29,7 +29,9 @@ __all__ = [
     "Share",
     "Table",
     "accuracy",
+    "console",
     "grid",
+    "label_text",
     "moment",
     "number",
     "print_json",
@@ -167,6 +169,13 @@ def accuracy(judged: int | None, mistakes: int | None) -> Share | None:
     return Share((judged - (mistakes or 0)) / judged) if judged else None
 
 
+def label_text(label: object) -> str:
+    """Return a label as the service writes it."""
+    if label is None:
+        return "(no class is known yet)"
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
 def moment(ms: int) -> str:
     """Return a time of the service as local time."""
     return datetime.fromtimestamp(ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -207,9 +216,9 @@ def _fields(value: object) -> tuple[list[str], list[list[object]]]:
     return columns, [[record.get(name) for name in columns] for record in records]
 
 
-def _plain(value: object) -> object:
+def _plain(value: object) -> Any:
     if isinstance(value, (Learned, Duplicate)):
         return {**msgspec.to_builtins(value), "duplicate": value.duplicate}
     if isinstance(value, list):
         return [_plain(part) for part in value]
-    return msgspec.to_builtins(value)
+    return msgspec.to_builtins(value, enc_hook=float)  # a share

@@ -31,6 +31,7 @@ from hinged_service.wire.live import (
     LiveOutcome,
     LiveSample,
 )
+from hinged_service.wire.reports import ModelGlance, ModelGlances
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -84,6 +85,8 @@ __all__ = [
     "LiveOutcome",
     "LiveSample",
     "Malformed",
+    "ModelGlance",
+    "ModelGlances",
     "ModelInfo",
     "ModelListed",
     "NotAllowed",

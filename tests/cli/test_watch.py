@@ -1,0 +1,144 @@
+"""`hinged top` and `hinged tail`: numbers that can be counted, at a terminal and in scripts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hinged_service.client import Client, Event
+from tests.cli.conftest import Run
+from tests.support.forked_command import ForkedCommand
+from tests.support.service import Service
+
+ROLLING = {"type": "rolling", "metric": "accuracy", "window": 2}
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url) as client:
+        yield client
+
+
+def environment(service: Service) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    return kept | {"HINGED_URL": service.url, "COLUMNS": "200"}
+
+
+def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str) -> None:
+    spec = {"learner": {"type": "perceptron"}, "metrics": [ROLLING]}
+    client.create_model(f"{name}-busy", spec)
+    client.create_model(f"{name}-calm", {"learner": {"type": "perceptron"}})
+    client.freeze(f"{name}-calm")
+    client.learn(f"{name}-busy", {"a": 1.0}, True)
+    over = threading.Event()
+
+    def learn() -> None:
+        while not over.wait(0.05):
+            client.learn(f"{name}-busy", {"a": 1.0}, True)
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        busy, calm = run("top", "--match", name, "--once", "--json").json()
+    finally:
+        over.set()
+        thread.join()
+    assert (busy["name"], busy["learner"], busy["updates"]) == (f"{name}-busy", "perceptron", 1)
+    assert 1 < busy["events_per_s"] <= 20
+    assert (busy["accuracy"], busy["rolling"]) == (1 - 1 / busy["events"], 1.0)
+    assert (calm["events"], calm["events_per_s"], calm["accuracy"]) == (0, 0, None)
+    assert (busy["status"], calm["status"]) == ("live", "frozen")
+    shown = run("top", "--match", f"{name}-calm").out.split()  # no terminal: once
+    assert shown[-9:] == [
+        f"{name}-calm",
+        "perceptron",
+        "0",
+        "0",
+        "-",
+        "-",
+        "0",
+        shown[-2],
+        "frozen",
+    ]
+
+
+def test_top_refreshes_a_terminal_until_it_is_interrupted(
+    service: Service, client: Client, model: str
+) -> None:
+    ours, theirs = pty.openpty()
+    words = ["top", "--match", model, "--interval-s", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hinged_service.cli", *words],
+        stdin=theirs,
+        stdout=theirs,
+        env=environment(service) | {"TERM": "xterm", "LINES": "20"},
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"66.67%" not in shown:
+            shown += os.read(ours, 65_536)
+            if b"1 of 1 models" in shown and client.model(model).events == 0:
+                list(client.learn_many(model, [Event({"a": 1.0}, True)] * 3))
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            time.sleep(0.05)
+            os.set_blocking(ours, False)
+            try:
+                shown += os.read(ours, 65_536)
+            except (BlockingIOError, OSError):
+                continue
+        os.close(ours)
+    assert process.returncode == 0
+    assert shown.rstrip().endswith(b"\x1b[?25h") or b"\x1b[?1049l" in shown  # the screen is back
+
+
+def test_tail_prints_events_as_they_are_learned(
+    service: Service, client: Client, name: str
+) -> None:
+    client.create_model(name, {"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]})
+    forms = {form: ("--output", form, "--count", "2") for form in ("table", "json", "csv")}
+    forms["csv"] += ("--features",)
+    running = {
+        form: ForkedCommand(["tail", name, *options], environment(service))
+        for form, options in forms.items()
+    }
+    assert running["table"].stdout.readline().startswith(f"Following {name} from ")
+    assert json.loads(running["json"].stdout.readline())["event"] == "model"
+    assert json.loads(running["json"].stdout.readline())["event"] == "metrics"
+    columns = next(csv.reader([running["csv"].stdout.readline()]))
+    time.sleep(0.5)  # its connection cannot be seen
+    client.learn(name, {"free": 1.0}, "spam", id="m1")
+    client.learn(name, {"free": 2.0}, "spam", w=0.5)
+    told = {form: command.communicate(timeout=30) for form, command in running.items()}
+    assert [command.returncode for command in running.values()] == [0, 0, 0]
+    assert {err for _, err in told.values()} == {""}
+
+    first, second = told["table"][0].splitlines()
+    assert first.endswith("wrong  is spam, predicted ham  score 0  loss 1  updated  id m1")
+    assert "right  is spam, predicted spam  score 3  loss 0  weight 0.5" in second
+    lines = [json.loads(line) for line in told["json"][0].splitlines()]
+    outcomes = [line for line in lines if line["event"] == "outcome"]
+    assert [(o["y_pred"], o["score"]) for o in outcomes] == [("ham", 0.0), ("spam", 3.0)]
+    rows = [dict(zip(columns, row, strict=True)) for row in csv.reader(told["csv"][0].splitlines())]
+    assert [(r["id"], r["mistake"], json.loads(r["x"])) for r in rows] == [
+        ("m1", "true", {"free": 1.0}),
+        (rows[1]["id"], "false", {"free": 2.0}),
+    ]
+
+
+def test_tail_ends_with_its_model(service: Service, client: Client, model: str) -> None:
+    command = ForkedCommand(["tail", model], environment(service))
+    command.stdout.readline()
+    client.delete_model(model)
+    out, _ = command.communicate(timeout=30)
+    assert (command.returncode, out) == (0, "The feed ended: deleted.\n")
