@@ -6,12 +6,16 @@ import csv
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +33,7 @@ def client(service: Service) -> Iterator[Client]:
         yield client
 
 
-def environment(service: Service) -> dict[str, str]:
+def environ(service: Service) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     return kept | {"HINGED_URL": service.url, "COLUMNS": "200"}
 
@@ -72,44 +76,65 @@ def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str)
     ]
 
 
+def at_a_terminal(
+    service: Service, words: list[str], stop: Callable[[str], bool], **streams: Any
+) -> tuple[int, str]:
+    """Run `hinged`, interrupt it when `stop` says so; return the code and what was shown."""
+    ours, theirs = pty.openpty()
+    environment = environ(service) | {"TERM": "xterm", "LINES": "20"}
+    command = [sys.executable, "-m", "hinged_service.cli", *words]
+    given: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs} | streams
+    with subprocess.Popen(command, env=environment, **given) as process:
+        os.close(theirs)
+        shown, stopped = "", False
+        with suppress(OSError):  # the other end is closed
+            while part := os.read(ours, 65_536):
+                shown += part.decode()
+                if not stopped and stop(shown):
+                    stopped = True
+                    process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return process.returncode, shown
+
+
 def test_top_refreshes_a_terminal_until_it_is_interrupted(
     service: Service, client: Client, model: str
 ) -> None:
-    ours, theirs = pty.openpty()
+    def learn_and_stop(shown: str) -> bool:
+        if "1 of 1 models" in shown and client.model(model).events == 0:
+            list(client.learn_many(model, [Event({"a": 1.0}, True)] * 3))
+        return "66.67%" in shown
+
     words = ["top", "--match", model, "--interval-s", "1"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "hinged_service.cli", *words],
-        stdin=theirs,
-        stdout=theirs,
-        env=environment(service) | {"TERM": "xterm", "LINES": "20"},
-    ) as process:
-        os.close(theirs)
-        shown = b""
-        while b"66.67%" not in shown:
-            shown += os.read(ours, 65_536)
-            if b"1 of 1 models" in shown and client.model(model).events == 0:
-                list(client.learn_many(model, [Event({"a": 1.0}, True)] * 3))
-        process.send_signal(signal.SIGINT)
-        while process.poll() is None:
-            time.sleep(0.05)
-            os.set_blocking(ours, False)
-            try:
-                shown += os.read(ours, 65_536)
-            except (BlockingIOError, OSError):
-                continue
-        os.close(ours)
-    assert process.returncode == 0
-    assert shown.rstrip().endswith(b"\x1b[?25h") or b"\x1b[?1049l" in shown  # the screen is back
+    code, shown = at_a_terminal(service, words, learn_and_stop)
+    assert code == 0
+    assert "Traceback" not in shown
+    assert "\x1b[?1049l" in shown  # the screen is back
+
+
+def test_long_work_shows_rate_and_time_left(
+    service: Service, client: Client, model: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "events.ndjson"
+    file.write_text('{"x": {"a": 1}, "y": true}\n' * 40_000)
+    results = tmp_path / "results.json"
+    with file.open("rb") as lines, results.open("wb") as out:
+        code, shown = at_a_terminal(
+            service, ["learn", model, "--json"], lambda _: False, stdin=lines, stdout=out
+        )
+    assert (code, len(json.loads(results.read_text()))) == (0, 40_000)
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
+    assert re.search(r"learning .* \d+%  [\d,]+ events/s \S+ left: \d:\d\d:\d\d", plain), plain
 
 
 def test_tail_prints_events_as_they_are_learned(
     service: Service, client: Client, name: str
 ) -> None:
     client.create_model(name, {"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]})
-    forms = {form: ("--output", form, "--count", "2") for form in ("table", "json", "csv")}
-    forms["csv"] += ("--features",)
+    forms = {form: ["--output", form, "--count", "2"] for form in ("table", "json", "csv")}
+    forms["csv"].append("--features")
     running = {
-        form: ForkedCommand(["tail", name, *options], environment(service))
+        form: ForkedCommand(["tail", name, *options], environ(service))
         for form, options in forms.items()
     }
     assert running["table"].stdout.readline().startswith(f"Following {name} from ")
@@ -137,7 +162,7 @@ def test_tail_prints_events_as_they_are_learned(
 
 
 def test_tail_ends_with_its_model(service: Service, client: Client, model: str) -> None:
-    command = ForkedCommand(["tail", model], environment(service))
+    command = ForkedCommand(["tail", model], environ(service))
     command.stdout.readline()
     client.delete_model(model)
     out, _ = command.communicate(timeout=30)

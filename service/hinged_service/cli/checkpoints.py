@@ -16,6 +16,7 @@ from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import read_bytes
 from hinged_service.cli.models import learner_spec
 from hinged_service.cli.output import Share, Table, accuracy, moment
+from hinged_service.cli.progress import progress
 from hinged_service.client import Checkpoint, Client
 
 __all__ = ["checkpoint", "checkpoints", "discard", "export", "import_", "replay", "restore"]
@@ -95,10 +96,10 @@ def export(
     hinged export mail mail.json
     """
     client = session.client
-    with _kept(client, name, checkpoint) as kept:
+    with progress("exporting"), _kept(client, name, checkpoint) as kept:
         document = client.export_checkpoint(name, kept)
     if file == "-":
-        sys.stdout.buffer.write(document + b"\n")
+        sys.stdout.buffer.write(document)
         return
     try:
         Path(file).write_bytes(document)
@@ -120,7 +121,9 @@ def import_(
 
     hinged import mail mail.json
     """
-    made = session.client.import_model(name, read_bytes(file))
+    document = read_bytes(file)
+    with progress("importing"):
+        made = session.client.import_model(name, document)
     session.show(made, f"The model {made.name} is there, with its state.")
 
 
@@ -163,8 +166,10 @@ def replay(
         learner=None if learner is None else learner_spec(learner, parameters),
     )
     if wait:
-        while session.client.model(new).progress < 1:
-            time.sleep(_POLL_S)
+        with progress("catching up") as tell:
+            while (found := session.client.model(new)).progress < 1:
+                tell(found.progress, found.events)
+                time.sleep(_POLL_S)
     state = "has caught up" if wait else f"is catching up; `hinged show {new}` tells how far"
     session.show(made, f"The model {new} is there and {state}.")
 

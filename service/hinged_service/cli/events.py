@@ -11,6 +11,7 @@ from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
 from hinged_service.cli.output import Facts, Part, Table, accuracy, label_text
+from hinged_service.cli.progress import counted
 from hinged_service.client import (
     ClientError,
     Duplicate,
@@ -62,7 +63,8 @@ def predict(
     xs = [event["x"] for event in events]
     client = session.client
     if many:
-        found = list(client.predict_many(name, xs, at_least=at_least, proba=proba))
+        results = client.predict_many(name, xs, at_least=at_least, proba=proba)
+        found = list(counted("predicting", results, len(xs)))
         session.show(found, _predictions(found))
     else:
         one = client.predict(name, xs[0], at_least=at_least, proba=proba)
@@ -133,7 +135,8 @@ def explain(
 def _learn_many(session: Session, name: str, events: list[Event]) -> None:
     outcomes: list[Outcome] = []
     try:
-        outcomes.extend(session.client.learn_many(name, events))
+        results = session.client.learn_many(name, events)
+        outcomes.extend(counted("learning", results, len(events)))
     except ClientError:
         typer.echo(
             f"{len(outcomes)} of {len(events)} events were learned. Those with ids can be sent "
