@@ -379,7 +379,9 @@ def shown_command(name: str, command: TyperCommand, shared: list[tuple[str, ...]
             word = placeholder(one)
             usage.append((word if one.required else f"[{word}]") + "..." * (one.nargs != 1))
     parts = [f"## {name}\n", f"```text\n{' '.join(usage)}\n```\n", helped(command.help)]
-    rows = [row for row in rows_of(command) if row not in shared]
+    rows = rows_of(command)
+    if set(shared) <= set(rows):
+        rows = [row for row in rows if row not in shared]
     if rows:
         parts.append(table(("argument or option", "default", "meaning"), *rows))
     return "\n".join([*parts, helped(command.epilog)] if command.epilog else parts)

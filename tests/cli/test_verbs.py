@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import typing
 from pathlib import Path
@@ -13,6 +15,7 @@ from hinged_service.cli.main import cli
 from tests.cli.conftest import Run
 
 NOT_OURS = {"serve", "demo", "doctor", "ingest", "key"}
+ELSEWHERE = {"tail"}  # test_watch.py
 LABELS = "--label", "ham", "--label", "spam"
 
 
@@ -40,6 +43,7 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     found = do("predict", name, "free=1", "--at-least", position)
     assert (found["y"], found["score"]) == ("spam", 2.0)
     assert do("show", name)["events"] == 1
+    assert [m["events"] for m in do("top", "--match", name, "--interval-s", "1")] == [1]
     assert do("repair", name) == {"model": name, "removed": [], "passed_over": [], "records": []}
     upgraded = do("upgrade", name)
     assert (upgraded["model"], upgraded["before"]) == (name, upgraded["fold"])
@@ -82,7 +86,7 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     for model in (name, f"{name}-copy", f"{name}-past"):
         assert do("delete", model, "--yes") == {"deleted": model}
     assert not [m for m in do("models") if m["name"].startswith(f"{name}-")]
-    assert used == verbs() - NOT_OURS
+    assert used == verbs() - NOT_OURS - ELSEWHERE
 
 
 def test_the_same_for_people(run: Run, name: str) -> None:
@@ -108,6 +112,35 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     assert f"{name}-live {name} {name}" in do("aliases")
     assert "is forgotten" in do("unalias", f"{name}-live")
     assert "is deleted" in do("delete", name, "--yes")
+
+
+def test_csv_has_a_head_and_all_digits(run: Run, name: str) -> None:
+    def rows(*arguments: str, **more: str) -> list[list[str]]:
+        done = run(*arguments, "--output", "csv", **more)
+        assert (done.code, done.err) == (0, ""), done
+        return list(csv.reader(io.StringIO(done.out)))
+
+    def record(*arguments: str) -> dict[str, str]:
+        head, only = rows(*arguments)
+        return dict(zip(head, only, strict=True))
+
+    assert record("create", name, "--learner", "perceptron", *LABELS)["name"] == name
+    event = json.dumps({"x": {'a,"b"\n': 0.1}, "y": "spam"})
+    assert rows("learn", name, "--event", event)[0][:3] == ["y_pred", "score", "mistake"]
+    assert record("learn", name, "free=1", "--label", "spam")["mistake"] == "false"
+    weights = rows("weights", name)
+    assert weights == [["feature", "weight"], ['a,"b"\n', "0.1"], ["(intercept)", "1.0"]]
+    shown = record("show", name)
+    assert (shown["events"], shown["accuracy"], shown["stale_s"]) == ("2", "0.5", "")
+    assert json.loads(shown["spec"])["labels"] == ["ham", "spam"]
+    assert record("streams", name)["accuracy"] == "0.5"
+    assert [name, "perceptron", name, "ham, spam"] in rows("models")
+    found = rows("predict", name, stdin='{"free": 1}\n{"free": 2}\n')
+    assert found[0] == ["event", "label", "score", "probability"]
+    assert [row[:3] for row in found[1:]] == [["1", "spam", "1.0"], ["2", "spam", "1.0"]]
+    assert rows("checkpoints", name) == [
+        ["checkpoint", "model", "made", "events", "accuracy", "uid"]
+    ]
 
 
 def test_many_events_through_a_pipe(run: Run, name: str) -> None:
@@ -204,7 +237,7 @@ def test_every_verb_has_help_with_an_example(run: Run, verb: str) -> None:
     shown = run(verb, "--help")
     assert shown.code == 0
     assert f" hinged {verb}" in shown.out.partition("Usage:")[2].partition("\n")[2]
-    for option in ("--url", "--api-key", "--json", "HINGED_URL", "HINGED_API_KEY"):
+    for option in ("--url", "--api-key", "--output", "--json", "HINGED_URL", "HINGED_API_KEY"):
         assert option in shown.out
 
 

@@ -172,9 +172,14 @@ def assert_finite(model: LinearClassifier) -> None:
 NUMERIC = sorted(found().keys() - TEXT)
 
 
+THREE = ("Perceptron", "AROW", "MulticlassPassiveAggressive")
 KINDS = {type(learner).__name__: learner for learner in LEARNERS}
 PAIRS = [
-    *((name, kind) for name in NUMERIC for kind in ("Perceptron", "AROW", "MulticlassPassiveAggressive")),
+    *(
+        (name, kind)
+        for name in NUMERIC
+        for kind in ("Perceptron", "AROW", "MulticlassPassiveAggressive")
+    ),
     *(("MinMaxScaler", kind) for kind in sorted(KINDS)),
 ]
 

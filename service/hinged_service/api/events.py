@@ -116,11 +116,13 @@ class Call(abc.ABC):
                 self.registry.forget(name, live_model)
                 live_model = await open_model(scope, self.registry, name)
                 answer = await self._answer(live_model, body, scope)
+            if isinstance(answer, bytes):
+                answer += b"\n"
         except ServiceError as error:
             status, headers, answer = problem(error)
         except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
             status, headers, answer = problem(internal_error(self.path))
-        size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
+        size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer)) + 1
         length = (b"content-length", b"%d" % size)
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
         if isinstance(answer, bytes):

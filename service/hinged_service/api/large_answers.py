@@ -135,6 +135,8 @@ async def send_pieces(
 ) -> None:
     """Send the body of an answer piece by piece, each once the client has read those before.
 
+    A newline ends it, as it ends every JSON answer.
+
     A client that reads too slowly loses the connection, and the answer is held no more.
     """
     held: RequestLease = scope[HELD]
@@ -151,7 +153,7 @@ async def send_pieces(
                 for piece in pieces:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                     await asyncio.sleep(0)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send({"type": "http.response.body", "body": b"\n", "more_body": False})
     except TimeoutError:  # the server closes a connection whose answer is not complete
         _changes.enter("slow", logger, "a client did not take its answer in time", every_s=_TELL_S)
 

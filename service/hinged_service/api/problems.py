@@ -64,7 +64,7 @@ def problem(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]
         logged=error.logged,
         request_id=request_id,
     )
-    return error.status, [*headers, *GUARDS], msgspec.json.encode(document)
+    return error.status, [*headers, *GUARDS], msgspec.json.encode(document) + b"\n"
 
 
 async def send_problem(error: ServiceError, send: Send) -> None:

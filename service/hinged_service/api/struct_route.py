@@ -37,7 +37,7 @@ def _encoding(
 
     @functools.wraps(endpoint)
     async def encoding(**values: Any) -> Response:
-        body = msgspec.json.encode(await endpoint(**values))
+        body = msgspec.json.encode(await endpoint(**values)) + b"\n"
         chosen = getattr(values.get("response"), "status_code", None)
         return Response(body, chosen or status, media_type="application/json")
 

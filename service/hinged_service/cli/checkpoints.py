@@ -16,7 +16,8 @@ from hinged_service.cli.arguments import CheckpointName, LearnerType, Name, Sett
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import read_bytes
 from hinged_service.cli.models import learner_spec, typed
-from hinged_service.cli.output import moment, print_line, print_table
+from hinged_service.cli.output import Share, Table, accuracy, moment
+from hinged_service.cli.progress import progress
 from hinged_service.client import Checkpoint, Client
 
 __all__ = ["checkpoint", "checkpoints", "discard", "export", "import_", "replay", "restore"]
@@ -38,9 +39,7 @@ def checkpoint(
     made = session.client.make_checkpoint(name, as_)
     session.show(
         made,
-        lambda: print_line(
-            f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events."
-        ),
+        f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events.",
     )
 
 
@@ -52,10 +51,10 @@ def checkpoints(session: Session, name: Name) -> None:
     found = session.client.checkpoints(name)
     session.show(
         found,
-        lambda: print_table(
+        Table(
             ("checkpoint", "model", "made", "events", "accuracy", "uid"),
             [
-                (c.name or "", c.model, moment(c.created_ms), c.events, _rate(c), c.uid)
+                (c.name or "", c.model, moment(c.created_ms), c.events, _accuracy(c), c.uid)
                 for c in found
             ],
             f"There are no checkpoints. Make one: hinged checkpoint {name}",
@@ -71,7 +70,7 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     position = session.client.restore(name, checkpoint)
     session.show(
         {"model": name, "position": position},
-        lambda: print_line(f"The model {name} is back at {checkpoint}."),
+        f"The model {name} is back at {checkpoint}.",
     )
 
 
@@ -81,9 +80,7 @@ def discard(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     hinged discard mail before-the-campaign
     """
     session.client.delete_checkpoint(name, checkpoint)
-    session.show(
-        {"discarded": checkpoint}, lambda: print_line(f"The checkpoint {checkpoint} is deleted.")
-    )
+    session.show({"discarded": checkpoint}, f"The checkpoint {checkpoint} is deleted.")
 
 
 class Format(StrEnum):
@@ -129,7 +126,7 @@ def export(
     hinged export mail mail.onnx --format onnx
     """
     client = session.client
-    with _kept(client, name, checkpoint) as kept:
+    with progress("exporting"), _kept(client, name, checkpoint) as kept:
         document = client.export_checkpoint(name, kept)
     if format is not Format.json:
         from hinged_service.interchange.formats import NotExportable, exported_as
@@ -140,7 +137,7 @@ def export(
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
     if file == "-":
-        sys.stdout.buffer.write(document + b"\n" * (format in (Format.json, Format.sql, Format.c)))
+        sys.stdout.buffer.write(document + b"\n" * (format in (Format.sql, Format.c)))
         return
     try:
         Path(file).write_bytes(document)
@@ -149,7 +146,7 @@ def export(
         raise typer.Exit(1) from None
     session.show(
         {"model": name, "file": file, "bytes": len(document)},
-        lambda: print_line(f"{name} is in {file}, {len(document):,} bytes."),
+        f"{name} is in {file}, {len(document):,} bytes.",
     )
 
 
@@ -194,8 +191,9 @@ def import_(
         except NotImportable as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
-    made = session.client.import_model(name, document)
-    session.show(made, lambda: print_line(f"The model {made.name} is there, with its state."))
+    with progress("importing"):
+        made = session.client.import_model(name, document)
+    session.show(made, f"The model {made.name} is there, with its state.")
 
 
 def replay(
@@ -237,10 +235,12 @@ def replay(
         learner=None if learner is None else learner_spec(learner, parameters),
     )
     if wait:
-        while session.client.model(new).progress < 1:
-            time.sleep(_POLL_S)
+        with progress("catching up") as tell:
+            while (found := session.client.model(new)).progress < 1:
+                tell(found.progress, found.events)
+                time.sleep(_POLL_S)
     state = "has caught up" if wait else f"is catching up; `hinged show {new}` tells how far"
-    session.show(made, lambda: print_line(f"The model {new} is there and {state}."))
+    session.show(made, f"The model {new} is there and {state}.")
 
 
 @contextmanager
@@ -256,6 +256,6 @@ def _kept(client: Client, name: str, checkpoint: str | None) -> Iterator[str]:
         client.delete_checkpoint(name, made.uid)
 
 
-def _rate(checkpoint: Checkpoint) -> str:
+def _accuracy(checkpoint: Checkpoint) -> Share | None:
     judged = checkpoint.events if checkpoint.judged is None else checkpoint.judged
-    return f"{1 - checkpoint.mistakes / judged:.2%}" if judged else "-"
+    return accuracy(judged, checkpoint.mistakes)

@@ -1,4 +1,4 @@
-"""Run a command with the options that all of its kind share: the address, the key, `--json`."""
+"""Run a command with the options that all of its kind share: the address, the key, `--output`."""
 
 from __future__ import annotations
 
@@ -12,29 +12,25 @@ import httpx
 import typer
 
 from hinged_service.cli.errors import report
-from hinged_service.cli.output import print_json
+from hinged_service.cli.output import PANEL, JsonOption, Output, OutputOption, Part, print_result
 from hinged_service.client import Client, ClientError, Retries
 
 __all__ = ["DEFAULT_URL", "Session", "add_verb", "with_shared"]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8000"
-_PANEL: Final = "Service"
 _RETRIES: Final = Retries(deadline_s=2.0)  # a restarting service is met, a missing one reported
 
 
 class Session:
-    """One run of a command that calls the service; `as_json` if the result is printed as JSON."""
+    """One run of a command that calls the service; `output` is the form of its result."""
 
-    def __init__(self, client: Client, as_json: bool) -> None:
+    def __init__(self, client: Client, output: Output) -> None:
         self.client = client
-        self._as_json = as_json
+        self.output = output
 
-    def show(self, value: object, draw: Callable[[], None]) -> None:
-        """Print the result: `value` as JSON for machines, or what `draw` prints for people."""
-        if self._as_json:
-            print_json(value)
-        else:
-            draw()
+    def show(self, value: object, *parts: Part) -> None:
+        """Print the result: `value` for machines, sentences, facts and tables for people."""
+        print_result(self.output, value, *parts)
 
 
 def add_verb(cli: typer.Typer, panel: str, function: Callable[..., None]) -> None:
@@ -84,7 +80,7 @@ def _session(
             show_envvar=True,
             callback=_checked_url,
             help="Address of the service.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=PANEL,
         ),
     ] = DEFAULT_URL,
     api_key: Annotated[
@@ -93,18 +89,14 @@ def _session(
             envvar="HINGED_API_KEY",
             show_envvar=True,
             help="Key for the service or a proxy before it, sent as a bearer token.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=PANEL,
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print one JSON document and nothing else.", rich_help_panel=_PANEL
-        ),
-    ] = False,
+    output: OutputOption = Output.TABLE,
+    as_json: JsonOption = False,
 ) -> Iterator[Session]:
     try:
         with Client(url, api_key=api_key, retries=_RETRIES) as client:
-            yield Session(client, as_json)
+            yield Session(client, Output.JSON if as_json else output)
     except ClientError as error:
         raise typer.Exit(report(error, url)) from None

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 import httpx
@@ -14,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from hinged_service.api.api_keys import Keys
-from hinged_service.cli.output import print_json, print_table
+from hinged_service.cli.output import Output, OutputOption, Table, print_result
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.settings import Settings
 from hinged_service.store.open import opened
@@ -24,13 +23,6 @@ __all__ = ["doctor"]
 
 _OF_COMMANDS: Final = {"HINGED_URL", "HINGED_API_KEY"}
 _TIMEOUT_S: Final = 10.0
-
-
-class Output(StrEnum):
-    """Form of the result."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 class Finding(NamedTuple):
@@ -57,7 +49,7 @@ def doctor(
         str | None,
         typer.Option(envvar="HINGED_URL", show_envvar=True, help="Address of a running service."),
     ] = None,
-    output: Annotated[Output, typer.Option(help="A table, or one JSON document.")] = Output.TABLE,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check the settings, the Redis, its disk and a running service, and say what to change.
 
@@ -72,10 +64,7 @@ def doctor(
         found += asyncio.run(_of_redis(Settings()))
     if url is not None:
         found.append(_of_service(url))
-    if output is Output.JSON:
-        print_json([one._asdict() for one in found])
-    else:
-        print_table(Finding._fields, found, "")
+    print_result(output, [one._asdict() for one in found], Table(Finding._fields, found))
     if any(one.state == "fault" for one in found):
         raise typer.Exit(1)
 

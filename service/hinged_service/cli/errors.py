@@ -38,8 +38,8 @@ ABOUT_CODES: Final = (
     "5 refused as wrong, 6 the service is away or busy (try again), 7 not allowed, 8 of "
     "`serve` and `ingest`: acknowledged events are not on disk, as it is full; of `ingest` 1 "
     "also if more records were bad than `--max-bad` allows, 130 and 143 if a signal stopped it. "
-    "Results go to standard output, errors to standard error; with `--json` a result is one JSON "
-    "document."
+    "Results go to standard output, errors to standard error; `--output json` and `--output csv` "
+    "are for scripts."
 )
 
 _CODES: Final[dict[type[ClientError], int]] = {

@@ -10,7 +10,8 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
-from hinged_service.cli.output import print_facts, print_line, print_table
+from hinged_service.cli.output import Facts, Part, Table, accuracy, label_text
+from hinged_service.cli.progress import counted
 from hinged_service.client import (
     ClientError,
     Duplicate,
@@ -62,11 +63,12 @@ def predict(
     xs = [event["x"] for event in events]
     client = session.client
     if many:
-        found = list(client.predict_many(name, xs, at_least=at_least, proba=proba))
-        session.show(found, lambda: _draw_predictions(found))
+        results = client.predict_many(name, xs, at_least=at_least, proba=proba)
+        found = list(counted("predicting", results, len(xs)))
+        session.show(found, _predictions(found))
     else:
         one = client.predict(name, xs[0], at_least=at_least, proba=proba)
-        session.show(one, lambda: _draw_prediction(one))
+        session.show(one, _prediction(one))
 
 
 def learn(
@@ -108,7 +110,7 @@ def learn(
         _learn_many(session, name, labelled)
     else:
         outcome = session.client.learn(name, *labelled[0])
-        session.show(outcome, lambda: _draw_outcome(outcome, labelled[0]))
+        session.show(outcome, *_outcome(outcome, labelled[0]))
 
 
 def explain(
@@ -127,13 +129,14 @@ def explain(
     if len(events) != 1:
         raise typer.BadParameter("Explain one event at a time.")
     found = session.client.explain(name, events[0]["x"], label=label, at_least=at_least)
-    session.show(found, lambda: _draw_explanation(found))
+    session.show(found, *_explanation(found))
 
 
 def _learn_many(session: Session, name: str, events: list[Event]) -> None:
     outcomes: list[Outcome] = []
     try:
-        outcomes.extend(session.client.learn_many(name, events))
+        results = session.client.learn_many(name, events)
+        outcomes.extend(counted("learning", results, len(events)))
     except ClientError:
         typer.echo(
             f"{len(outcomes)} of {len(events)} events were learned. Those with ids can be sent "
@@ -141,13 +144,13 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
             err=True,
         )
         raise
-    session.show(outcomes, lambda: _draw_outcomes(outcomes, events))
+    session.show(outcomes, _outcomes(outcomes, events))
 
 
-def _draw_prediction(found: Prediction) -> None:
-    print_facts(
+def _prediction(found: Prediction) -> Facts:
+    return Facts(
         {
-            "label": _text(found.y),
+            "label": label_text(found.y),
             "score": found.score,
             **{f"P({label})": p for label, p in found.proba.items()},
             "stale": None if found.stale_s is None else f"{found.stale_s:.1f} s, Redis is away",
@@ -155,22 +158,26 @@ def _draw_prediction(found: Prediction) -> None:
     )
 
 
-def _draw_predictions(found: Sequence[Prediction]) -> None:
-    print_table(
+def _predictions(found: Sequence[Prediction]) -> Table:
+    return Table(
         ("event", "label", "score", "probability"),
-        [(i, _text(p.y), p.score, p.proba.get(_text(p.y))) for i, p in enumerate(found, start=1)],
+        [
+            (i, label_text(p.y), p.score, p.proba.get(label_text(p.y)))
+            for i, p in enumerate(found, start=1)
+        ],
         "There are no events.",
     )
 
 
-def _draw_outcome(outcome: Outcome, event: Event) -> None:
+def _outcome(outcome: Outcome, event: Event) -> list[Part]:
     if isinstance(outcome, Duplicate):
-        print_line("This id had counted before; nothing was learned again.")
-        return
+        return ["This id had counted before; nothing was learned again."]
     verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
     moved = "The weights moved." if outcome.updated else "The weights stay."
-    print_line(f"Predicted {_text(outcome.y_pred)}, was {_text(event.y)}: {verdict}. {moved}")
-    print_facts({"score": outcome.score, "hinge loss": outcome.hinge_loss})
+    return [
+        f"Predicted {label_text(outcome.y_pred)}, was {label_text(event.y)}: {verdict}. {moved}",
+        Facts({"score": outcome.score, "hinge loss": outcome.hinge_loss}),
+    ]
 
 
 def _judged(outcome: Learned, event: Event) -> bool:
@@ -178,32 +185,26 @@ def _judged(outcome: Learned, event: Event) -> bool:
     return outcome.y_pred is not None and event.w > 0
 
 
-def _draw_outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> None:
+def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
     learned = [outcome for outcome in outcomes if isinstance(outcome, Learned)]
     mistakes = sum(outcome.mistake for outcome in learned)
     judged = sum(
         isinstance(outcome, Learned) and _judged(outcome, event)
         for outcome, event in zip(outcomes, events, strict=True)
     )
-    print_facts(
+    return Facts(
         {
             "events": len(outcomes),
             "learned": len(learned),
             "counted before": len(outcomes) - len(learned) or None,
-            "accuracy": f"{1 - mistakes / judged:.2%}" if judged else None,
+            "accuracy": accuracy(judged, mistakes),
             "mistakes": mistakes,
             "updates": sum(outcome.updated for outcome in learned),
         }
     )
 
 
-def _draw_explanation(found: Explanation) -> None:
+def _explanation(found: Explanation) -> list[Part]:
     rows = [*found.features.items(), ("(intercept)", found.intercept), ("(score)", found.score)]
-    print_line(f"The score for {_text(found.y)} is the sum of these:")
-    print_table(("feature", "adds"), rows, "")
-
-
-def _text(label: object) -> str:
-    if label is None:
-        return "(no class is known yet)"
-    return str(label).lower() if isinstance(label, bool) else str(label)
+    said = f"The score for {label_text(found.y)} is the sum of these:"
+    return [said, Table(("feature", "adds"), rows)]

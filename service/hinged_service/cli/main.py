@@ -15,7 +15,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from hinged import __version__, kernel
-from hinged_service.cli import checkpoints, events, models, streams
+from hinged_service.cli import checkpoints, events, models, streams, watch
 from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
 from hinged_service.cli.doctor import doctor
@@ -62,6 +62,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
     "Models": (
         models.models,
         models.create,
+        watch.top,
         models.show,
         models.weights,
         models.configure,
@@ -72,7 +73,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         models.upgrade,
         models.repair,
     ),
-    "Events": (events.predict, events.learn, events.explain),
+    "Events": (events.predict, events.learn, events.explain, watch.tail),
     "Checkpoints": (
         checkpoints.checkpoint,
         checkpoints.checkpoints,

@@ -11,7 +11,7 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, NameOrAll, Settings
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
-from hinged_service.cli.output import print_facts, print_line, print_table
+from hinged_service.cli.output import Facts, Share, Table, accuracy
 from hinged_service.client import ClientError, LinearWeights, ModelInfo, Upgraded, Weights
 
 __all__ = [
@@ -39,7 +39,7 @@ def models(session: Session) -> None:
     found = session.client.models()
     session.show(
         found,
-        lambda: print_table(
+        Table(
             ("model", "learner", "stream", "labels"),
             [(m.name, m.spec["learner"]["type"], m.spec["stream"], _labels(m.spec)) for m in found],
             "There are no models. Make one: hinged create NAME --learner perceptron",
@@ -100,10 +100,8 @@ def create(
     made = session.client.create_model(name, wanted)
     session.show(
         made,
-        lambda: print_line(
-            f"The model {made.name} is there: {made.spec['learner']['type']} on the stream "
-            f"{made.spec['stream']}."
-        ),
+        f"The model {made.name} is there: {made.spec['learner']['type']} on the stream "
+        f"{made.spec['stream']}.",
     )
 
 
@@ -113,7 +111,7 @@ def show(session: Session, name: Name, at_least: AtLeast = None) -> None:
     hinged show mail
     """
     found = session.client.model(name, at_least=at_least)
-    session.show(found, lambda: print_facts(_facts(found)))
+    session.show(found, _facts(found))
 
 
 def weights(
@@ -135,7 +133,7 @@ def weights(
     hinged weights mail --top 1000 --skip 1000
     """
     found = session.client.weights(name, top=top, skip=skip, label=label, at_least=at_least)
-    session.show(found, lambda: _draw_weights(found))
+    session.show(found, _weights(found))
 
 
 def configure(
@@ -194,7 +192,7 @@ def delete(
         typer.echo("Nothing was deleted. To delete without being asked, give --yes.", err=True)
         raise typer.Exit(1)
     session.client.delete_model(name)
-    session.show({"deleted": name}, lambda: print_line(f"The model {name} is deleted."))
+    session.show({"deleted": name}, f"The model {name} is deleted.")
 
 
 def upgrade(
@@ -226,7 +224,7 @@ def upgrade(
     shown = [_upgrade_result(one, result) for one, result in done.items()]
     session.show(
         shown if every else shown[0],
-        lambda: print_table(
+        Table(
             ("model", "", "folded by"),
             [_upgrade_row(one, result) for one, result in done.items()],
             "There are no models.",
@@ -268,62 +266,67 @@ def _labels(spec: dict[str, Any]) -> str:
     return labels or ("any text" if "max_classes" in spec["learner"] else "false, true")
 
 
-def _facts(info: ModelInfo) -> dict[str, object]:
+def _facts(info: ModelInfo) -> Facts:
     spec = info.spec
     parameters = {k: v for k, v in spec["learner"].items() if k != "type"}
-    return {
-        "model": info.name,
-        "learner": spec["learner"]["type"],
-        "parameters": {**parameters, **info.configured} or None,
-        "pipeline": ", ".join(step["type"] for step in spec.get("pipeline", ())) or None,
-        "scale": spec.get("scale"),
-        "stream": spec["stream"],
-        "classes": ", ".join(str(label) for label in info.classes),
-        "events": info.events,
-        "accuracy": None if info.accuracy is None else f"{info.accuracy:.2%}",
-        "not judged": info.events - info.judged or None,
-        "mistakes": info.mistakes,
-        "updates": info.updates,
-        "hinge loss": info.hinge_loss,
-        "features": info.features,
-        **{n: value for n, value in info.metrics.items() if n != "accuracy"},
-        "drifts": info.drifts or None,
-        "rejected": info.rejected or None,
-        **{f"in vain by {door}": _counted(counts) for door, counts in info.doors.items()},
-        "excluded": info.excluded or None,
-        "overflows": info.overflows or None,
-        "ignored features": info.ignored_features or None,
-        "frozen": info.frozen or None,
-        "catching up": f"{info.progress:.0%}" if info.progress < 1 else None,
-        "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
-        "position": info.position,
-    }
+    return Facts(
+        {
+            "model": info.name,
+            "learner": spec["learner"]["type"],
+            "parameters": {**parameters, **info.configured} or None,
+            "pipeline": ", ".join(step["type"] for step in spec.get("pipeline", ())) or None,
+            "scale": spec.get("scale"),
+            "stream": spec["stream"],
+            "classes": ", ".join(str(label) for label in info.classes),
+            "events": info.events,
+            "accuracy": accuracy(info.judged, info.mistakes),
+            "not judged": info.events - info.judged or None,
+            "mistakes": info.mistakes,
+            "updates": info.updates,
+            "hinge loss": info.hinge_loss,
+            "features": info.features,
+            **{n: _metric(n, value) for n, value in info.metrics.items() if n != "accuracy"},
+            "drifts": info.drifts or None,
+            "rejected": info.rejected or None,
+            **{f"in vain by {door}": _counted(counts) for door, counts in info.doors.items()},
+            "excluded": info.excluded or None,
+            "overflows": info.overflows or None,
+            "ignored features": info.ignored_features or None,
+            "frozen": info.frozen or None,
+            "catching up": f"{info.progress:.0%}" if info.progress < 1 else None,
+            "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
+            "position": info.position,
+        }
+    )
+
+
+def _metric(name: str, value: object) -> object:
+    return Share(value) if "accuracy" in name and isinstance(value, float) else value
 
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
-def _draw_weights(found: Weights) -> None:
+def _weights(found: Weights) -> Table:
     if found.classes is not None:
-        print_table(
+        return Table(
             ("class", "feature", "weight"),
-            [(label, *row) for label, part in found.classes.items() for row in _rows(part)],
+            ((label, *row) for label, part in found.classes.items() for row in _rows(part)),
             "The model knows no class yet.",
         )
-    elif found.experts is not None:
-        print_table(
+    if found.experts is not None:
+        return Table(
             ("expert", "trust", "feature", "weight"),
-            [
+            (
                 (str(i), expert.trust, *row)
                 for i, expert in enumerate(found.experts)
                 for row in _rows(expert)
-            ],
+            ),
             "There are no experts.",
         )
-    else:
-        part = LinearWeights(found.weights or {}, found.intercept or 0.0)
-        print_table(("feature", "weight"), _rows(part), "")
+    part = LinearWeights(found.weights or {}, found.intercept or 0.0)
+    return Table(("feature", "weight"), _rows(part))
 
 
 def _rows(part: LinearWeights) -> list[tuple[str, float]]:
@@ -356,13 +359,13 @@ def repair(
     text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
         text = f"The model {name} goes on from the checkpoint {checkpoint}."
-    session.show(shown, lambda: print_line(text))
+    session.show(shown, text)
 
 
 def _obeyed(session: Session, name: str, position: str, what: str) -> None:
     session.show(
         {"model": name, "position": position},
-        lambda: print_line(f"The model {name} {what}."),
+        f"The model {name} {what}.",
     )
 
 

@@ -9,7 +9,7 @@ import typer
 from hinged_service.cli.arguments import AliasName, Name, StreamName
 from hinged_service.cli.command import Session
 from hinged_service.cli.errors import CONFLICT
-from hinged_service.cli.output import print_line, print_table
+from hinged_service.cli.output import Table, accuracy
 from hinged_service.client import NotFound, StreamInfo
 
 __all__ = ["alias", "aliases", "promote", "streams", "unalias"]
@@ -24,12 +24,12 @@ def streams(session: Session, name: StreamName = None) -> None:
     """
     if name is not None:
         compared = session.client.stream(name)
-        session.show(compared, lambda: _draw_stream(compared))
+        session.show(compared, _compared(compared))
         return
     found = session.client.streams()
     session.show(
         found,
-        lambda: print_table(
+        Table(
             ("stream", "models", "aliases"),
             [(s.stream, ", ".join(s.models), ", ".join(s.aliases)) for s in found],
             "There are no streams; the first model makes one.",
@@ -45,7 +45,7 @@ def aliases(session: Session) -> None:
     found = session.client.aliases()
     session.show(
         found,
-        lambda: print_table(
+        Table(
             ("alias", "model", "stream"),
             [(a.alias, a.model or "(lost)", a.stream) for a in found],
             "There are no aliases. Make one: hinged alias ALIAS MODEL",
@@ -63,7 +63,7 @@ def alias(
     hinged alias live mail
     """
     made = session.client.set_alias(alias, model)
-    session.show(made, lambda: print_line(f"{made.alias} means {made.model} now."))
+    session.show(made, f"{made.alias} means {made.model} now.")
 
 
 def promote(
@@ -94,7 +94,7 @@ def promote(
         "made": f"That decision was carried out before; {alias} means {found.model}.",
         "moved": f"Nothing was done: {alias} does not mean {before}, but {found.model}.",
     }
-    session.show(found, lambda: print_line(texts[found.became]))
+    session.show(found, texts[found.became])
     if found.became == "moved":
         raise typer.Exit(CONFLICT)
 
@@ -105,7 +105,7 @@ def unalias(session: Session, alias: AliasName) -> None:
     hinged unalias live
     """
     session.client.delete_alias(alias)
-    session.show({"deleted": alias}, lambda: print_line(f"The alias {alias} is forgotten."))
+    session.show({"deleted": alias}, f"The alias {alias} is forgotten.")
 
 
 def _meaning(session: Session, alias: str) -> str:
@@ -115,8 +115,8 @@ def _meaning(session: Session, alias: str) -> str:
     raise NotFound(f"There is no alias {alias!r} that means a model.")
 
 
-def _draw_stream(found: StreamInfo) -> None:
-    print_table(
+def _compared(found: StreamInfo) -> Table:
+    return Table(
         ("model", "aliases", "learner", "events", "mistakes", "accuracy", "drifts", "problem"),
         [
             (
@@ -125,7 +125,7 @@ def _draw_stream(found: StreamInfo) -> None:
                 m.learner,
                 m.events,
                 m.mistakes,
-                m.accuracy,
+                accuracy(m.judged, m.mistakes),
                 m.drifts,
                 m.problem or "",
             )

@@ -31,7 +31,13 @@ from hinged_service.wire.live import (
     LiveOutcome,
     LiveSample,
 )
-from hinged_service.wire.reports import HistoryPoint, HistoryTurn, ModelHistory
+from hinged_service.wire.reports import (
+    HistoryPoint,
+    HistoryTurn,
+    ModelGlance,
+    ModelGlances,
+    ModelHistory,
+)
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -87,6 +93,8 @@ __all__ = [
     "LiveOutcome",
     "LiveSample",
     "Malformed",
+    "ModelGlance",
+    "ModelGlances",
     "ModelHistory",
     "ModelInfo",
     "ModelListed",

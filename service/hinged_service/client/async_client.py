@@ -31,7 +31,7 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.reports import ModelHistory
+from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -204,6 +204,20 @@ class AsyncClient:
         """
         query = calls.query(at_least=at_least)
         return await self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+
+    async def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
+        """Return how models stand, at most a second old; for displays that refresh.
+
+        Parameters
+        ----------
+        match
+            Only models whose names contain this.
+        count
+            How many at most, in order of name; 1 to 100.
+
+        """
+        query = calls.query(match=match, count=count)
+        return await self.send(Call("GET", "/v1/overview", reader(ModelGlances), query))
 
     async def delete_model(self, name: str) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""

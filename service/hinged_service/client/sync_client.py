@@ -20,7 +20,7 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.reports import ModelHistory
+from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -172,6 +172,11 @@ class Client:
         """Return a model's spec, position and account."""
         query = calls.query(at_least=at_least)
         return self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+
+    def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
+        """Return how models stand, at most a second old; for displays that refresh."""
+        query = calls.query(match=match, count=count)
+        return self.send(Call("GET", "/v1/overview", reader(ModelGlances), query))
 
     def delete_model(self, name: str) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""

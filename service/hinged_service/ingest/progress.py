@@ -85,9 +85,11 @@ class Reporter:
             self._progress.update(task, completed=done_bytes, said=self._said())
 
     def _share(self, done_bytes: int | None) -> str:
-        if done_bytes is None or not self.total_bytes:
+        if not done_bytes or not self.total_bytes:
             return ""
-        return f"{done_bytes / self.total_bytes:.0%}, "
+        share = done_bytes / self.total_bytes
+        left_s = (time.monotonic() - self._began_s) * (1 - share) / share
+        return f"{share:.0%}, about {left_s:,.0f} s left, "
 
     def _said(self) -> str:
         accuracy = self._tally.accuracy

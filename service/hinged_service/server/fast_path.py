@@ -41,7 +41,7 @@ class Reply(Protocol):
         ...
 
     def send(self, body: bytes) -> None:
-        """Give the good answer."""
+        """Give the good answer; a newline is added to it."""
         ...
 
     def refuse(self, status: int, headers: Headers, body: bytes) -> None:
@@ -138,14 +138,17 @@ class FastPath:
         return found
 
     def answer(self, defaults: Headers, body: bytes) -> bytes:
-        """Return a good answer; `defaults` are uvicorn's headers, another list each second."""
+        """Return a good answer with a newline at its end.
+
+        `defaults` are uvicorn's headers, another list each second.
+        """
         known, start, middle = self._start
         if known is not defaults:
             length = [*defaults, (b"content-length", b"")]
             start = STATUS_LINE[200] + _lines(length)[:-2]
             middle = b"\r\n" + _lines(self.headers) + b"\r\n"
             self._start = defaults, start, middle
-        return b"%b%d%b%b" % (start, len(body), middle, body)
+        return b"%b%d%b%b\n" % (start, len(body) + 1, middle, body)
 
 
 class FastPathProtocol(BoundedProtocol):
@@ -272,7 +275,7 @@ class FastPathProtocol(BoundedProtocol):
     def send(self, body: bytes) -> None:
         """Give the good answer to the request under way."""
         if self._stops:
-            self.refuse(200, self._fast_path.headers, body)
+            self.refuse(200, self._fast_path.headers, body + b"\n")
             return
         self._leave(200)
         if not self.transport.is_closing():

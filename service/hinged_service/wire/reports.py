@@ -1,4 +1,4 @@
-"""Answers of the service about a model or a worker that its client does not ask for."""
+"""Answers of the service for those who watch it: bounds, recent events, overview, health."""
 
 from __future__ import annotations
 

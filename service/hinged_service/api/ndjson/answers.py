@@ -254,7 +254,7 @@ class Answer:
     async def finish(self) -> None:
         """End the answer: all lines were read."""
         if self._summary is not None:
-            await self._whole(200, _JSON, _ENCODER.encode(self._summary))
+            await self._whole(200, _JSON, _ENCODER.encode(self._summary) + b"\n")
         else:
             await self._write(b"", more=False)
 
@@ -276,7 +276,7 @@ class Answer:
         document["line"] = line
         if self._summary is not None:
             document["summary"] = self._summary
-        await self._whole(status, headers, _ENCODER.encode(document))
+        await self._whole(status, headers, _ENCODER.encode(document) + b"\n")
 
     async def _whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         length = (b"content-length", b"%d" % len(body))

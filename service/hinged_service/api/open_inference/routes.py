@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -213,6 +214,14 @@ class _Request(msgspec.Struct, gc=False):
     outputs: list[_Choice] | None = None
 
 
+class _Line(JSONResponse):
+    """JSON that ends with a newline, as every answer does."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        return super().render(content) + b"\n"
+
+
 class _Route(APIRoute):
     """A route whose errors have the protocol's form."""
 
@@ -248,7 +257,12 @@ def router(settings: LimitSettings) -> APIRouter:
             422: "The tensors are wrong; the text says where.",
         }
     )
-    routes = APIRouter(prefix="/v2", tags=["open inference protocol"], route_class=_Route)
+    routes = APIRouter(
+        prefix="/v2",
+        tags=["open inference protocol"],
+        route_class=_Route,
+        default_response_class=_Line,
+    )
 
     @routes.get("", summary="About the server")
     async def get_server() -> ServerAbout:
@@ -330,7 +344,7 @@ def _errors(reasons: dict[int, str]) -> dict[int | str, dict[str, Any]]:
 
 def _answer_for(error: ServiceError) -> Response:
     faults = "".join(f" {fault.field} {fault.reason}." for fault in error.errors)
-    body = msgspec.json.encode({"error": error.detail + faults})
+    body = msgspec.json.encode({"error": error.detail + faults}) + b"\n"
     wait_s = error.retry_after_s
     headers = {} if wait_s is None else {"retry-after": str(wait_s)}
     return Response(body, error.status, headers, "application/json")
