@@ -50,8 +50,10 @@ if [ ! -s "$secrets/keys.json" ]; then
 fi
 password redis_password
 password producer_password
+password follower_password
 password grafana_password
 sed -e "/^user hinged /s/>PASSWORD/$(digest redis_password)/" \
     -e "/^user producer /s/>PASSWORD/$(digest producer_password)/" \
+    -e "/^user follower /s/>PASSWORD/$(digest follower_password)/" \
     "$here/users.acl" >"$secrets/users.acl"
 echo "Secrets are in $secrets; your own key, which may do everything, is in its file admin_key."

@@ -14,6 +14,7 @@ __all__ = [
     "Malformed",
     "ModelGone",
     "NotFound",
+    "Refused",
     "ServiceError",
     "SetAside",
     "StartupError",
@@ -162,6 +163,10 @@ class Unavailable(ServiceError):
 
     status = 503
     title = "Service unavailable"
+
+
+class Refused(Unavailable):
+    """Redis refuses the user, its password, or a command that this user may not run."""
 
 
 class SetAside(ServiceError):

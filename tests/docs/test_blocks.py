@@ -66,7 +66,7 @@ class Session:
     def serve(self, command: str) -> None:
         """Start the service as a page does, on a free port; the one before it ends."""
         self.stop()
-        words = shlex.split(command)
+        words = shlex.split(self._there(command))
         settings = dict(word.split("=", 1) for word in words[: words.index("hinged")])
         arguments = [*words[words.index("hinged") + 1 :], "--port", "0"]
         self._service = ForkedCommand(arguments, self._environment | settings, session=True)
@@ -85,9 +85,7 @@ class Session:
 
     def run(self, block: Block) -> str:
         """Run a block and return what it printed."""
-        text = block.text.replace(ADDRESS, self.url)
-        for shown, there in self._others.items():
-            text = text.replace(shown, there)
+        text = self._there(block.text.replace(ADDRESS, self.url))
         text = text.replace("curl ", "curl --silent --show-error --fail-with-body ")
         command = ["bash", "-euo", "pipefail", "-c", text]
         done = subprocess.run(
@@ -104,6 +102,12 @@ class Session:
     def get(self, path: str) -> Any:
         """Return the JSON of a call."""
         return httpx.get(self.url + path, trust_env=False, verify=False).json()
+
+    def _there(self, text: str) -> str:
+        """Return a text with the addresses of the servers that the page names."""
+        for shown, there in self._others.items():
+            text = text.replace(shown, there)
+        return text
 
     def _ready(self) -> bool:
         with suppress(httpx.TransportError):

@@ -151,9 +151,9 @@ class RedisServer:
         shutil.rmtree(to, ignore_errors=True)
         shutil.copytree(self.directory, to)
 
-    def set_back(self, copy: Path) -> None:
+    def set_back(self, copy: Path, *options: str) -> None:
         """Kill the server and start it again with an older copy of its data."""
         self.kill()
         shutil.rmtree(self.directory)
         shutil.copytree(copy, self.directory)
-        self.start()
+        self.start(*options)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ __all__ = [
     "encode_event",
     "encode_question",
     "plain_label",
+    "present",
     "shown",
 ]
 
@@ -91,6 +93,18 @@ def encode_question(
     if name is not None:
         fields["id"] = _checked_id(name)
     return _encoded(fields)
+
+
+def present(x: Any, plain_numbers: bool) -> Any:
+    """Return the features without those that are missing."""
+    if not isinstance(x, Mapping):
+        return x
+    return {
+        name: value
+        for name, value in x.items()
+        if not (isinstance(value, Real) and value != value)
+        and not (plain_numbers and value is None)
+    }
 
 
 def plain_label(y: Any, field: str = "y") -> Label:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from numbers import Real
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from river import base
 from hinged_service.client import calls
 from hinged_service.client.batches import BATCH_BYTES, Batch, Batcher
 from hinged_service.client.errors import Conflict, Invalid, TooLarge
-from hinged_service.client.events import Encoded, Event, encode_event, encode_question
+from hinged_service.client.events import Encoded, Event, encode_event, encode_question, present
 from hinged_service.client.sync_client import Client
 from hinged_service.wire.responses import Label, Prediction
 
@@ -143,7 +142,7 @@ class RemoteClassifier(base.Classifier):
 
         """
         plain = self._plain_numbers
-        event = encode_event(Event(_present(x, plain), y, w), flags_are_numbers=plain)
+        event = encode_event(Event(present(x, plain), y, w), flags_are_numbers=plain)
         self._pending.append(event)
         if len(self._pending) >= self.batch:
             self.flush()
@@ -213,7 +212,7 @@ class RemoteClassifier(base.Classifier):
     def _predict(self, x: Mapping[Any, Any], proba: str = "none") -> Prediction:
         self.flush()
         plain = self._plain_numbers
-        question = encode_question(_present(x, plain), flags_are_numbers=plain)
+        question = encode_question(present(x, plain), flags_are_numbers=plain)
         try:
             return self._client.send(calls.predict(self.model, question, self._position, proba))
         except Conflict:
@@ -226,18 +225,6 @@ class RemoteClassifier(base.Classifier):
         else:
             outcome = self._client.send(calls.learn_many(self.model, batch))[-1]
         self._position = outcome.position
-
-
-def _present(x: Any, plain_numbers: bool) -> Any:
-    """Return the features without those that are missing."""
-    if not isinstance(x, Mapping):
-        return x
-    return {
-        name: value
-        for name, value in x.items()
-        if not (isinstance(value, Real) and value != value)
-        and not (plain_numbers and value is None)
-    }
 
 
 def _text(label: Label) -> str:

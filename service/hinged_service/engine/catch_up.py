@@ -8,7 +8,7 @@ import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from hinged_service.engine.entry_in_parts import EntryInParts
 from hinged_service.engine.long_work import TURN_S, Pace, in_parts, in_thread
@@ -67,8 +67,12 @@ class LogFollower:
         When long work of folding ended the last time, on the loop's clock.
     keys, log
         The model's keys; the log of its stream.
+    replica_kind
+        The class of its replicas.
 
     """
+
+    replica_kind: ClassVar[type[Replica]] = Replica
 
     def __init__(
         self,
@@ -271,7 +275,9 @@ class LogFollower:
         if times > 1:  # others trim faster than this worker loads: have them wait for it
             await followers.hold_snapshot(self.connection, self.keys, self.settings.hold_ms)
         watchers = self.replica.watchers
-        self.replica = await load_replica(self.connection, self.settings, self.entry)
+        self.replica = await load_replica(
+            self.connection, self.settings, self.entry, self.replica_kind
+        )
         self.replica.watchers = watchers
 
     async def give_up(self, reply: CaughtUp | Appended) -> NoReturn:

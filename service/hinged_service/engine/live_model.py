@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
@@ -76,8 +76,12 @@ class LiveModel:
         The checkpoints of its stream.
     commands
         Its commands.
+    follower_kind
+        The class of what moves its replica.
 
     """
+
+    follower_kind: ClassVar[type[LogFollower]] = LogFollower
 
     def __init__(
         self,
@@ -103,7 +107,7 @@ class LiveModel:
         self._snapshots = SnapshotWriter(
             connection, settings, name, self.keys, lambda lost: self.freshness.read_again(lost)
         )
-        self._follower = follower = LogFollower(
+        self._follower = follower = self.follower_kind(
             connection, settings, name, entry, replica, self.status, self._snapshots
         )
         producer = f"{producer}.{entry.uid}"
@@ -134,7 +138,8 @@ class LiveModel:
             not answer.
 
         """
-        replica = await load_replica(connection, settings, entry)
+        kind = cls.follower_kind.replica_kind
+        replica = await load_replica(connection, settings, entry, kind)
         model = cls(connection, settings, name, entry, replica, producer, sequence)
         try:
             model._snapshots.keep(await followers.retention(connection, model.keys.on))

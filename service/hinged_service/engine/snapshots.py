@@ -165,9 +165,14 @@ class SnapshotWriter:
 
 
 async def load_replica(
-    connection: Connection, settings: SnapshotSettings, entry: IndexEntry
+    connection: Connection,
+    settings: SnapshotSettings,
+    entry: IndexEntry,
+    kind: type[Replica] = Replica,
 ) -> Replica:
     """Return a model's replica as its snapshot has it, or from its base if that is damaged.
+
+    It is of the `kind` given.
 
     Raises
     ------
@@ -195,8 +200,8 @@ async def load_replica(
         )
         if loaded.state is not None or entry.origin is None:
             # in a thread: it may import parts of River, and the other models must go on meanwhile
-            return await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, now_s)
-        return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk)
+            return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, now_s)
+        return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk, kind)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
     except (DamagedState, hinged.InvalidState) as error:
@@ -218,7 +223,7 @@ async def load_replica(
             "version. Have its log folded anew by this one: hinged upgrade MODEL.",
             retry_after_s=_OTHER_S,
         )
-    return await at_origin(connection, keys, entry, None, barrier, chunk)
+    return await at_origin(connection, keys, entry, None, barrier, chunk, kind)
 
 
 def folded_elsewhere(tag: str) -> SetAside:
@@ -238,6 +243,7 @@ async def at_origin(
     mark: Mark | None,
     barrier: UpgradePoint | None,
     chunk: int,
+    kind: type[Replica] = Replica,
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
@@ -265,9 +271,7 @@ async def at_origin(
         loaded = Loaded(base, state, found.vectors, mark, barrier)
     try:
         now_s = asyncio.get_running_loop().time()
-        return await asyncio.to_thread(
-            Replica, entry.uid, entry.spec, loaded, now_s, complete=False
-        )
+        return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, now_s, complete=False)
     except hinged.InvalidState as error:
         raise SetAside(
             f"The checkpoint that the model starts with is of another kind of model: {error}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from redis import exceptions
@@ -20,7 +20,7 @@ from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import lost_part, translated
-from hinged_service.store.transport.pool import Word
+from hinged_service.store.transport.pool import Command, Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import Condition, inspect
 from hinged_service.store.transport.server_watch import ServerWatch
@@ -55,6 +55,9 @@ class Connection:
         Counters of the worker; new ones if left out.
     disk
         Tells how the disk of an embedded server is.
+    notes
+        Whether what is found is noted in Redis for other workers, and snapshots are held while they
+        are read; false for who only reads.
 
     """
 
@@ -64,7 +67,10 @@ class Connection:
         settings: RedisSettings,
         observer: Observer | None = None,
         disk: Callable[[], Disk | None] = lambda: None,
+        *,
+        notes: bool = True,
     ) -> None:
+        self.notes = notes
         self.observer = observer or Observer()
         self._disk = disk
         self._answering = Answering(self.observer, self._why_no_writes)
@@ -116,9 +122,9 @@ class Connection:
         try:
             async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
                 try:
-                    reply = await self._servers.ask(keys[0], "EVALSHA", script.sha, *rest)
+                    reply = await self._servers.ask(keys[0], script.by_sha, script.sha, *rest)
                 except exceptions.NoScriptError:
-                    reply = await self._servers.ask(keys[0], "EVAL", script.source, *rest)
+                    reply = await self._servers.ask(keys[0], script.by_text, script.source, *rest)
         except Exception as error:
             if part := lost_part(error):
                 self.observer.changes.enter(
@@ -197,6 +203,15 @@ class Connection:
         """Return the id of the oldest entry of a log."""
         found = await self._ask(log, "XRANGE", log, "-", "+", "COUNT", 1)
         return replies.text(found[0][0]) if found else None
+
+    async def look(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+        """Return the answers to a reading command for each key, sent together in that order."""
+        async with self._bounded():
+            answers = await self._servers.ask_each(commands)
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+            return answers
 
     async def any_in(self, streams: list[str]) -> list[bool]:
         """Tell for each key whether its stream has an entry, or it is no stream."""

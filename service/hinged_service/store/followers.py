@@ -200,13 +200,15 @@ async def release(connection: Connection, keys: StreamKeys, uid: str) -> None:
 
 
 async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -> None:
-    """Keep a model's snapshot as it is for a while."""
-    await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
+    """Keep a model's snapshot as it is for a while, if the connection leaves notes."""
+    if connection.notes:
+        await connection.run(_HOLD, [keys.on.meta, keys.on.followers], keys.uid, hold_ms)
 
 
 async def end_hold(connection: Connection, keys: ModelKeys) -> None:
     """Let a model's snapshot move again; who reads it sees that and holds it again."""
-    await connection.hdel(keys.on.meta, f"hold:{keys.uid}")
+    if connection.notes:
+        await connection.hdel(keys.on.meta, f"hold:{keys.uid}")
 
 
 async def upgrade_point(connection: Connection, keys: ModelKeys) -> UpgradePoint | None:

@@ -32,6 +32,7 @@ __all__ = ["EventLog", "backwards", "damage", "end", "letters"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
+_CATCH_UP_READING = load("catch_up", reading=True)
 _COMMAND = load("command")
 _NOTE_DAMAGE = load("note_damage")
 _PACK = msgspec.msgpack.Encoder()
@@ -180,7 +181,7 @@ class EventLog:
     async def catch_up(self, position: Position, reply_bytes: int) -> CaughtUp:
         """Return the entries after `position`, up to about `reply_bytes` of them."""
         reply = await self._connection.run(
-            _CATCH_UP,
+            _CATCH_UP if self._connection.notes else _CATCH_UP_READING,
             self._on.followed,
             self._uid,
             position.id,
@@ -205,6 +206,8 @@ class EventLog:
 
     async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
         """Note, for all workers to know, past which entry none can read, and those left out."""
+        if not self._connection.notes:
+            return
         on = self._on
         await self._connection.run(
             _NOTE_DAMAGE, [on.meta, on.followers], self._uid, damaged, *left_out

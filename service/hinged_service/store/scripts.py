@@ -14,19 +14,29 @@ _INCLUDE = re.compile(r"^--#include (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script: the name of its file, its whole text, the name under which Redis caches it."""
+    """One script: the name of its file, its whole text, the name under which Redis caches it.
+
+    `by_sha` and `by_text` are the commands that run it.
+    """
 
     name: str
     source: str
     sha: str
+    by_sha: str = "EVALSHA"
+    by_text: str = "EVAL"
 
 
-def load(name: str, *, when_full: bool = False) -> Script:
-    """Return the script `lua/<name>.lua`, one that runs when memory is full if told so."""
+def load(name: str, *, when_full: bool = False, reading: bool = False) -> Script:
+    """Return the script `lua/<name>.lua`.
+
+    One that runs when memory is full, or one that a user who may only read may run, if told so.
+    """
     source = _INCLUDE.sub(lambda match: _text(match[1]), _text(name))
     if when_full:
         source = source.replace("#!lua", "#!lua flags=allow-oom", 1)
-    return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    commands = ("EVALSHA_RO", "EVAL_RO") if reading else ("EVALSHA", "EVAL")
+    return Script(name, source, sha, *commands)
 
 
 def _text(name: str) -> str:

@@ -21,14 +21,15 @@ ROOT = Path(__file__).parents[3]
 PASSWORD = "not%a/secret?"
 AS_HINGED = f"hinged:{'not%25a%2Fsecret%3F'}@"
 BY_ITSELF = {
-    *("eval", "evalsha", "hget", "hgetall", "hdel", "hscan", "xrange", "xrevrange", "xlen"),
+    *("eval", "evalsha", "eval_ro", "evalsha_ro"),
+    *("hget", "hgetall", "hdel", "hscan", "xrange", "xrevrange", "xlen"),
     *("info", "ping", "role", "asking", "select", "cluster|slots", "cluster|info"),
 }
 """What the service sends, in whatever shape Redis is, and the probes of a container."""
 
 IN_TROUBLE = {
     *("hold_snapshot", "release_follower", "upgrade"),
-    *("index_replace_damaged", "note_damage", "repair_log"),
+    *("index_replace_damaged", "note_damage", "repair_log", "read_snapshot"),
 }
 """Scripts that need a snapshot that moves, a broken model, another version, damage."""
 
@@ -180,6 +181,25 @@ def test_a_producer_writes_into_inboxes_only(shared: RedisServer) -> None:
                 client.xadd(key, {"event": "{}"})
         for command in ("XRANGE hinged:{m}:inbox - +", "DEL hinged:{m}:inbox", "FLUSHALL"):
             with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*command.split(" "))
+
+
+def test_a_follower_reads_only(shared: RedisServer) -> None:
+    with as_user(shared, "follower") as client:
+        assert client.xrange("hinged:{m}:log") == []
+        assert client.execute_command("EVAL_RO", "return 1", 1, "hinged:models") == 1
+        for command in (
+            "HSET hinged:models m x",
+            "HDEL hinged:models m",
+            "XADD hinged:{m}:log * event {}",
+            "XADD hinged:{m}:inbox * event {}",
+            "DEL hinged:models",
+            "EVAL return(1) 1 hinged:models",
+            "EVAL_RO return(redis.call('DEL',KEYS[1])) 1 hinged:models",
+            "HGETALL other",
+            "KEYS *",
+        ):
+            with pytest.raises(redis.ResponseError):
                 client.execute_command(*command.split(" "))
 
 

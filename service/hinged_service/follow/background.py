@@ -1,0 +1,269 @@
+"""The thread of a follower: it keeps one model at the end of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, NoReturn, TypeVar
+
+from hinged_service.engine.aliases import Aliases
+from hinged_service.errors import (
+    ModelGone,
+    NotFound,
+    Refused,
+    ServiceError,
+    StartupError,
+    Unavailable,
+)
+from hinged_service.follow.followed import FollowedModel, Tail
+from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.river_support import custom
+from hinged_service.settings import Settings
+from hinged_service.store import index
+from hinged_service.store.connection import Connection
+from hinged_service.wire.decoding import parse_events
+from hinged_service.wire.position import Position
+
+__all__ = ["Background"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_SHARE: Final = 0.8
+"""Share of the allowed age after which the log is read again; the rest is for the reading."""
+_LEAST_S: Final = 0.001
+_AGAIN_S: Final = 0.5
+"""Pause before a model that could not be opened is opened again."""
+
+
+class Background:
+    """A thread that opens a model, and another one when its name means another one.
+
+    Parameters
+    ----------
+    settings
+        Address of Redis, age allowed, timeouts.
+    name
+        Of a model or an alias.
+
+    Attributes
+    ----------
+    tail
+        The way of the present model along its log; `None` before the first was read to its end,
+        and after it was deleted.
+    trouble
+        Why the model is not at the end of its log; `None` if it is.
+
+    """
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self._settings = settings
+        self._name = name
+        self._period_s = settings.max_staleness_ms / 1000 * _SHARE
+        self._producer = secrets.token_hex(8)
+        self._sequence = itertools.count(1)
+        self._model: FollowedModel | None = None
+        self._is_alias = self._may_append = False
+        self.tail: Tail | None = None
+        self.trouble: Exception | None = None
+        self._decided = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
+
+    def start(self, timeout_s: float) -> None:
+        """Start, and return once the model is at the end of its log.
+
+        Raises
+        ------
+        ServiceError, StartupError
+            It cannot be, or was not in time; then the thread is stopped.
+
+        """
+        self._thread.start()
+        self._decided.wait(timeout_s)
+        if self.tail is None:
+            self.stop()
+            raise self.trouble or Unavailable(
+                f"The model {self._name!r} did not catch up with its log within {timeout_s:g} s."
+            )
+
+    def stop(self) -> None:
+        """Stop, after the appends under way; the last state stays."""
+        if self._thread.is_alive() and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # its loop has just ended
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join()
+
+    def ask(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have work done by the thread; return a future of it, for any thread.
+
+        Raises
+        ------
+        Unavailable
+            There is no thread: the follower is closed, or this is a forked process.
+
+        """
+        if not self._thread.is_alive() or self._task is None or self._task.done():
+            work.close()
+            raise Unavailable("The follower is closed, or was opened before this process forked.")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def wait_for(self, position: Position, timeout_s: float) -> None:
+        """Return once the model is at `position` or later.
+
+        Raises
+        ------
+        Conflict
+            The log holds another history than the one that led to it.
+        Unavailable
+            The log did not get there in time.
+
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    with contextlib.suppress(Unavailable):
+                        await self.model().freshness.wait_for_position(position)
+                        return
+                    await asyncio.sleep(_LEAST_S)
+        raise Unavailable(f"The model was not at that position within {timeout_s:g} s.")
+
+    async def learn(self, body: bytes) -> None:
+        """Append one event, as its JSON, and apply it.
+
+        Raises
+        ------
+        Refused
+            The user of the address may only read.
+        ServiceError
+            As `LiveModel.learn`.
+
+        """
+        model = self.model()
+        events, payload, _ = parse_events(body, 1, model.accepts_non_numeric)
+        if not self._may_append:
+            await self._connection.check_writable()
+            self._may_append = True
+        await model.learn(events, payload)
+
+    def model(self) -> FollowedModel:
+        """Return the present model; raise why there is none."""
+        if self._model is None:
+            raise self.trouble or Unavailable("The model is being loaded.")
+        return self._model
+
+    def _run(self) -> None:
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        try:
+            if self._settings.models:
+                custom.install(self._settings.models)
+            self._connection = Connection(
+                self._settings.redis_url or "", self._settings, notes=False
+            )
+        except StartupError as error:
+            self.trouble = error
+            self._decided.set()
+            return
+        self._aliases = Aliases(self._connection, 0.0, 0, 1)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._go_on()
+        finally:
+            if self._model is not None:
+                await self._model.aclose()
+            await self._connection.aclose()
+
+    async def _go_on(self) -> NoReturn:
+        while True:
+            pause_s = await self._round()
+            await asyncio.sleep(pause_s)
+
+    async def _round(self) -> float:
+        """Read what the log has; return the pause until the next time, in seconds."""
+        next_s = self._loop.time() + self._period_s
+        changes = self._connection.observer.changes
+        try:
+            await self._read()
+            next_s = self._serve() + self._period_s
+            self.trouble = None
+            changes.leave(self, logger, "model %s is followed again", self._name)
+            self._decided.set()
+        except Unavailable as error:  # of which the connection tells
+            self.trouble = error
+            if isinstance(error, Refused):
+                self._decided.set()
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and says why it is behind
+            self.trouble = error
+            if isinstance(error, (NotFound, ModelGone)):
+                await self._drop()
+            changes.enter(
+                self,
+                logger,
+                "model %s cannot be followed: %s",
+                self._name,
+                str(error) if isinstance(error, ServiceError) else repr(error),
+                level=logging.ERROR,
+                exc_info=not isinstance(error, ServiceError),
+            )
+            self._decided.set()
+            next_s += _AGAIN_S
+        return max(_LEAST_S, next_s - self._loop.time())
+
+    async def _read(self) -> None:
+        """Bring the model that the name means to the end of its log."""
+        model = self._model
+        if model is None or model.status.ended or not await self._is_meant():
+            model = await self._opened()
+        try:
+            await model.freshness.read()
+        except ModelGone:  # another one may have its name
+            await (await self._opened()).freshness.read()
+
+    async def _is_meant(self) -> bool:
+        """Tell whether the name still means the present model; that of a model always does."""
+        return not self._is_alias or await self._aliases.again(self._name) is not None
+
+    async def _opened(self) -> FollowedModel:
+        """Open the model that the name means, unless that is the present one."""
+        name, model = self._name, self._model
+        entry = await index.find(self._connection, name)
+        self._is_alias = isinstance(entry, Alias)
+        if isinstance(entry, Alias):
+            name = await self._aliases.look_up(name, entry)
+            entry = await index.find(self._connection, name)
+        if not isinstance(entry, IndexEntry) or entry.deleting or entry.base is None:
+            raise NotFound(f"There is no model {name!r}.")
+        if model is None or model.status.ended or model.entry.uid != entry.uid:
+            opened = await FollowedModel.open(
+                self._connection, self._settings, name, entry, self._producer, self._sequence
+            )
+            self._model = opened
+            if model is not None:
+                await model.aclose()
+            return opened
+        return model
+
+    def _serve(self) -> float:
+        """Let the present model answer from now on; return when its log was read."""
+        tail = self.model().tail
+        if self.tail is not None and tail.entry.uid != self.tail.entry.uid:
+            logger.warning("%s is now the model %s (%s)", self._name, tail.name, tail.entry.uid)
+        self.tail = tail
+        return tail.fresh_at_s
+
+    async def _drop(self) -> None:
+        """Answer nothing more: the model was deleted."""
+        model, self._model, self.tail = self._model, None, None
+        if model is not None:
+            await model.aclose()

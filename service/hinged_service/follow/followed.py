@@ -1,0 +1,167 @@
+"""A live model that is read by other threads, and saves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import hinged
+from hinged_service.client.errors import Invalid
+from hinged_service.client.events import encode_question, present
+from hinged_service.engine.catch_up import LogFollower
+from hinged_service.engine.custody import AWAY
+from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.long_work import Pace
+from hinged_service.engine.replica import Replica
+from hinged_service.errors import Unprocessable
+from hinged_service.model.predictor import Label, Predictor
+from hinged_service.model.results import Result
+from hinged_service.model.spec import ModelSpec
+from hinged_service.model.state import ModelState
+from hinged_service.river_support.learners import Features
+from hinged_service.store.log_reader import LogReader
+from hinged_service.store.log_types import Entry
+from hinged_service.store.snapshot import Loaded
+from hinged_service.wire.decoding import parse_questions
+from hinged_service.wire.events import Event
+
+__all__ = ["FollowedModel", "SharedReplica", "Tail", "as_sent", "made_of"]
+
+
+class SharedReplica(Replica):
+    """A replica whose state any thread may read, between two entries.
+
+    An entry that fails leaves no state: `AWAY` answers whoever asks until the model is loaded anew.
+
+    Attributes
+    ----------
+    lock
+        Held while an entry is applied; who holds it may read the state.
+    turn
+        Counts the beginnings and ends of entries, so it is odd while one is applied. What was
+        read without the lock is of one state if the number was even before and is the same after.
+    predict
+        From features to the label; those that a learner of numbers is given go to it directly.
+
+    """
+
+    def __init__(
+        self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
+    ) -> None:
+        super().__init__(uid, spec, loaded, now_s, complete)
+        self.lock = threading.Lock()
+        self.turn = 0
+        self._answers: Predictor[Any] | None = None
+        self.predict: Callable[[Mapping[Any, Any]], Label | None]
+        self._renew()
+
+    def fold_entry(
+        self, entry: Entry, events: Sequence[Event | None] | None = None
+    ) -> list[Result]:
+        """Apply the entry right after `position`, as `Replica.fold_entry`."""
+        with self._changing():
+            return super().fold_entry(entry, events)
+
+    def fold_restore(self, entry: Entry, state: ModelState | None) -> None:
+        """Apply a command that restores a checkpoint, as `Replica.fold_restore`."""
+        with self._changing():
+            super().fold_restore(entry, state)
+
+    def note_stored(self, stored: str, now_s: float) -> None:
+        """Forget what has changed: another worker saves it."""
+        with self.lock:
+            for vector in self.state.vectors().values():
+                vector.take_changed()
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self.lock:
+            self.turn += 1
+            try:
+                yield
+                self._renew()
+            except BaseException:
+                self.state = AWAY
+                self.predict = self._label
+                raise
+            finally:
+                self.turn += 1
+
+    def _renew(self) -> None:
+        """Take note of the learner, which a command may have replaced."""
+        state = self.state
+        answers = state.answers
+        if answers is self._answers:
+            return
+        self._answers, learner = answers, state.learner
+        plain = state.pipeline is None and not state.can_reject_features
+        self.predict = self._label
+        if plain and isinstance(learner, hinged.BinaryLinearClassifier):
+            label, predict = answers.label, learner.predict_one
+            same = answers.classes() == [False, True]
+            self.predict = predict if same else lambda x: label(predict(x))
+
+    def _label(self, x: Mapping[Any, Any]) -> Label | None:
+        answers = self.state.answers
+        return answers.label(answers.decide(made_of(self.state, x))[0])
+
+
+class _OwnThread(Pace):
+    """The pace of a thread that has nothing else to do: all work is done at once, in it."""
+
+    def __init__(self) -> None:
+        self.few = self.most_events = sys.maxsize
+
+    def note(self, size: int, took_s: float) -> None:
+        """Change nothing."""
+
+
+class Tail(LogFollower):
+    """The way of a `SharedReplica` along a log that is only read."""
+
+    replica_kind = SharedReplica
+    replica: SharedReplica
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.log = LogReader(self.connection, self.keys)
+        self.pace = _OwnThread()
+
+
+class FollowedModel(LiveModel):
+    """A live model that reads, folds, and appends if it is asked to; it writes nothing else."""
+
+    follower_kind = Tail
+    _follower: Tail
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.stop_saving()
+
+    @property
+    def tail(self) -> Tail:
+        """What moves its replica."""
+        return self._follower
+
+
+def made_of(state: ModelState, x: Mapping[Any, Any]) -> Features:
+    """Return the features that the learner of a state is given."""
+    if state.pipeline is not None:
+        x = as_sent(state, x)
+    elif not state.can_reject_features:
+        return x
+    return state.made_of(x)
+
+
+def as_sent(state: ModelState, x: Mapping[Any, Any]) -> Features:
+    """Return features as the service reads them from JSON."""
+    mixed = state.accepts_non_numeric
+    try:
+        question = encode_question(present(x, not mixed), flags_are_numbers=not mixed)
+        return parse_questions(question.json, 1, mixed)[0][0].x
+    except (Invalid, Unprocessable) as error:
+        fault = error.errors[0]
+        raise hinged.InvalidEvent(fault.field, fault.reason) from None
