@@ -203,8 +203,14 @@ class SnapshotSettings(_Group):
     snapshot_every_names: int = Field(
         5_000, ge=1, description="Changed weights that make a snapshot due."
     )
+    snapshot_every_byte_s: int = Field(
+        2**20,
+        ge=1,
+        description="Bytes of unsaved log times their age in seconds that make a snapshot due: a "
+        "busy model is saved each second, a quiet one less often.",
+    )
     snapshot_every_ms: int = Field(
-        1_000, ge=1, description="Age of an unsaved change that makes a snapshot due."
+        600_000, ge=1, description="Age of an unsaved change that makes a snapshot due."
     )
     snapshot_chunk: int = Field(
         1_000, ge=1, le=3_000, description="Weights written or read in one command."

@@ -160,7 +160,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 def start(server: RedisServer) -> Service:
     """Return a worker that saves a snapshot every few events."""
-    worker = Service(server.url, snapshot_every_events=20, max_staleness_ms=0)
+    worker = Service(
+        server.url, snapshot_every_events=20, snapshot_every_ms=1_000, max_staleness_ms=0
+    )
     worker.start()
     return worker
 

@@ -105,7 +105,7 @@ def _loop() -> Side:
 
 
 def _replay(spec: ModelSpec) -> Side:
-    replica = Replica("u", spec, Loaded(Position("0-0", ""), None, {}), 0.0)
+    replica = Replica("u", spec, Loaded(Position("0-0", ""), None, {}))
 
     def side(events: list[Event]) -> Callable[[], object]:
         entry = Entry(Position("1-0", ""), _payload(events), frozenset(), 0, 0)

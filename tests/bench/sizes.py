@@ -48,11 +48,16 @@ def rss_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
 
 
+def _worker(server: RedisServer) -> Server:
+    """Return a worker that saves each second: what things weigh in Redis is told by snapshots."""
+    return Server(SERVICE, HINGED_REDIS_URL=server.url, HINGED_SNAPSHOT_EVERY_MS="1000")
+
+
 def _bare(server: RedisServer, rounds: int) -> list[float]:
     """Return the memory of workers that have just been started, in MB."""
     found = []
     for _ in range(rounds):
-        service = Server(SERVICE, HINGED_REDIS_URL=server.url)
+        service = _worker(server)
         with running(service):
             found.append(rss_bytes(service.pid) / 1e6)
     return found
@@ -62,7 +67,7 @@ def _weights(
     server: RedisServer, client: redis.Redis, title: str, spec: bytes, rounds: int, count: int
 ) -> list[Row]:
     name = title.lower()
-    service = Server(SERVICE, HINGED_REDIS_URL=server.url)
+    service = _worker(server)
     with running(service):
         _put(service, name, spec)
         _put(service, f"{name}-bare", spec)
@@ -81,7 +86,7 @@ def _events(server: RedisServer, client: redis.Redis, count: int) -> list[Row]:
     made = made_events(count)
     named = [event | {"id": f"event-{n:010}"} for n, event in enumerate(made)]
     waiting = [{"x": event["x"], "id": event["id"]} for event in named]
-    service = Server(SERVICE, HINGED_REDIS_URL=server.url)
+    service = _worker(server)
     with running(service):
         for name, spec in (("many", SPEC), ("single", SPEC), ("named", SPEC), ("late", LATE_SPEC)):
             _put(service, name, spec)
@@ -109,7 +114,7 @@ def _events(server: RedisServer, client: redis.Redis, count: int) -> list[Row]:
 def _models(server: RedisServer, client: redis.Redis, rounds: int, count: int) -> list[Row]:
     names = [f"small-{n}" for n in range(count)]
     arrays = list(_arrays(made_events(20), 20))
-    service = Server(SERVICE, HINGED_REDIS_URL=server.url)
+    service = _worker(server)
     with running(service):
         used = client.info("memory")["used_memory"]
         for name in names:
@@ -133,7 +138,7 @@ def _extra_bytes(
     question = orjson.dumps({"x": {"none": 1.0}})
     grown = []
     for _ in range(rounds):
-        service = Server(SERVICE, HINGED_REDIS_URL=server.url)
+        service = _worker(server)
         with running(service):
             for name in before:
                 _post(service, name, "predict", [question])

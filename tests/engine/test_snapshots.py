@@ -1,6 +1,7 @@
 """A stored snapshot equals the fold of the log up to its position, or it is not stored."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import redis
 
 from hinged_service.errors import SetAside
+from hinged_service.settings import Settings, SnapshotSettings
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.scripts import Script as LuaScript
@@ -203,7 +205,7 @@ async def test_a_large_set_of_changes_goes_in_chunks(
         assert stored_state(db) == fold_of(db)
 
 
-@pytest.mark.parametrize("due", ["events", "names", "age"])
+@pytest.mark.parametrize("due", ["events", "names", "age", "bytes", "retention"])
 async def test_snapshots_come_by_number_of_events_changed_names_and_age(
     redis_url: str, db: redis.Redis, due: str
 ) -> None:
@@ -211,6 +213,8 @@ async def test_snapshots_come_by_number_of_events_changed_names_and_age(
         "events": {"snapshot_every_events": 5},
         "names": {"snapshot_every_names": 4},
         "age": {"snapshot_every_ms": 50, "housekeeping_ms": 10},
+        "bytes": {"snapshot_every_byte_s": 1_000, "housekeeping_ms": 10},
+        "retention": {"retention_bytes": 500, "housekeeping_ms": 10},
     }[due]
 
     async with worker(redis_url, **changes) as one:
@@ -221,6 +225,76 @@ async def test_snapshots_come_by_number_of_events_changed_names_and_age(
         genesis: Any = db.xrange("hinged:{m}:log", count=1)
         base = genesis[0][0]
         await until(lambda: stored_position(db) != base)
+        assert stored_state(db) == fold_of(db, upto=stored_position(db))
+
+
+async def test_a_quiet_model_waits_for_many_events_before_it_is_saved(
+    redis_url: str, db: redis.Redis
+) -> None:
+    """An event costs its append, not a snapshot too; what is learned is saved at the stop."""
+    names = [f"m{n}" for n in range(30)]
+    usual = {name: Settings.model_fields[name].default for name in SnapshotSettings.model_fields}
+    one = Worker(redis_url, housekeeping_ms=20, **usual)
+    try:
+        for name in names:
+            await one.create(name)
+        one.housekeeping.start()
+        for n in range(3):
+            for name in names:
+                await one.learn(name, event(n))
+            await asyncio.sleep(0.5)
+        assert all(read_snapshot(db, name, model_uid(db, name)) is None for name in names)
+    finally:
+        await one.stop()
+    for name in names:
+        assert stored_state(db, name) == fold_of(db, name)
+
+
+async def test_small_snapshots_of_many_models_share_round_trips(
+    redis_url: str, proxy: Proxy, db: redis.Redis
+) -> None:
+    """Over one connection to a Redis far away; a round whose answers get lost is sent again."""
+    names = [f"m{n}" for n in range(60)]
+    one = Worker(proxy.url, redis_connections=1)
+    try:
+        for name in names:
+            await one.create(name)
+            await one.learn(name, event(1))
+        models = [await one.open(name) for name in names]
+        proxy.drop_replies = 1
+        await asyncio.gather(*(model.save() for model in models))
+        assert proxy.dropped == 1
+        assert not all(model.replica.is_saved() for model in models)
+        for name in names:
+            await one.learn(name, event(2))
+        proxy.delay_s = 0.05
+        began_s = time.monotonic()
+        await asyncio.gather(*(model.save() for model in models))
+        assert time.monotonic() - began_s < 0.5 * len(names) * proxy.delay_s
+        assert all(model.replica.is_saved() for model in models)
+    finally:
+        await one.kill()
+    assert all(stored_state(db, name) == fold_of(db, name) for name in names)
+
+
+async def test_a_model_with_a_long_log_is_saved_before_it_leaves_the_memory(
+    redis_url: str, db: redis.Redis
+) -> None:
+    async with worker(redis_url, max_replicas=2) as one:
+        for name in ("long", "short", "a", "b"):
+            await one.create(name)
+        for n in range(20):
+            await one.learn("long", event(n))
+        await one.learn("short", event(0))
+        for name in ("a", "b"):
+            await one.open(name)
+        await until(lambda: read_snapshot(db, "long", model_uid(db, "long")) is not None)
+        assert stored_state(db, "long") == fold_of(db, "long")
+        for name in ("short", "a", "b"):
+            await one.open(name)
+        assert [model.name for model in one.registry.recent()] == ["b", "a"]
+        assert read_snapshot(db, "short", model_uid(db, "short")) is None
+        assert await one.state("short") == fold_of(db, "short")
 
 
 async def test_predictions_change_no_state_and_create_no_weight(

@@ -43,6 +43,7 @@ def settings(url: str, **changes: Any) -> Settings:
     """Return settings for a worker that saves, sweeps and forgets nothing on its own."""
     quiet: dict[str, Any] = {
         "snapshot_every_ms": NEVER_MS,
+        "snapshot_every_byte_s": NEVER_MS,
         "housekeeping_ms": NEVER_MS,
         "max_staleness_ms": 0,
     }

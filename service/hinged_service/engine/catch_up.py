@@ -135,7 +135,7 @@ class LogFollower:
                 continue
             if reply.stored is not None:
                 await self.replica.at_rest(None)
-                self.replica.note_stored(reply.stored, self._loop.time())
+                self.replica.note_stored(reply.stored)
             if not reply.more:
                 self.fresh_at_s = sent_at_s
                 if self.in_trouble:

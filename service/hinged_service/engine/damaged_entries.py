@@ -75,7 +75,7 @@ async def take_over(
         loaded = await snapshot_reader.load_snapshot(
             connection, keys.model(uid), entry.base or "", chunk, hold_ms
         )
-        Replica(uid, entry.spec, loaded, 0.0)
+        Replica(uid, entry.spec, loaded)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         raise Conflict(
             f"The index entry of {name!r} is damaged, and what the stream {stream!r} holds of the "

@@ -262,7 +262,7 @@ class GroupCommit:
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
             await follower.replica.at_rest(None)
-            follower.replica.note_stored(stored, self._loop.time())
+            follower.replica.note_stored(stored)
         return outcomes
 
     def _count_duplicates(self, batch: Batch, reply: Appended) -> None:

@@ -32,6 +32,8 @@ _SWEEPING_SHARE = 0.1
 """The share of the time that sweeps may take, of many streams above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _NAMES_TOLD = 20
+_MODELS_AT_ONCE = 50
+"""Models looked at within one turn of the loop."""
 _WATCH_S = 5.0
 """Time between two looks at the server's policy, persistence and replication, in seconds."""
 
@@ -66,9 +68,11 @@ class Housekeeping:
         for turn in itertools.count(1):
             await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
             # A model saves as it learns; one that is not used any more has only this.
-            for live_model in list(self._registry.recent()):
+            for number, live_model in enumerate(list(self._registry.recent()), 1):
                 live_model.save_if_due()
                 live_model.delayed.expire_soon()
+                if number % _MODELS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             began_s = loop.time()
             if began_s >= watch_s:
                 watch_s = began_s + _WATCH_S

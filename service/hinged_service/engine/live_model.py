@@ -218,6 +218,10 @@ class LiveModel:
         """Start saving a snapshot if one is due and none is being saved."""
         self._snapshots.save_if_due(self.replica)
 
+    def save_before_leaving(self) -> bool:
+        """Start saving if the log to be folded again is long; tell whether that was begun."""
+        return self._snapshots.save_before_leaving(self.replica)
+
     async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
         """Return the state once no long work has it: it may be read until the next `await`.
 

@@ -186,9 +186,10 @@ class ModelRegistry:
         excess = len(self._live) - self._settings.max_replicas
         if excess <= 0:
             return
-        idle = [name for name, a in itertools.islice(self._live.items(), 64) if a.idle]
-        for name in idle[:excess]:
-            self._freed(self._live.pop(name))
+        idle = [(name, a) for name, a in itertools.islice(self._live.items(), 64) if a.idle]
+        for name, live_model in idle[:excess]:
+            if not live_model.save_before_leaving():  # else it goes when it is saved
+                self._freed(self._live.pop(name))
 
     @staticmethod
     def _freed(dropped: LiveModel) -> None:

@@ -112,7 +112,7 @@ async def start_from_checkpoint(
             end = await log.end(connection, keys.on)
             state = None if kept.state is None else replace(kept.state, marks=[])
             loaded = Loaded(end.position, state, kept.vectors, end.mark)
-            replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
+            replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
             whole = replica.take_snapshot(Retention(None, settings.retention_bytes), full=True)
             if (await snapshot_writer.save_full(connection, keys, whole, chunk)).became == "ok":
                 await _go_on_from_snapshot(connection, settings, keys, entry)

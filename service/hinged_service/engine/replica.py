@@ -15,6 +15,7 @@ from hinged_service.model.results import Detection, Late, Result
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
+from hinged_service.settings import SnapshotSettings
 from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
@@ -34,6 +35,8 @@ _OF_ONE_KIND = (
 
 logger = logging.getLogger(__name__)
 
+_LEAST_S = 1.0
+"""Least age of what is saved for its bytes, in seconds: it bounds the snapshots of a busy model."""
 _FEW_NAMES = 2_000
 _FEW_BYTES = 2**18
 
@@ -65,8 +68,6 @@ class Replica(Custody):
     ----------
     loaded
         The snapshot to start from.
-    now_s
-        The time on some monotonic clock, in seconds.
     complete
         True if the stored snapshot may be updated by what changes from here on;
         false if it is damaged and must be replaced whole.
@@ -97,9 +98,7 @@ class Replica(Custody):
 
     """
 
-    def __init__(
-        self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
-    ) -> None:
+    def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
         self.uid = uid
         super().__init__(ModelState(spec))
         self._spec = spec
@@ -120,8 +119,9 @@ class Replica(Custody):
         self._complete = complete
         mark = loaded.mark or self._marks.last or Mark("0-0", 0, 0)
         self.log_bytes, self.log_events = mark.bytes, mark.events
-        self._unsaved_events = 0
-        self._unsaved_since_s = now_s
+        self._saved = mark
+        self._unsaved_since_s: float | None = None
+        self._commanded = False
 
     def show(self) -> str:
         """Return the position as text, written once for all that ask at it."""
@@ -147,6 +147,7 @@ class Replica(Custody):
             command = self.command_in(entry)
             if command is not None:
                 state.obey(command, entry.position.id)
+                self._commanded = True
         self.end(entry, events, results, command, detected)
         return results
 
@@ -190,7 +191,6 @@ class Replica(Custody):
     ) -> None:
         """Stand at the entry that was applied, and call the watchers."""
         state = self.state
-        self._unsaved_events += len(results)
         if state.replaced:  # what is tracked from here on is complete since this entry
             state.replaced = False
             state.learner.track()
@@ -255,16 +255,22 @@ class Replica(Custody):
         else:
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
+        self._commanded = True
         self.end(entry, (), (), command, self.state.detected)
 
-    def note_stored(self, stored: str, now_s: float) -> None:
-        """Take note of the snapshot position that a reply from Redis showed."""
+    def note_stored(self, stored: str, saved: Mark | None = None) -> None:
+        """Take note of the snapshot position that a reply from Redis showed.
+
+        `saved` is what the log had taken there; as much as it took by now if left out: another
+        worker saved it, a moment ago.
+        """
         if stored != self.stored:
             self.stored = stored
-            self._unsaved_since_s = now_s
-            self._unsaved_events = 0
+            self._saved = saved or self._here()
+            self._unsaved_since_s = None
         if EntryId.of(stored) >= self.position.order:
-            self._unsaved_since_s = now_s
+            self._unsaved_since_s = None
+            self._commanded = False
             if self._complete:
                 for vector in self.state.vectors().values():
                     vector.take_changed()
@@ -274,20 +280,43 @@ class Replica(Custody):
         """Tell whether the stored snapshot is as far as this replica, and sound."""
         return self._complete and EntryId.of(self.stored) >= self.position.order
 
-    def is_due(self, now_s: float, every_events: int, every_names: int, every_s: float) -> bool:
-        """Tell whether a snapshot should be taken now; not while long work has the state."""
-        if self.state is AWAY:
+    def is_due(self, now_s: float, settings: SnapshotSettings, kept: Retention) -> bool:
+        """Tell whether a snapshot should be taken now; not while long work has the state.
+
+        One costs as much as to fold dozens of events, so it waits for many of them: the less of
+        the log it would save to fold again, the older that may be. A command does not wait: a
+        checkpoint that it restores is kept until then.
+        """
+        if self.state is AWAY or (self._complete and self.stored == self.position.id):
             return False
+        if self._unsaved_since_s is None:
+            self._unsaved_since_s = now_s
+        age_s = now_s - self._unsaved_since_s
+        events, size = self.log_events - self._saved.events, self.log_bytes - self._saved.bytes
         due = (
-            self._unsaved_events >= every_events
-            or now_s - self._unsaved_since_s >= every_s
-            or self.changed_names() >= every_names
+            events >= settings.snapshot_every_events
+            or age_s * 1000 >= settings.snapshot_every_ms
+            or (
+                age_s >= _LEAST_S
+                and (
+                    self._commanded
+                    or age_s * size >= settings.snapshot_every_byte_s
+                    or (kept.bytes is not None and size >= kept.bytes)
+                    or (kept.events is not None and events >= kept.events)
+                )
+            )
+            or self.changed_names() >= settings.snapshot_every_names
         )
         return due and not self.is_saved()
 
+    def unsaved(self) -> tuple[int, int]:
+        """Return the events and the bytes of log that no snapshot holds, as far as known."""
+        return self.log_events - self._saved.events, self.log_bytes - self._saved.bytes
+
     def unsaved_s(self, now_s: float) -> float:
         """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
-        return 0.0 if self.is_saved() else max(0.0, now_s - self._unsaved_since_s)
+        since_s = self._unsaved_since_s
+        return 0.0 if since_s is None or self.is_saved() else now_s - since_s
 
     def changed_names(self) -> int:
         """Return how many stored values would have to be written."""
@@ -322,7 +351,6 @@ class Replica(Custody):
             names, view = vector.take_changed(), vector.view()
             changed[name] = dict(view) if full else {}
             changed[name] |= {n: view.get(n) for n in names}
-        self._unsaved_events = 0
         return self._snapshot(state, changed, self._marks.oldest_wanted(self._here(), kept))
 
     def whole_state(self, state: ModelState) -> Snapshot:
@@ -345,7 +373,7 @@ class Replica(Custody):
     def _here(self) -> Mark:
         return Mark(self.position.id, self.log_bytes, self.log_events)
 
-    def settle(self, snapshot: Snapshot, saved: Saved | None, full: bool, now_s: float) -> None:
+    def settle(self, snapshot: Snapshot, saved: Saved | None, full: bool) -> None:
         """Take note of what became of a snapshot of this replica; `None` means unknown."""
         if saved == "ok" and full:
             self._complete = True
@@ -353,7 +381,7 @@ class Replica(Custody):
             if EntryId.of(self.base) < snapshot.position.order:
                 self.base = snapshot.position.id
             if saved == "ok":
-                self.note_stored(snapshot.position.id, now_s)
+                self.note_stored(snapshot.position.id, snapshot.marks[-1])
             return
         for name, vector in self.state.vectors().items():
             vector.put_back_changed(snapshot.vectors.get(name, ()))

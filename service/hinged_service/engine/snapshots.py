@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import hinged
+from hinged_service.engine.custody import AWAY
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
 _OTHER_S = 5  # an upgrade may come any moment
+_MANY_EVENTS, _MANY_BYTES = 16, 2**14  # of log to be folded again at the next use
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
@@ -81,17 +83,23 @@ class SnapshotWriter:
 
     def save_if_due(self, replica: Replica) -> None:
         """Start saving a snapshot if one is due and none is being saved."""
-        settings = self._settings
         now_s = self._loop.time()
         if self._stopped or self._task is not None or now_s < self._not_before_s:
             return
-        if replica.is_due(
-            now_s,
-            settings.snapshot_every_events,
-            settings.snapshot_every_names,
-            settings.snapshot_every_ms / 1000,
-        ):
+        if replica.is_due(now_s, self._settings, self.kept):
             self._task = self._loop.create_task(self._save(replica))
+
+    def save_before_leaving(self, replica: Replica) -> bool:
+        """Start saving what is to be dropped, if its log is long; tell whether that was begun."""
+        if self._stopped or self._loop.time() < self._not_before_s:
+            return False
+        if replica.state is AWAY or replica.is_saved():
+            return False
+        events, size = replica.unsaved()
+        if events < _MANY_EVENTS and size < _MANY_BYTES:
+            return False
+        self._task = self._loop.create_task(self._save(replica))
+        return True
 
     async def save(self, replica: Replica) -> None:
         """Save a snapshot of what is not saved yet, after the one under way."""
@@ -140,9 +148,9 @@ class SnapshotWriter:
             return await self._saved(replica, full)
 
     async def _saved(self, replica: Replica, full: bool) -> Saved:
+        quick = replica.saves_quickly(full)
         snapshot = await replica.look(
-            functools.partial(replica.take_snapshot, self.kept, full),
-            functools.partial(replica.saves_quickly, full),
+            functools.partial(replica.take_snapshot, self.kept, full), lambda: quick
         )
         saved: Saved | None = None
         try:
@@ -153,14 +161,14 @@ class SnapshotWriter:
                 )
             else:
                 stored = await snapshot_writer.save_changes(
-                    self._connection, self._keys, snapshot, replica.base
+                    self._connection, self._keys, snapshot, replica.base, small=quick
                 )
             saved = stored.became
             if stored.kept is not None:
                 self.keep(stored.kept)
         finally:
             await replica.at_rest(None)
-            replica.settle(snapshot, saved, full, self._loop.time())
+            replica.settle(snapshot, saved, full)
         return saved
 
 
@@ -187,7 +195,6 @@ async def load_replica(
     if entry.base is None:
         raise ModelGone("The model was not registered.")
     keys = StreamKeys(entry.stream)
-    now_s = asyncio.get_running_loop().time()
     chunk = settings.snapshot_chunk
     try:
         loaded = await snapshot_reader.load_snapshot(
@@ -200,7 +207,7 @@ async def load_replica(
         )
         if loaded.state is not None or entry.origin is None:
             # in a thread: it may import parts of River, and the other models must go on meanwhile
-            return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, now_s)
+            return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded)
         return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk, kind)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
@@ -270,8 +277,7 @@ async def at_origin(
         state = None if found.state is None else replace(found.state, marks=[])
         loaded = Loaded(base, state, found.vectors, mark, barrier)
     try:
-        now_s = asyncio.get_running_loop().time()
-        return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, now_s, complete=False)
+        return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, complete=False)
     except hinged.InvalidState as error:
         raise SetAside(
             f"The checkpoint that the model starts with is of another kind of model: {error}.",

@@ -102,7 +102,7 @@ async def _wanted(
         if loaded.state is None:
             await at_origin(connection, keys.on, entry, None, None, chunk)
         else:
-            await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, 0.0)
+            await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         last = await followers.upgrade_point(connection, keys)
         ours = known in ("", tag) and not isinstance(error, OtherVersion)

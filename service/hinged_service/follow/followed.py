@@ -27,6 +27,7 @@ from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.decoding import parse_questions
 from hinged_service.wire.events import Event
+from hinged_service.wire.position import Mark
 
 __all__ = ["FollowedModel", "SharedReplica", "Tail", "as_sent", "made_of"]
 
@@ -48,10 +49,8 @@ class SharedReplica(Replica):
 
     """
 
-    def __init__(
-        self, uid: str, spec: ModelSpec, loaded: Loaded, now_s: float, complete: bool = True
-    ) -> None:
-        super().__init__(uid, spec, loaded, now_s, complete)
+    def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
+        super().__init__(uid, spec, loaded, complete)
         self.lock = threading.Lock()
         self.turn = 0
         self._answers: Predictor[Any] | None = None
@@ -70,7 +69,7 @@ class SharedReplica(Replica):
         with self._changing():
             super().fold_restore(entry, state)
 
-    def note_stored(self, stored: str, now_s: float) -> None:
+    def note_stored(self, stored: str, saved: Mark | None = None) -> None:
         """Forget what has changed: another worker saves it."""
         with self.lock:
             for vector in self.state.vectors().values():

@@ -15,6 +15,7 @@ from hinged_service.settings import RedisSettings
 from hinged_service.store import replies
 from hinged_service.store.disk_guard import Disk
 from hinged_service.store.keys import INDEX, StreamKeys
+from hinged_service.store.rounds import Rounds
 from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
@@ -81,10 +82,12 @@ class Connection:
         self._servers = _TOPOLOGIES[address.shape](
             address, settings.redis_connections, self._timeout_s
         )
+        self._rounds = Rounds(self._ask_round)
         self._checked = False
 
     async def aclose(self) -> None:
         """Close every connection."""
+        await self._rounds.aclose()
         await self._servers.aclose()
 
     @property
@@ -126,20 +129,46 @@ class Connection:
                 except exceptions.NoScriptError:
                     reply = await self._servers.ask(keys[0], script.by_text, script.source, *rest)
         except Exception as error:
-            if part := lost_part(error):
-                self.observer.changes.enter(
-                    ("lost", keys[0]),
-                    logger,
-                    "Redis lost the %s of the stream that has %s: it takes no events any more",
-                    part,
-                    keys[0],
-                    level=logging.ERROR,
-                )
+            self._look_at(error, keys[0])
             with translated(self._answering):
                 raise
         if self._answering.lost:
             self._answering.answered()
         return reply
+
+    async def run_in_round(self, script: Script, keys: list[str], *args: Word) -> Any:
+        """Run a script as `run` does, in one round trip with those of other models that wait.
+
+        Its last key is no other model's.
+        """
+        rest = (len(keys), *keys, *args)
+        try:
+            return await self._rounds.ask(keys[-1], "EVALSHA", script.sha, *rest)
+        except exceptions.NoScriptError:
+            return await self.run(script, keys, *args)
+        except Exception as error:
+            self._look_at(error, keys[0])
+            with translated(self._answering):
+                raise
+
+    async def _ask_round(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+        async with asyncio.timeout(self._timeout_s):
+            answers = await self._servers.ask_each(commands)
+        if self._answering.lost:
+            self._answering.answered()
+        return answers
+
+    def _look_at(self, error: Exception, key: str) -> None:
+        """Tell of a stream that lost a part, if that is the error."""
+        if part := lost_part(error):
+            self.observer.changes.enter(
+                ("lost", key),
+                logger,
+                "Redis lost the %s of the stream that has %s: it takes no events any more",
+                part,
+                key,
+                level=logging.ERROR,
+            )
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole; bytes that are no UTF-8 come as escapes.

@@ -29,9 +29,12 @@ _STAGED_MS = 60_000
 
 
 async def save_changes(
-    connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str
+    connection: Connection, keys: ModelKeys, snapshot: Snapshot, base: str, small: bool = False
 ) -> Stored:
-    """Store a snapshot whose vectors hold only the names changed since `base`."""
+    """Store a snapshot whose vectors hold only the names changed since `base`.
+
+    A `small` one is packed at once, and shares its round trip with those of other models.
+    """
     places = _places(snapshot)
     changes = []
     for vectors in places.values():
@@ -45,14 +48,16 @@ async def save_changes(
                 else:
                     written += (field, repr(float(value)))
         changes.append(_PACK.encode((written, removed)))
-    reply = await connection.run(
+    state = packed_state(snapshot) if small else await asyncio.to_thread(packed_state, snapshot)
+    run = connection.run_in_round if small else connection.run
+    reply = await run(
         _CHANGES,
         [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in places)],
         keys.uid,
         base,
         snapshot.position.id,
         snapshot.position.chain,
-        await asyncio.to_thread(packed_state, snapshot),
+        state,
         snapshot.wanted,
         codec.fold_tag(),
         *changes,

@@ -89,7 +89,7 @@ class Cluster:
         raise AssertionError("the last try raises or returns")
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
-        """Send a reading command for each key; an error stands in its answer's place.
+        """Send a command for each key, at most once; an error stands in its answer's place.
 
         What lies on a node that does not answer gets the error, unless none does.
         """

@@ -94,6 +94,8 @@ class Pool:
                         answers.append(await connection.read_response())
                     except exceptions.ResponseError as error:
                         answers.append(error)
+                if any(isinstance(answer, _NOT_PRIMARY) for answer in answers):
+                    await self._drop(connection, *self._idle)
                 return answers
             finally:
                 self._give_back(connection)

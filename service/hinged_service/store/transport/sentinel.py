@@ -67,7 +67,9 @@ class Sentinels:
         return await self._primary.ask(*command)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
-        """Send a reading command for each key; an error stands in its answer's place."""
+        """Send a command for each key, at most once; an error stands in its answer's place."""
+        if time.monotonic() >= self._look_at_s:
+            self._look()
         return await self._primary.ask_each(list(commands.values()))
 
     async def primaries(self) -> Sequence[Pool]:

@@ -20,7 +20,7 @@ class Topology(Protocol):
         """Send a command, which runs at most once, and return its answer."""
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
-        """Send a reading command for each key; an error stands in its answer's place."""
+        """Send a command for each key, at most once; an error stands in its answer's place."""
 
     async def primaries(self) -> Sequence[Pool]:
         """Return the servers that hold keys."""
@@ -43,7 +43,7 @@ class Standalone:
         return self._pool.ask(*command)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
-        """Send a reading command for each key; an error stands in its answer's place."""
+        """Send a command for each key, at most once; an error stands in its answer's place."""
         return await self._pool.ask_each(list(commands.values()))
 
     async def primaries(self) -> Sequence[Pool]:
