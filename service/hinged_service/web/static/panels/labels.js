@@ -7,7 +7,7 @@ import { count, percent, span } from "../format.js";
 export function labelsPanel() {
   const list = h("dl", { class: "facts" });
   const bar = h("div", { class: "meter", role: "img" }, h("span"));
-  const none = h("p", { class: "soft" }, "No prediction was made with an id, so none waits for a label.");
+  const none = h("p", { class: "soft" }, "No prediction waits for a label. Predict with an id, and send the label with the same id when it is known.");
   return {
     node: card("Labels that come later", null, none, bar, list),
     update({ info }) {
