@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
 from hinged_service.settings import Settings
+from hinged_service.store.embedded import SOCKET_RECORD
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
@@ -329,7 +331,9 @@ def _cannot_start(why: object) -> typer.Exit:
 
 def _whereabouts(settings: Settings) -> str:
     if not settings.redis_url:
-        return f"an embedded Valkey in {settings.data_dir}"
+        record = settings.data_dir.expanduser().resolve() / SOCKET_RECORD
+        reach = f'redis-cli -s "$(cat {shlex.quote(str(record))})"'
+        return f"an embedded Valkey in {settings.data_dir} ({reach})"
     return f"the Redis at {parse(settings.redis_url)}"  # without its password
 
 
