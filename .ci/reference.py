@@ -47,6 +47,7 @@ the unit: `_ms`, `_s` or `_bytes`.
 TAGS = {
     "events": "Learn and predict",
     "models": "Models",
+    "history": "History and newest events",
     "commands": "Commands to models",
     "checkpoints": "Checkpoints",
     "streams": "Streams and aliases",

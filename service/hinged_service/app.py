@@ -20,6 +20,7 @@ from hinged_service.api import (
     explain,
     head_requests,
     health,
+    history,
     live,
     metrics,
     models,
@@ -27,7 +28,6 @@ from hinged_service.api import (
     overview,
     page,
     problems,
-    recent,
     streams,
 )
 from hinged_service.api import events as hot
@@ -261,7 +261,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for part in (models, commands, checkpoints, explain, streams, routes, live, bound):
         app.router.routes += part.router(settings).routes
     app.router.routes += health.router.routes
-    for other in (metrics, overview, recent, page):
+    for other in (metrics, overview, history, page):
         app.router.routes += other.router().routes
     openapi.install(app)
     return app

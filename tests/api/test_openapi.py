@@ -17,6 +17,7 @@ CALLS = {
     "/v1/models/{model}/live": {"get"},
     "/v1/models/{model}/bound": {"get"},
     "/v1/models/{model}/recent": {"get"},
+    "/v1/models/{model}/history": {"get"},
     "/v1/overview": {"get"},
     **{
         f"/v1/models/{{model}}/{command}": {"post"}

@@ -56,7 +56,7 @@ def test_all_kinds_and_the_end(api: Client, new_name: NewName) -> None:
         assert (begun.name, begun.model, begun.after, begun.gap) == (name, name, None, False)
         metrics = next(events)
         assert isinstance(metrics, LiveMetrics)
-        assert (metrics.events, metrics.accuracy, metrics.events_per_s) == (0, 0.0, None)
+        assert (metrics.events, metrics.accuracy, metrics.events_per_s) == (0, None, None)
         learned = api.learn(name, {"a": 2}, True, id="e1")
         told = first(events, LiveOutcome)
         for field in ("y_pred", "score", "mistake", "updated", "hinge_loss", "position"):

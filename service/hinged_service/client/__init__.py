@@ -31,7 +31,13 @@ from hinged_service.wire.live import (
     LiveOutcome,
     LiveSample,
 )
-from hinged_service.wire.reports import ModelGlance, ModelGlances
+from hinged_service.wire.reports import (
+    HistoryPoint,
+    HistoryTurn,
+    ModelGlance,
+    ModelGlances,
+    ModelHistory,
+)
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -72,6 +78,8 @@ __all__ = [
     "Explanation",
     "Fault",
     "Follower",
+    "HistoryPoint",
+    "HistoryTurn",
     "Invalid",
     "Label",
     "Learned",
@@ -87,6 +95,7 @@ __all__ = [
     "Malformed",
     "ModelGlance",
     "ModelGlances",
+    "ModelHistory",
     "ModelInfo",
     "ModelListed",
     "NotAllowed",

@@ -31,7 +31,7 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.reports import ModelGlances
+from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -254,6 +254,19 @@ class AsyncClient:
         query = calls.query(label, top=top, skip=skip, at_least=at_least)
         path = calls.model_path(name, "/weights")
         return await self.send(Call("GET", path, reader(Weights), query))
+
+    async def history(self, name: str, *, at_least: str | None = None) -> ModelHistory:
+        """Return how a model has done since its first event, in at most 500 points.
+
+        Parameters
+        ----------
+        at_least
+            As in `model`.
+
+        """
+        query = calls.query(at_least=at_least)
+        path = calls.model_path(name, "/history")
+        return await self.send(Call("GET", path, reader(ModelHistory), query))
 
     async def ready(self) -> bool:
         """Return whether the service answers and its Redis takes writes; asks once."""

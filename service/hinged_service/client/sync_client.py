@@ -20,7 +20,7 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.reports import ModelGlances
+from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
@@ -195,6 +195,12 @@ class Client:
         query = calls.query(label, top=top, skip=skip, at_least=at_least)
         path = calls.model_path(name, "/weights")
         return self.send(Call("GET", path, reader(Weights), query))
+
+    def history(self, name: str, *, at_least: str | None = None) -> ModelHistory:
+        """Return how a model has done since its first event, in at most 500 points."""
+        query = calls.query(at_least=at_least)
+        path = calls.model_path(name, "/history")
+        return self.send(Call("GET", path, reader(ModelHistory), query))
 
     def ready(self) -> bool:
         """Return whether the service answers and its Redis takes writes; asks once."""

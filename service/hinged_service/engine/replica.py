@@ -146,7 +146,7 @@ class Replica(Custody):
         elif entry.command is not None:
             command = self.command_in(entry)
             if command is not None:
-                state.obey(command)
+                state.obey(command, entry.position.id)
         self.end(entry, events, results, command, detected)
         return results
 
@@ -249,11 +249,12 @@ class Replica(Custody):
 
         Without a state the command is counted and nothing else changes.
         """
+        command = self.command_in(entry)
         if state is None:
             self.state.rejected += 1
         else:
             self.state = state
-        command = self.command_in(entry) if self.watchers else None
+            state.note({"do": "restore"}, entry.position.id)
         self.end(entry, (), (), command, self.state.detected)
 
     def note_stored(self, stored: str, now_s: float) -> None:

@@ -156,6 +156,14 @@ class Metrics:
                 found[f"{spec.name}_classes"] = {"shown": shown, "of": classes}
         return found
 
+    def first(self, metric: str, rolling: bool) -> float | None:
+        """Return the value of the first metric of a kind in the spec, `None` without a number."""
+        for spec in self._specs:
+            if spec.metric == metric and (spec.window is not None) is rolling:
+                value = self._value(spec, 1)
+                return value if isinstance(value, float) else None
+        return None
+
     def _value(self, spec: MetricSpec | RollingSpec, most_classes: int) -> Any:
         key = _key(spec)
         if key in self._errors:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
+from hinged_service.model.inspection import rolling_accuracy
 from hinged_service.model.spec import IndexEntry
 from hinged_service.wire.position import EntryId
 
@@ -26,7 +27,7 @@ class ModelSummary(NamedTuple):
         Its names, and the type of its learner.
     at_ms
         The time of the last entry of the log that it has learned, in ms since 1970.
-    events, judged, mistakes, updates, metrics, drifts, frozen
+    events, judged, mistakes, rolling_accuracy, updates, metrics, drifts, frozen
         Its account.
     drifts_at_ms
         When the last drifts were found.
@@ -44,6 +45,7 @@ class ModelSummary(NamedTuple):
     events: int | None = None
     judged: int | None = None
     mistakes: int | None = None
+    rolling_accuracy: float | None = None
     updates: int | None = None
     metrics: dict[str, Any] | None = None
     drifts: int | None = None
@@ -103,6 +105,7 @@ class Overview:
             events=fold.events,
             judged=fold.judged,
             mistakes=fold.mistakes,
+            rolling_accuracy=rolling_accuracy(fold),
             updates=fold.learner.accounting.updates,
             metrics={} if fold.metrics is None else fold.metrics.report(_CLASSES),
             drifts=fold.detected,

@@ -14,15 +14,19 @@ from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
 from hinged_service.wire.events import Value
 
 __all__ = [
+    "ROLLING",
     "Account",
     "account",
     "explain_event",
     "feature_count",
     "recent_accuracy",
+    "rolling_accuracy",
     "shown_weights",
     "whole_accuracy",
 ]
 
+ROLLING = 200
+"""Judged events of the rolling accuracy of a model without such a metric, at least."""
 _RIVER = (RiverBinary, RiverMulticlass)
 
 
@@ -115,17 +119,23 @@ def account(state: ModelState, most_classes: int = MOST_CLASSES) -> Account:
     )
 
 
-def recent_accuracy(state: ModelState, metrics: Mapping[str, object] | None = None) -> float:
-    """Return the share of right labels: by the first rolling accuracy of the spec, or ever.
+def recent_accuracy(state: ModelState) -> float:
+    """Return the share of right labels: by the first rolling accuracy of the spec, or ever."""
+    found = None if state.metrics is None else state.metrics.first("accuracy", rolling=True)
+    return (whole_accuracy(state) or 0.0) if found is None else found
 
-    `metrics` are those of the model, if they are at hand.
+
+def rolling_accuracy(state: ModelState) -> float | None:
+    """Return the first rolling accuracy of the spec; without one that of the newest judged events.
+
+    Those are the ones since the last point of the history that is 200 of them back, or all.
     """
-    if metrics is None:
-        metrics = {} if state.metrics is None else state.metrics.report()
-    recent = [v for name, v in metrics.items() if name.startswith("rolling_accuracy")]
-    if recent and isinstance(recent[0], float):
-        return recent[0]
-    return whole_accuracy(state) or 0.0
+    found = None if state.metrics is None else state.metrics.first("accuracy", rolling=True)
+    if found is not None:
+        return found
+    judged, mistakes = state.history.before(state.judged - ROLLING)
+    count = state.judged - judged
+    return 1.0 - (state.mistakes - mistakes) / count if count else None
 
 
 def whole_accuracy(state: ModelState) -> float | None:

@@ -8,6 +8,7 @@ The file is long: one class, as an event moves all its parts and counters togeth
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from hinged_service.evaluation.drift import Drift
 from hinged_service.evaluation.metrics import Metrics
 from hinged_service.model.byte_budget import ByteBudget
 from hinged_service.model.cost import limits_of
+from hinged_service.model.history import History, Point, Turn
 from hinged_service.model.predictor import Prediction, predictor_for
 from hinged_service.model.results import KEPT_DETECTIONS, Detection, Late, Rejection, Result
 from hinged_service.model.spec import ModelSpec
@@ -74,6 +76,8 @@ class ModelState:
         True while the model only predicts.
     detections, detected
         The last drifts found; how many there were.
+    history
+        Readings of these counters as they rose.
     accepts_non_numeric, multiclass
         As in the spec.
     can_reject_features
@@ -101,6 +105,7 @@ class ModelState:
         self.excluded = self.detected = self.served = self.served_mistakes = 0
         self.labelled = self.delay_ms = self.longest_delay_ms = 0
         self.detections: list[Detection] = []
+        self.history = History()
         self.replaced = False
         self._on_taught: OnTaught | None = None
         self._place = ("", 0)
@@ -211,6 +216,7 @@ class ModelState:
         numbers = not self.accepts_non_numeric
         plain = self._plain
         budget = self._budget  # of plain events none puts another learner in place
+        history = self.history
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -240,14 +246,31 @@ class ModelState:
                     self.events += 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
-                    if late is not None and number in late:
-                        self._account_late(late[number], known, event.w, entry_id)
+                    if late is not None or self.events >= history.due:
+                        prediction = None if late is None else late.get(number)
+                        self._look_back(prediction, known, event.w, EntryId.of(entry_id).ms)
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Rejection(error.field, error.reason))
         self.look_at_names()
         return results
+
+    def reading(self, at_ms: int) -> Point:
+        """Return the counters as a point of the history."""
+        shown = self.metrics
+        return Point(
+            at_ms=at_ms,
+            events=self.events,
+            judged=self.judged,
+            mistakes=self.mistakes,
+            updates=self.learner.accounting.updates,
+            drifts=self.detected,
+            labelled=self.labelled,
+            delay_ms=self.delay_ms,
+            log_loss=None if shown is None else shown.first("log_loss", rolling=False),
+            rolling_accuracy=None if shown is None else shown.first("accuracy", rolling=True),
+        )
 
     def stored_bytes(self) -> int:
         """Return what everything takes that was learned by name."""
@@ -258,16 +281,19 @@ class ModelState:
         """The most bytes that it may take."""
         return self._spec.bytes_bound
 
-    def _account_late(self, late: Late, y: Label, w: float, entry_id: str) -> None:
-        if late.at_ms is not None:
-            delay_ms = max(0, EntryId.of(entry_id).ms - int(late.at_ms))
+    def _look_back(self, late: Late | None, y: Label, w: float, at_ms: int) -> None:
+        """Account the prediction that an event is the label of; add a point that is due."""
+        if late is not None and late.at_ms is not None:
+            delay_ms = max(0, at_ms - int(late.at_ms))
             self.labelled += 1
             self.delay_ms += delay_ms
             self.longest_delay_ms = max(self.longest_delay_ms, delay_ms)
-        if late.served and late.y is not None and w > 0.0:
+        if late is not None and late.served and late.y is not None and w > 0.0:
             self.served += 1
             if self.answers.target(late.y) != y:
                 self.served_mistakes += 1
+        if self.events >= self.history.due:
+            self.history.add(self.reading(at_ms))
 
     def _refuse(self, event: Event | None) -> Rejection:
         self.rejected += 1
@@ -319,6 +345,7 @@ class ModelState:
         self.detected += 1
         entry, number = self._place
         kept = [*self.detections, Detection(entry, number, self.events + 1)]
+        self.history.mark(Turn(EntryId.of(entry).ms, self.events + 1, "drift", ""))
         self.detections = kept[-KEPT_DETECTIONS:]
         if self._spec.drift is not None and self._spec.drift.action == "reset":
             self.reset()
@@ -330,11 +357,13 @@ class ModelState:
         self.learner.accounting = account
         self.replaced = True
 
-    def obey(self, command: Mapping[str, Any]) -> bool:
+    def obey(self, command: Mapping[str, Any], entry_id: str) -> bool:
         """Carry out a command of the log that names this model.
 
         Parameters
         ----------
+        entry_id
+            The id of its entry.
         command
             `{"do": "freeze" | "unfreeze" | "reset"}` or `{"do": "configure",
             "set": {parameter: value}}`.
@@ -352,13 +381,21 @@ class ModelState:
             case {"do": "reset"}:
                 self.reset()
             case {"do": "configure", "set": dict() as parameters}:
-                return self._configure(parameters)
+                if not self._configure(parameters):
+                    return False
             case {"do": "upgrade", "fold": str(), "from": str()}:
                 pass  # who may fold on, and from which state, is settled before
             case _:
                 self.rejected += 1
                 return False
+        self.note(command, entry_id)
         return True
+
+    def note(self, command: Mapping[str, Any], entry_id: str) -> None:
+        """Mark a command that was carried out in the history."""
+        text = json.dumps(command["set"], sort_keys=True) if "set" in command else ""
+        at_ms = EntryId.of(entry_id).ms
+        self.history.mark(Turn(at_ms, self.events, str(command["do"]), text))
 
     def _configure(self, parameters: dict[str, Any]) -> bool:
         wanted = {**self.configured, **parameters}

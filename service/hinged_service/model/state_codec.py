@@ -41,6 +41,7 @@ def state_scalars(state: ModelState) -> dict[str, Any]:
         "metrics": None if state.metrics is None else state.metrics.get_state(),
         "drift": None if state.drift is None else state.drift.get_state(),
         "detections": [list(detection) for detection in state.detections],
+        "history": state.history.get_state(),
     }
 
 
@@ -103,6 +104,7 @@ def restore_state(
     state.frozen = frozen
     for name, count in counts.items():
         setattr(state, name, count)
+    state.history.set_state(scalars.get("history"), state.reading(0))
     state.look_at_names()
 
 

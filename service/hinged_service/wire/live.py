@@ -58,7 +58,9 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     events, judged, mistakes, updates, hinge_loss, overflows, rejected, drifts, frozen
         Its account, as in `ModelInfo`.
     accuracy
-        Share of the judged events predicted right; 0 before the first.
+        Share of the judged events predicted right; `None` before the first.
+    rolling_accuracy
+        The same of the newest events, as in `HistoryPoint`.
     metrics
         The metrics of its spec by name.
     events_per_s
@@ -79,13 +81,14 @@ class LiveMetrics(msgspec.Struct, frozen=True):
     rejected: int
     drifts: int
     frozen: bool
-    accuracy: float
+    accuracy: float | None
     metrics: dict[str, Any]
     events_per_s: float | None
     stale_s: float
     caught_up: bool
     overflows: int = 0
     judged: int = 0
+    rolling_accuracy: float | None = None
 
 
 class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

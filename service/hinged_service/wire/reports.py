@@ -12,8 +12,11 @@ __all__ = [
     "BoundShown",
     "CertificateShown",
     "Health",
+    "HistoryPoint",
+    "HistoryTurn",
     "ModelGlance",
     "ModelGlances",
+    "ModelHistory",
     "RecentEvent",
 ]
 
@@ -68,6 +71,58 @@ class RecentEvent(msgspec.Struct, frozen=True):
     score: Annotated[float, about("Its score now.")]
 
 
+class HistoryPoint(msgspec.Struct, frozen=True):
+    """The account of a model after one of its events."""
+
+    at_ms: Annotated[int, about("The time of its entry in the log, in milliseconds since 1970.")]
+    events: Annotated[int, about("Events that counted until then.")]
+    judged: Annotated[int, about("Events that count in accuracy until then.")]
+    mistakes: Annotated[int, about("Mistakes until then.")]
+    updates: Annotated[int, about("Changes of the weights until then.")]
+    drifts: Annotated[int, about("Drifts found until then.")]
+    labelled: Annotated[int, about("Late labels of predictions until then.")]
+    accuracy: Annotated[
+        float | None, about("1 - mistakes / judged; null before the first judged event.")
+    ]
+    rolling_accuracy: Annotated[
+        float | None,
+        about(
+            "The first rolling accuracy of the spec. Without one: the accuracy of the judged "
+            "events since the last point that is 200 of them back, or of all."
+        ),
+    ]
+    log_loss: Annotated[float | None, about("The log loss until then, if the spec has it.")]
+    events_per_s: Annotated[
+        float | None, about("Events per second since the last point of another time.")
+    ]
+    mean_delay_s: Annotated[
+        float | None, about("The mean delay of the late labels since the point before.")
+    ]
+
+
+class HistoryTurn(msgspec.Struct, frozen=True):
+    """A drift that was found, or a command that was carried out."""
+
+    at_ms: Annotated[int, about("The time of its entry in the log, in milliseconds since 1970.")]
+    events: Annotated[int, about("Events of the model until then.")]
+    kind: Annotated[str, about("drift, or the command: configure, freeze, reset, restore, ….")]
+    text: Annotated[str, about("What was configured, as JSON, 100 characters at most.")]
+
+
+class ModelHistory(msgspec.Struct, frozen=True):
+    """The whole life of a model in at most 500 points."""
+
+    position: Annotated[str, about("The last entry of the log that the model has learned.")]
+    points: Annotated[
+        tuple[HistoryPoint, ...],
+        about(
+            "The oldest first, equally many events apart, but for the last one: how the model "
+            "stands. At 500 every other one is left out."
+        ),
+    ]
+    turns: Annotated[tuple[HistoryTurn, ...], about("The last 50 drifts and commands.")]
+
+
 class ModelGlance(msgspec.Struct, frozen=True):
     """A model at a glance."""
 
@@ -80,6 +135,7 @@ class ModelGlance(msgspec.Struct, frozen=True):
     events: Annotated[int | None, about("Events that counted.")]
     judged: Annotated[int | None, about("Events that count in accuracy: 1 - mistakes / judged.")]
     mistakes: Annotated[int | None, about("Of the model.")]
+    rolling_accuracy: Annotated[float | None, about("As in HistoryPoint.")]
     updates: Annotated[int | None, about("Of the model.")]
     metrics: Annotated[dict[str, Any] | None, about("Its progressive metrics by name.")]
     drifts: Annotated[int | None, about("Drifts that its detector found.")]

@@ -39,7 +39,8 @@ def order(data: dict[str, Any]) -> tuple[int, int, int]:
 
 def test_what_one_worker_learns_is_told_by_another(two: tuple[Service, Service]) -> None:
     one, other = two
-    path = put(one, "told", metrics=["accuracy"])
+    rolling = {"type": "rolling", "metric": "accuracy", "window": 1}
+    path = put(one, "told", metrics=["accuracy", rolling])
     with Watcher(other.url, path, features=True) as watcher, one.client() as client:
         assert watcher.answer.headers["content-type"].startswith("text/event-stream")
         watcher.wait_for(lambda w: w.of("model") and w.of("metrics"))
@@ -57,7 +58,11 @@ def test_what_one_worker_learns_is_told_by_another(two: tuple[Service, Service])
         watcher.wait_for(lambda w: w.of("metrics")[-1]["events"] == 1)
         last = watcher.of("metrics")[-1]
         assert (last["mistakes"], last["updates"], last["stale_s"] < 5) == (1, 1, True)
-        assert "accuracy" in last["metrics"]
+        client.post(f"{path}/learn", json={"x": {"a": 2}, "y": True}).raise_for_status()
+        watcher.wait_for(lambda w: w.of("metrics")[-1]["events"] == 2)
+        last = watcher.of("metrics")[-1]
+        assert (last["accuracy"], last["metrics"]["accuracy"]) == (0.5, 0.5)
+        assert (last["rolling_accuracy"], last["metrics"]["rolling_accuracy_1"]) == (1, 1)
 
 
 def test_of_very_many_classes_some_are_told_and_how_many_there_are(

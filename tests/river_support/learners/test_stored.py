@@ -100,7 +100,7 @@ def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
         if entry_id in events:
             fold = folded_on(fold, entry_id, *events[entry_id])
         elif json.loads(fields.get("command", "{}")).get("model") == uid:
-            fold.obey(json.loads(fields["command"]))
+            fold.obey(json.loads(fields["command"]), entry_id)
     return state_of(fold)
 
 
@@ -335,10 +335,13 @@ for number, event in enumerate(LATER):
 
 
 def _but_entries(fold: ModelState) -> dict[str, Any]:
-    """Return a state without the ids of the log entries at which drift was found."""
+    """Return a state without ids and times of log entries."""
     found = state_of(fold)
     scalars = json.loads(found["scalars"])
     scalars["detections"] = [detection[1:] for detection in scalars["detections"]]
+    history = scalars["history"]
+    del history["points"]["at_ms"]
+    history["marks"] = [mark[1:] for mark in history["marks"]]
     return found | {"scalars": scalars}
 
 

@@ -10,7 +10,7 @@ from fastapi.sse import format_sse_event
 
 import hinged
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.model.inspection import account, recent_accuracy
+from hinged_service.model.inspection import account, rolling_accuracy, whole_accuracy
 from hinged_service.model.state import ModelState
 from hinged_service.wire import live
 from hinged_service.wire.events import Event
@@ -42,7 +42,8 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
         **told,
         position=position,
         at_ms=live_model.position.order.ms,
-        accuracy=recent_accuracy(state, told["metrics"]),
+        accuracy=whole_accuracy(state),
+        rolling_accuracy=rolling_accuracy(state),
         events_per_s=events_per_s,
         stale_s=max(0.0, live_model.freshness.age_s()),
         caught_up=live_model.status.caught_up,

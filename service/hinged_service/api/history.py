@@ -1,4 +1,4 @@
-"""The newest events of a model's stream."""
+"""The past of a model: the newest events of its stream, and its history."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from fastapi import APIRouter, Query, Request
 
 from hinged_service.api.dependencies import AtLeast, Name, fresh, registry_of
 from hinged_service.api.struct_route import StructRoute
+from hinged_service.insights.model_history import history_of
 from hinged_service.insights.recent_events import recent
-from hinged_service.wire.reports import RecentEvent
+from hinged_service.wire.reports import ModelHistory, RecentEvent
 
 __all__ = ["router"]
 
 
 def router() -> APIRouter:
     """Return the routes."""
-    routes = APIRouter(prefix="/v1/models/{model}", tags=["models"], route_class=StructRoute)
+    routes = APIRouter(prefix="/v1/models/{model}", tags=["history"], route_class=StructRoute)
 
     @routes.get("/recent", summary="Get the newest events")
     async def get_recent(
@@ -33,5 +34,14 @@ def router() -> APIRouter:
         live_model = await fresh(request, model, at_least)
         found = await recent(registry_of(request).connection, live_model, count)
         return [RecentEvent(**one._asdict()) for one in found]
+
+    @routes.get("/history", summary="Get the history of a model")
+    async def get_history(request: Request, model: Name, at_least: AtLeast = None) -> ModelHistory:
+        """Return how the model has done since its first event, in at most 500 points.
+
+        It is part of the model's state: a reset goes on with it, and a state that is restored,
+        imported or started from brings its own.
+        """
+        return await history_of(await fresh(request, model, at_least))
 
     return routes

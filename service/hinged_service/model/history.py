@@ -1,0 +1,217 @@
+"""The history of a model: a bounded series of readings of its counters, and its latest marks.
+
+Counters only rise, so a reading that is left out loses resolution and nothing else: when there
+are too many, every other one goes.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import hinged
+
+__all__ = ["FIRST_STEP", "MOST_MARKS", "MOST_POINTS", "History", "Point", "Turn"]
+
+MOST_POINTS = 500
+"""Points at which every other one is left out."""
+FIRST_STEP = 8
+"""Events between two points, until they become too many for the first time."""
+MOST_MARKS = 50
+"""Marks kept: the last ones."""
+
+_MOST = 2**63 - 1
+_TEXT = 100
+_DIGITS = 6
+
+
+class Point(NamedTuple):
+    """The counters of a model after one of its events, as they are named in `ModelState`."""
+
+    at_ms: int
+    """The time of its entry in the log, in ms since 1970."""
+    events: int
+    judged: int
+    mistakes: int
+    updates: int
+    drifts: int
+    labelled: int
+    delay_ms: int
+    log_loss: float | None
+    """The spec's log loss up to there, if it has one."""
+    rolling_accuracy: float | None
+    """The spec's first rolling accuracy there, if it has one."""
+
+
+_COUNTS = Point._fields[:-2]
+_SHARES = Point._fields[-2:]
+
+
+class Turn(NamedTuple):
+    """A drift that was found or a command that was carried out."""
+
+    at_ms: int
+    """The time of its entry in the log, in ms since 1970."""
+    events: int
+    """The events of the model up to and including that one."""
+    kind: str
+    """`"drift"` or the command."""
+    text: str
+    """The parameters that were set, as JSON; it may be cut."""
+
+
+class History:
+    """Points of a model's life, the oldest first, and its latest marks.
+
+    It takes 8 bytes a number: 48 kB when full, 1 kB for a model of 64 events.
+
+    Attributes
+    ----------
+    due
+        The number of events at which the next point is to be added.
+    marks
+        Drifts and commands, the oldest first.
+
+    """
+
+    __slots__ = ("_counts", "_shares", "_step", "due", "marks")
+
+    def __init__(self) -> None:
+        self._step = self.due = FIRST_STEP
+        self._counts = array("q")
+        self._shares = array("d")
+        self.marks: list[Turn] = []
+
+    def add(self, point: Point) -> None:
+        """Add a point; of too many keep every other one."""
+        self._counts.extend(min(count, _MOST) for count in point[:-2])
+        self._shares.extend(math.nan if v is None else round(v, _DIGITS) for v in point[-2:])
+        if len(self) == MOST_POINTS:
+            self._step *= 2
+            self._keep(self.points()[1::2])
+        self.await_next(point.events)
+
+    def await_next(self, events: int) -> None:
+        """Let the next point be due at the next multiple of the step."""
+        self.due = (events // self._step + 1) * self._step
+
+    def mark(self, turn: Turn) -> None:
+        """Add a mark."""
+        self.marks = [*self.marks, turn._replace(text=turn.text[:_TEXT])][-MOST_MARKS:]
+
+    def __len__(self) -> int:
+        return len(self._shares) // len(_SHARES)
+
+    def before(self, judged: int) -> tuple[int, int]:
+        """Return judged events and mistakes of the last point with no more judged; 0 before all."""
+        first, wrong, width = (_COUNTS.index("judged"), _COUNTS.index("mistakes"), len(_COUNTS))
+        for start in range(len(self._counts) - width, -1, -width):
+            if self._counts[start + first] <= judged:
+                return self._counts[start + first], self._counts[start + wrong]
+        return 0, 0
+
+    def points(self) -> list[Point]:
+        """Return the points."""
+        shares = [None if math.isnan(share) else share for share in self._shares]
+        n, m = len(_COUNTS), len(_SHARES)
+        return [
+            Point(*self._counts[i * n : (i + 1) * n], *shares[i * m : (i + 1) * m])
+            for i in range(len(self))
+        ]
+
+    def _keep(self, points: list[Point]) -> None:
+        self._counts = array("q", (count for point in points for count in point[:-2]))
+        self._shares = array(
+            "d", (math.nan if v is None else v for point in points for v in point[-2:])
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all of it as JSON-like data; of each count how much it rose between points."""
+        columns = list(zip(*self.points(), strict=True)) or [()] * len(Point._fields)
+        points: dict[str, list[Any]] = {}
+        for name, column in zip(Point._fields, columns, strict=True):
+            if name in _SHARES:
+                points[name] = list(column)
+            else:
+                points[name] = [b - a for a, b in pairwise((0, *column))]
+        return {"step": self._step, "points": points, "marks": [list(mark) for mark in self.marks]}
+
+    def set_state(self, saved: object, now: Point) -> None:
+        """Take over a state that `get_state` gave, of a model that stands at `now`.
+
+        `None` is the state of a version that kept none: the history begins here.
+
+        Raises
+        ------
+        hinged.InvalidState
+            If it is damaged, or contradicts the counters. Nothing has changed.
+
+        """
+        fresh = History()
+        if saved is not None:
+            if not isinstance(saved, dict):
+                raise hinged.InvalidState("the stored history is damaged")
+            try:
+                fresh._take(saved, now)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise hinged.InvalidState(f"the stored history is damaged: {error}") from None
+        self._step, self.marks = fresh._step, fresh.marks
+        self._counts, self._shares = fresh._counts, fresh._shares
+        self.await_next(now.events)
+
+    def _take(self, saved: dict[str, Any], now: Point) -> None:
+        step, columns, marks = (saved[part] for part in ("step", "points", "marks"))
+        if len(saved) != 3 or set(columns) != set(Point._fields):
+            raise ValueError("it has other parts")
+        if not all(type(one) is list for one in (*columns.values(), marks)):
+            raise ValueError("a part is no list")
+        if len(columns["events"]) >= MOST_POINTS or len(marks) > MOST_MARKS:
+            raise ValueError("it is too long")
+        counts = [_risen(name, columns[name]) for name in _COUNTS]
+        shares = [[_share(name, value) for value in columns[name]] for name in _SHARES]
+        points = [Point(*row) for row in zip(*counts, *shares, strict=True)]
+        if not all(point.mistakes <= point.judged <= point.events for point in points):
+            raise ValueError("a point contradicts itself")
+        if points and any(a > b for a, b in zip(points[-1][1:-2], now[1:-2], strict=True)):
+            raise ValueError("the last point contradicts the counters")
+        self._step = _checked_step(step)
+        self.marks = [_turn(*mark) for mark in marks]
+        self._keep(points)
+
+
+def _checked_step(step: object) -> int:
+    if type(step) is not int or step not in (FIRST_STEP << n for n in range(60)):
+        raise ValueError("the step is none that it may have")
+    return step
+
+
+def _risen(name: str, steps: list[Any]) -> list[int]:
+    """Return counts by how much they rose; of two points one has more events."""
+    least = {"at_ms": -_MOST, "events": 1}.get(name, 0)
+    if not all(type(step) is int and least <= step <= _MOST for step in steps):
+        raise ValueError(f"{name} is damaged")
+    counts = list(accumulate(steps))
+    if not all(0 <= count <= _MOST for count in counts):
+        raise ValueError(f"{name} is damaged")
+    return counts
+
+
+def _share(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    most = 1.0 if name == "rolling_accuracy" else sys.float_info.max
+    if type(value) is not float or not 0.0 <= value <= most:
+        raise ValueError(f"{name} is damaged")
+    return value
+
+
+def _turn(at_ms: object, events: object, kind: object, text: object) -> Turn:
+    match at_ms, events, kind, text:
+        case int(), int(), str(), str() if 0 <= min(at_ms, events) <= max(at_ms, events) <= _MOST:
+            if bool not in (type(at_ms), type(events)) and max(len(kind), len(text)) <= _TEXT:
+                f"{kind}{text}".encode()  # no half of a character
+                return Turn(at_ms, events, kind, text)
+    raise ValueError("a mark is damaged")
