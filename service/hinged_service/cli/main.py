@@ -16,7 +16,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from hinged import __version__
-from hinged_service.cli import checkpoints, events, models, streams, watch
+from hinged_service.cli import checkpoints, events, models, plot, streams, watch
 from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
 from hinged_service.cli.doctor import doctor
@@ -67,6 +67,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         watch.top,
         models.show,
         models.weights,
+        plot.plot,
         models.configure,
         models.freeze,
         models.unfreeze,
