@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -440,7 +441,12 @@ def test_a_taken_port_is_named(run: Callable[..., Command], command: str) -> Non
 def test_help_teaches_and_the_version_is_that_of_the_library(
     run: Callable[..., Command],
 ) -> None:
-    assert run("--version", whole=True).finish()[1].startswith(f"hinged {hinged.__version__} ")
+    version = run("--version", whole=True).finish()[1]
+    assert version.startswith(f"hinged {hinged.__version__} ")
+    root = Path(hinged.__file__).parents[2]
+    if (root / ".git").exists() and shutil.which("git"):
+        commit = subprocess.check_output(["git", "-C", root, "rev-parse", "HEAD"], text=True)
+        assert f"git {commit[:12]}" in version
     overview = run("--help", whole=True).finish()[1]
     assert "hinged demo" in overview
     assert "hinged serve" in overview

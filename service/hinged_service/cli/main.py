@@ -23,6 +23,7 @@ from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.keys import key
+from hinged_service.cli.version import git_version
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import UNSAVED
 from hinged_service.server import supervisor
@@ -104,7 +105,9 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"hinged {__version__} (Python {platform.python_version()})")
+        commit = git_version()
+        git = "" if commit is None else f"git {commit}, "
+        typer.echo(f"hinged {__version__} ({git}Python {platform.python_version()})")
         raise typer.Exit
 
 
