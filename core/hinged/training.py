@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hinged import frames
 from hinged.base import LinearClassifier
@@ -16,6 +16,9 @@ from hinged.errors import InvalidParameter
 from hinged.events import binary_target
 from hinged.multiclass import checked_class
 from hinged.parameters import checked_cap, checked_choice, checked_count, checked_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "BatchFit",
@@ -105,6 +108,48 @@ class History:
         checked_choice("name", name, _SUMS)
         rows = [max(epoch.rows, 1) for epoch in self.epochs]
         return [None if v is None else v / n for v, n in zip(values, rows, strict=True)]
+
+    def plot(self, *names: str, axes: Axes | None = None) -> Axes:
+        """Draw columns of all epochs with Matplotlib.
+
+        Parameters
+        ----------
+        names
+            Fields of `Epoch`. Without any: mistakes, updates and, with held-out rows, the
+            errors on those.
+        axes
+            The place to draw; a figure of its own if `None`.
+
+        Returns
+        -------
+        The axes. `history.plot().figure.savefig("history.png")` writes a picture.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        InvalidParameter
+            A name is no field of `Epoch`.
+
+        """
+        chosen = names or ("mistakes", "updates", "held_out_errors")
+        for name in chosen:
+            checked_choice("name", name, Epoch._fields)
+        if axes is None:
+            try:
+                from matplotlib.figure import Figure
+            except ImportError as error:
+                raise ImportError("plot needs Matplotlib: pip install 'hinged[plot]'") from error
+            axes = Figure(layout="constrained").subplots()
+        epochs = self.column("number")
+        for name in chosen:
+            values = self.column(name)
+            if names or any(value is not None for value in values):
+                shown = [math.nan if value is None else value for value in values]
+                axes.plot(epochs, shown, marker=".", label=name.replace("_", " "))
+        axes.set(xlabel="epoch", title=f"Training, {len(epochs)} epochs: {self.stopped}")
+        axes.legend()
+        return axes
 
 
 def fit(

@@ -247,7 +247,7 @@ def test_a_key_does_with_its_own_what_it_may(scene: Scene) -> None:
     ok("PUT", "/v1/models/a-7", {**SPEC, **drift("a-live"), "start": start})
     ok("POST", "/v1/models/a-8/import", document)
     move = {"from": "a-5", "to": "a-6", "decision": "d"}
-    assert ok("POST", "/v1/aliases/a-live/promote", move) == {"became": "ok", "model": "a-6"}
+    assert ok("POST", "/v1/aliases/a-live/promote", move) == {"result": "promoted", "model": "a-6"}
     assert ok("POST", "/v2/models/a-live/infer", TENSORS)["model_name"] == "a-live"
     assert ok("POST", "/v1/models/a-live/freeze")
     ok("POST", "/v1/models/a-live/upgrade")

@@ -101,7 +101,7 @@ def test_a_promotion_from_what_it_no_longer_is(run: Run, name: str) -> None:
     run("alias", f"{name}-a", name, "--json").json()
     done = run("promote", f"{name}-a", name, "--from", f"{name}-2", "--json")
     assert done.code == 4
-    assert '"became": "moved"' in done.out
+    assert '"result": "refused"' in done.out
 
 
 def test_a_refused_batch_says_how_far_it_came(run: Run, model: str) -> None:

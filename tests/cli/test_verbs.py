@@ -15,7 +15,7 @@ from hinged_service.cli.main import cli
 from tests.cli.conftest import Run
 
 NOT_OURS = {"serve", "demo", "doctor", "ingest", "key"}
-ELSEWHERE = {"tail"}  # test_watch.py
+ELSEWHERE = {"tail", "plot"}  # test_watch.py, test_plot.py
 LABELS = "--label", "ham", "--label", "spam"
 
 
@@ -77,7 +77,7 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
 
     assert do("alias", f"{name}-live", name)["model"] == name
     assert do("predict", f"{name}-live", "free=1")["y"] == "spam"
-    assert do("promote", f"{name}-live", f"{name}-past")["became"] == "ok"
+    assert do("promote", f"{name}-live", f"{name}-past")["result"] == "promoted"
     assert {a["alias"]: a["model"] for a in do("aliases")}[f"{name}-live"] == f"{name}-past"
     assert name in {s["stream"] for s in do("streams")}
     assert {m["name"] for m in do("streams", name)["models"]} == {name, f"{name}-past"}
@@ -100,13 +100,17 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     said = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
     assert "Predicted ham, was spam: wrong. The weights moved." in said
     assert "counted before" in do("learn", name, "free=1", "--label", "spam", "--id", "m1")
-    assert "label spam score 2 P(ham) 0.119203 P(spam) 0.880797" in do("predict", name, "free=1")
+    assert "P(ham), uncalibrated 0.119203 P(spam), uncalibrated 0.880797" in do(
+        "predict", name, "free=1"
+    )
     assert "events 1 accuracy 0.00% mistakes 1" in do("show", name)
     assert do("weights", name) == "feature weight free 1 (intercept) 1"
     assert "free 3 (intercept) 1 (score) 4" in do("explain", name, "free=3")
     assert "after 1 events" in do("checkpoint", name, "--name", f"{name}-c")
     assert f"{name}-c {name}" in do("checkpoints", name)
-    assert f"back at {name}-c" in do("restore", name, f"{name}-c")
+    do("freeze", name)
+    restored = do("restore", name, f"{name}-c")
+    assert f"back at {name}-c. It learns again: it was not frozen when" in restored
     assert f"{name} perceptron 1 1 0" in do("streams", name)
     assert "means" in do("alias", f"{name}-live", name)
     assert f"{name}-live {name} {name}" in do("aliases")

@@ -111,9 +111,9 @@ def test_streams_and_aliases(api: Client, new_name: NewName) -> None:
     listed = {found.stream: found for found in api.streams()}[stream]
     assert (listed.models, listed.aliases) == ((first, second), (alias,))
     assert {a.alias: a.model for a in api.aliases()}[alias] == first
-    assert api.promote(alias, first, second, "d1") == Promoted("ok", second)
-    assert api.promote(alias, first, second, "d1") == Promoted("made", second)
-    assert api.promote(alias, first, second) == Promoted("moved", second)
+    assert api.promote(alias, first, second, "d1") == Promoted("promoted", second)
+    assert api.promote(alias, first, second, "d1") == Promoted("repeated", second)
+    assert api.promote(alias, first, second) == Promoted("refused", second)
     compared = api.stream(stream)
     assert compared.aliases == {alias: second}
     assert {f.name: (f.learner, f.events, f.aliases) for f in compared.models} == {
@@ -168,7 +168,7 @@ def test_a_promotion_whose_answer_was_lost_counts_once(
     api.set_alias(alias, first)
     with Client(f"http://127.0.0.1:{lossy.port}") as client:
         lossy.drop_replies = 1
-        assert client.promote(alias, first, second) == Promoted("made", second)
+        assert client.promote(alias, first, second) == Promoted("repeated", second)
 
 
 def test_names_that_are_none_are_refused_before_they_are_sent(
@@ -208,7 +208,7 @@ async def test_every_call_awaited(service: Service) -> None:
         assert (await client.weights(one, at_least=position)).weights == {"a": 1.0}
         await client.delete_checkpoint(copy, (await client.make_checkpoint(copy)).uid)
         assert (await client.set_alias(alias, one)).model == one
-        assert (await client.promote(alias, one, two)).became == "ok"
+        assert (await client.promote(alias, one, two)).result == "promoted"
         assert alias in {a.alias for a in await client.aliases()}
         assert (await client.stream(one)).aliases == {alias: two}
         assert one in {s.stream for s in await client.streams()}

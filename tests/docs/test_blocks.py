@@ -39,10 +39,11 @@ SHOWN = [page for page in PAGES if any(block.kind == "console" for block in bloc
 EVENTS = 8
 """Events that `doors.md` brings in through its doors, the inbox among them."""
 REDIS_CLI = """#!{python}
-import os, pathlib, sys, redis
-socket = pathlib.Path(os.environ["HINGED_DATA_DIR"], "valkey.socket").read_text()
+import sys, redis
+_, option, socket, *command = sys.argv
+assert option == "-s"
 with redis.Redis(unix_socket_path=socket) as models:
-    print(models.execute_command(*sys.argv[1:]))
+    print(models.execute_command(*command))
 """
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
+import redis
 from river.datasets import Phishing
 
 import hinged
@@ -154,10 +156,12 @@ def test_the_demo_shows_what_a_perceptron_learns_and_leaves_nothing(
     expected = phishing_by_hand()
     accuracy = 1 - expected["mistakes"] / 1_250
     last = (
-        rf"1,250/1,250 +events 1,250 +accuracy {accuracy:.1%} +mistakes {expected['mistakes']} "
+        rf"1,250/1,250 +events 1,250 +accuracy {accuracy:.2%} +mistakes {expected['mistakes']} "
         rf"+updates {expected['updates']} +mean hinge loss {expected['hinge_loss'] / 1_250:.3f}"
     )
     assert re.search(last, out)
+    for model in ("phishing", "phishing-averaged"):
+        assert re.search(rf"{model} +\w*perceptron +1,250 +\d+ +\d\d\.\d\d%", out)
     assert re.search(rf"hinge_loss +{expected['hinge_loss']:g}\n", out)
     for name, weight in expected["weights"].items():
         assert re.search(rf"{name} +{weight:g} +█*", out)
@@ -352,6 +356,12 @@ def test_two_services_share_a_data_directory(run: Callable[..., Command], tmp_pa
         assert first.finish()[0] == 0
         assert other.get("/v1/models/m").json()["events"] == 1
         assert len(embedded_servers(tmp_path / "data")) == 1
+        asked = second.read_until(r"redis-cli -s .*\)\"")  # as a shell does it
+        socket_path = subprocess.check_output(
+            ["bash", "-c", f"echo {asked[len('redis-cli -s') :]}"]
+        )
+        with redis.Redis(unix_socket_path=socket_path.decode().strip()) as models:
+            assert models.ping()
         second.process.terminate()
         assert second.finish()[0] == 0
     assert embedded_servers(tmp_path / "data") == []
@@ -423,7 +433,12 @@ def test_a_taken_port_is_named(run: Callable[..., Command], command: str) -> Non
 def test_help_teaches_and_the_version_is_that_of_the_library(
     run: Callable[..., Command],
 ) -> None:
-    assert run("--version", whole=True).finish()[1].startswith(f"hinged {hinged.__version__} ")
+    version = run("--version", whole=True).finish()[1]
+    assert version.startswith(f"hinged {hinged.__version__} ")
+    root = Path(hinged.__file__).parents[2]
+    if (root / ".git").exists() and shutil.which("git"):
+        commit = subprocess.check_output(["git", "-C", root, "rev-parse", "HEAD"], text=True)
+        assert f"git {commit[:12]}" in version
     overview = run("--help", whole=True).finish()[1]
     assert "hinged demo" in overview
     assert "hinged serve" in overview

@@ -80,7 +80,7 @@ class Side:
     async def model(self, name: str) -> tuple[Any, bytes]:
         """Return a model's document without times of its own, and its weights as they come."""
         document = json.loads(await self._get(f"/v1/models/{name}"))
-        labels = document.pop("labels") or {}
+        labels = document.pop("label_counts") or {}
         kept = {key: value for key, value in document.items() if key not in _TIMES}
         counts = {key: value for key, value in labels.items() if isinstance(value, int)}
         return [kept, counts], await self._get(f"/v1/models/{name}/weights")

@@ -22,7 +22,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import LimitSettings
-from hinged_service.wire.responses import CommandResult, Repaired, Upgraded
+from hinged_service.wire.responses import CommandResult, Repaired, Restored, Upgraded
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["bodies", "router"]
@@ -91,7 +91,7 @@ def router(settings: LimitSettings) -> APIRouter:
         responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
         openapi_extra=document(Restore),
     )
-    async def restore(request: Request, model: Name) -> CommandResult:
+    async def restore(request: Request, model: Name) -> Restored:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
         wanted = await body_of(request, Restore, settings.max_body_bytes)
         live_model = await fresh(request, model)
@@ -106,7 +106,9 @@ def router(settings: LimitSettings) -> APIRouter:
                     )
                 ],
             )
-        return CommandResult(str(await live_model.commands.restore(checkpoint)))
+        was_frozen = (await live_model.at_rest()).frozen
+        position = str(await live_model.commands.restore(checkpoint))
+        return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(
         "/upgrade",

@@ -103,7 +103,7 @@ def router(settings: LimitSettings) -> APIRouter:
             doors=doors,
             excluded=fold.excluded,
             configured=fold.configured,
-            labels=_labels(fold, counts),
+            label_counts=_label_counts(fold, counts),
             detections=tuple(Drift(*d) for d in fold.detections),
             perceptron_loss=learned.perceptron_loss,
             radius=learned.radius,
@@ -112,6 +112,7 @@ def router(settings: LimitSettings) -> APIRouter:
             bytes=fold.stored_bytes(),
             max_bytes=fold.max_bytes,
             classes=tuple(fold.answers.classes()),
+            calibrated=entry.spec.calibrated,
             snapshot=live_model.stored,
             stale_s=live_model.freshness.staleness_s(),
             damaged=damaged,
@@ -189,7 +190,7 @@ def _spec(entry: IndexEntry) -> dict[str, Any]:
     return entry.spec.model_dump(mode="json", by_alias=True)
 
 
-def _labels(fold: ModelState, counts: dict[str, int] | None) -> LabelCounts | None:
+def _label_counts(fold: ModelState, counts: dict[str, int] | None) -> LabelCounts | None:
     if counts is None:
         return None
     done = counts["predicted"] - counts["waiting"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
@@ -29,6 +29,11 @@ from hinged_service.wire.strict import StrictModel
 __all__ = ["bodies", "router"]
 
 _CLASSES = 20
+_RESULTS: Final[dict[str, Literal["promoted", "refused", "repeated"]]] = {
+    "ok": "promoted",
+    "moved": "refused",
+    "made": "repeated",
+}
 
 AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", examples=["live"])]
 
@@ -132,7 +137,7 @@ def router(settings: LimitSettings) -> APIRouter:
         _, aliases = await registry.overview()
         meant = aliases.get(alias, ("", None))[1]
         return Promoted(
-            made.kind,  # type: ignore[arg-type]  # "gone" was raised
+            _RESULTS[made.kind],  # "gone" was raised
             meant if meant is None or reach.includes(meant) else None,
         )
 

@@ -67,10 +67,17 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
 
     hinged restore mail before-the-campaign
     """
+    was_frozen = session.client.model(name).frozen
     position = session.client.restore(name, checkpoint)
+    frozen = session.client.model(name, at_least=position).frozen
+    said = [f"The model {name} is back at {checkpoint}."]
+    if frozen is not was_frozen:
+        now = "only predicts now" if frozen else "learns again"
+        then = "frozen" if frozen else "not frozen"
+        said.append(f"It {now}: it was {then} when the checkpoint was made.")
     session.show(
-        {"model": name, "position": position},
-        f"The model {name} is back at {checkpoint}.",
+        {"model": name, "position": position, "frozen": frozen, "was_frozen": was_frozen},
+        " ".join(said),
     )
 
 

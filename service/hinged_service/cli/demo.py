@@ -24,9 +24,10 @@ from httpx import HTTPTransport
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
+from hinged_service.cli.output import Table, accuracy, grid, number
 from hinged_service.client import Client, ClientError, Duplicate, Outcome, Retries
 from hinged_service.errors import StartupError
 from hinged_service.store.embedded import EmbeddedServer
@@ -70,7 +71,7 @@ class _Tally:
         learned = self.learned or 1
         row = {
             "events": f"{self.learned:,}",
-            "accuracy": f"{1 - self.mistakes / learned:.1%}" if self.learned else "-",
+            "accuracy": number(accuracy(self.learned, self.mistakes)),
             "mistakes": f"{self.mistakes:,}",
             "updates": f"{self.updates:,}",
             "mean hinge loss": f"{self.hinge_loss / learned:.3f}" if self.learned else "-",
@@ -155,8 +156,8 @@ class _Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for one, handler in self._before.items():
+            signal.signal(one, handler)
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
@@ -309,7 +310,7 @@ def _progress(console: Console, total: int) -> Iterator[Callable[[_Tally], None]
     task = progress.add_task("", total=total)
 
     def picture(tally: _Tally) -> RenderableType:
-        table = Table(box=None, pad_edge=False)
+        table = Grid(box=None, pad_edge=False)
         row = tally.row()
         for name in row:
             table.add_column(name, justify="right", min_width=10)
@@ -330,7 +331,7 @@ def _show_model(console: Console, client: Client) -> None:
     weights = found.weights or {}
     largest = max((abs(weight) for weight in weights.values()), default=0.0) or 1.0
     block = "█" if console.encoding.lower().startswith("utf") else "#"
-    table = Table(title="The largest weights", title_justify="left", box=None, pad_edge=False)
+    table = Grid(title="The largest weights", title_justify="left", box=None, pad_edge=False)
     table.add_column("feature")
     table.add_column("weight", justify="right")
     table.add_column("says honest", justify="right", width=_BAR_CELLS)
@@ -343,6 +344,13 @@ def _show_model(console: Console, client: Client) -> None:
     console.print(table)
 
     model = client.model(_MODEL)
+    console.print("\nTwo models learned from these events, each in its own way:")
+    columns = ("model", "learner", "events", "mistakes", "accuracy")
+    rows = [
+        (m.name, m.learner, m.events, m.mistakes, accuracy(m.judged, m.mistakes))
+        for m in client.stream(_MODEL).models
+    ]
+    console.print(grid(Table(columns, rows)))
     console.print("\nThe model as the service tells it:")
     for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
         console.print(f"  {name:<11}{getattr(model, name)}")

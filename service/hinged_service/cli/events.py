@@ -10,7 +10,7 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
-from hinged_service.cli.output import Facts, Part, Table, accuracy, label_text
+from hinged_service.cli.output import Facts, Output, Part, Table, accuracy, label_text
 from hinged_service.cli.progress import counted
 from hinged_service.client import (
     ClientError,
@@ -65,10 +65,10 @@ def predict(
     if many:
         results = client.predict_many(name, xs, at_least=at_least, proba=proba)
         found = list(counted("predicting", results, len(xs)))
-        session.show(found, _predictions(found))
+        session.show(found, _predictions(found, _calibrated(session, name)))
     else:
         one = client.predict(name, xs[0], at_least=at_least, proba=proba)
-        session.show(one, _prediction(one))
+        session.show(one, _prediction(one, _calibrated(session, name)))
 
 
 def learn(
@@ -147,20 +147,26 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
     session.show(outcomes, _outcomes(outcomes, events))
 
 
-def _prediction(found: Prediction) -> Facts:
+def _calibrated(session: Session, name: str) -> bool:
+    """Tell whether the probabilities that a table shows are calibrated."""
+    return session.output is not Output.TABLE or session.client.model(name).calibrated is not False
+
+
+def _prediction(found: Prediction, calibrated: bool) -> Facts:
+    mark = "" if calibrated else ", uncalibrated"
     return Facts(
         {
             "label": label_text(found.y),
             "score": found.score,
-            **{f"P({label})": p for label, p in found.proba.items()},
+            **{f"P({label}){mark}": p for label, p in found.proba.items()},
             "stale": None if found.stale_s is None else f"{found.stale_s:.1f} s, Redis is away",
         }
     )
 
 
-def _predictions(found: Sequence[Prediction]) -> Table:
+def _predictions(found: Sequence[Prediction], calibrated: bool) -> Table:
     return Table(
-        ("event", "label", "score", "probability"),
+        ("event", "label", "score", "probability" if calibrated else "uncalibrated probability"),
         [
             (i, label_text(p.y), p.score, p.proba.get(label_text(p.y)))
             for i, p in enumerate(found, start=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +16,14 @@ import uvicorn
 from pydantic import ValidationError
 
 from hinged import __version__, kernel
-from hinged_service.cli import checkpoints, events, models, streams, watch
+from hinged_service.cli import checkpoints, events, models, plot, streams, watch
 from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
 from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.keys import key
+from hinged_service.cli.version import git_version
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import UNSAVED
 from hinged_service.server import supervisor
@@ -29,6 +31,7 @@ from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
 from hinged_service.settings import Settings
+from hinged_service.store.embedded import SOCKET_RECORD
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
@@ -65,6 +68,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         watch.top,
         models.show,
         models.weights,
+        plot.plot,
         models.configure,
         models.freeze,
         models.unfreeze,
@@ -101,8 +105,10 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        commit = git_version()
+        git = "" if commit is None else f"git {commit}, "
         python = platform.python_version()
-        typer.echo(f"hinged {__version__} (Python {python}, {kernel.kind()} kernel)")
+        typer.echo(f"hinged {__version__} ({git}Python {python}, {kernel.kind()} kernel)")
         raise typer.Exit
 
 
@@ -330,7 +336,9 @@ def _cannot_start(why: object) -> typer.Exit:
 
 def _whereabouts(settings: Settings) -> str:
     if not settings.redis_url:
-        return f"an embedded Valkey in {settings.data_dir}"
+        record = settings.data_dir.expanduser().resolve() / SOCKET_RECORD
+        reach = f'redis-cli -s "$(cat {shlex.quote(str(record))})"'
+        return f"an embedded Valkey in {settings.data_dir} ({reach})"
     return f"the Redis at {parse(settings.redis_url)}"  # without its password
 
 

@@ -90,12 +90,12 @@ def promote(
     before = from_ or _meaning(session, alias)
     found = session.client.promote(alias, before, model, decision)
     texts = {
-        "ok": f"{alias} means {model} now.",
-        "made": f"That decision was carried out before; {alias} means {found.model}.",
-        "moved": f"Nothing was done: {alias} does not mean {before}, but {found.model}.",
+        "promoted": f"{alias} means {model} now.",
+        "repeated": f"That decision was carried out before; {alias} means {found.model}.",
+        "refused": f"Nothing was done: {alias} does not mean {before}, but {found.model}.",
     }
-    session.show(found, texts[found.became])
-    if found.became == "moved":
+    session.show(found, texts[found.result])
+    if found.result == "refused":
         raise typer.Exit(CONFLICT)
 
 

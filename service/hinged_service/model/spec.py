@@ -229,6 +229,11 @@ class ModelSpec(StrictModel):
         return late
 
     @property
+    def calibrated(self) -> bool:
+        """Whether the probabilities are calibrated; else they order events and are no frequency."""
+        return self.calibrate or self.learner.type in ("auto", "hedge", "multiclass_hedge")
+
+    @property
     def pair(self) -> tuple[Label, Label] | None:
         """The negative and the positive label of a binary model that names them."""
         if self.multiclass or not isinstance(self.labels, tuple):

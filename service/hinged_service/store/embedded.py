@@ -34,7 +34,7 @@ from hinged_service.file_lock import FileLock
 from hinged_service.store.disk_guard import Disk, DiskGuard, DiskLimits
 from hinged_service.store.unix_call import call
 
-__all__ = ["EmbeddedServer"]
+__all__ = ["SOCKET_RECORD", "EmbeddedServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,8 @@ _SAVE_POLL_S: Final = 0.1
 _WATCH_S: Final = 0.25
 _WATCH_TIGHT_S: Final = 0.05
 _WATCH_AGAIN_S: Final = 5.0
+SOCKET_RECORD: Final = "valkey.socket"
+"""File of the data directory that holds the path of the socket."""
 _SOCKET_PATH_BYTES: Final = 100
 _LOG_TAIL_BYTES: Final = 2_000
 _DISK_LIMITS: Final = DiskLimits(reserve_bytes=16 * 2**20, warning_bytes=512 * 2**20)
@@ -89,7 +91,7 @@ class EmbeddedServer:
         self._data_dir = data_dir.expanduser().resolve()
         self._log_file = self._data_dir / "valkey.log"
         self._pid_file = self._data_dir / "valkey.pid"
-        self._socket_record = self._data_dir / "valkey.socket"
+        self._socket_record = self._data_dir / SOCKET_RECORD
         self._start_timeout_s = start_timeout_s
         self._guard = DiskGuard(self._data_dir, disk)
         self._users: FileLock | None = None

@@ -38,6 +38,7 @@ __all__ = [
     "Problem",
     "Promoted",
     "Repaired",
+    "Restored",
     "StreamInfo",
     "StreamListed",
     "Upgraded",
@@ -241,7 +242,7 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
             "`_classes`, stands how many are shown and of how many."
         ),
     ] = {}
-    labels: Annotated[
+    label_counts: Annotated[
         LabelCounts | None, about("Predictions and their labels, once one was made with an id.")
     ] = None
     drifts: Annotated[int, about("Drifts that its detector found.")] = 0
@@ -259,6 +260,13 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         tuple[Label, ...],
         about("Binary: the labels, the negative one first. Multiclass: those seen, in order."),
     ]
+    calibrated: Annotated[
+        bool | None,
+        about(
+            "Whether its probabilities are calibrated; else they order events and are no "
+            "frequency. null: an older service does not tell."
+        ),
+    ] = None
     snapshot: Annotated[str, about("Entry id of the snapshot in Redis, as far as known here.")]
     stale_s: Annotated[float | None, about("Its age in seconds while Redis does not answer.")] = (
         None
@@ -306,6 +314,15 @@ class CommandResult(msgspec.Struct, frozen=True):
     """A command that was carried out."""
 
     position: Annotated[str, about("Its place in the log; events after it are learned so.")]
+
+
+class Restored(CommandResult, frozen=True):
+    """A restore that was carried out."""
+
+    frozen: Annotated[
+        bool, about("Whether the model only predicts now; restored from the checkpoint, too.")
+    ]
+    was_frozen: Annotated[bool, about("Whether it only predicted before.")]
 
 
 class Upgraded(msgspec.Struct, frozen=True):
@@ -405,11 +422,12 @@ class AliasInfo(msgspec.Struct, frozen=True):
 class Promoted(msgspec.Struct, frozen=True):
     """The result of a promotion."""
 
-    became: Annotated[
-        Literal["ok", "moved", "made"],
+    result: Annotated[
+        Literal["promoted", "refused", "repeated"],
         about(
-            "ok: done. moved: the alias meant another model than you thought. made: that "
-            "decision was carried out before."
+            "promoted: the alias means the new model from now on. refused: the alias meant "
+            "another model than `from`, and nothing changed. repeated: this decision was carried "
+            "out before, and nothing changed now."
         ),
     ]
     model: Annotated[str | None, about("The model that the alias means now.")]

@@ -55,11 +55,11 @@ class Face:
 
     def labels(self) -> dict[str, Any]:
         """Return what is told of predictions and labels; all workers must soon agree."""
-        told = [info["labels"] for info in self.infos()]
+        told = [info["label_counts"] for info in self.infos()]
         for _ in range(20):  # they are asked one after the other, and the ring may turn between
             if all(one == told[0] for one in told):
                 break
-            told = [info["labels"] for info in self.infos()]
+            told = [info["label_counts"] for info in self.infos()]
         assert all(one == told[0] for one in told), told
         found: dict[str, Any] = told[0]
         return found
@@ -106,7 +106,7 @@ def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
     for worker, info in zip(face.clients, face.infos(), strict=True):
         shown = worker.get(f"/v1/models/{face.name}/weights").json()
         assert _bits(shown["weights"]) == _bits(weights)
-        told = info["labels"]
+        told = info["label_counts"]
         assert info["mistakes"] == mistakes
         assert (told["labelled"], told["served"], told["served_mistakes"]) == (
             late.labelled,

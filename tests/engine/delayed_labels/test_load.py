@@ -124,7 +124,7 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer, own_db: red
         workers[0].stop()
         workers[0].start()
         again = face.infos()[0]
-        assert again["labels"] == state["labels"]
+        assert again["label_counts"] == state["label_counts"]
         agrees_with_its_log(own_db, face)
     finally:
         for worker in workers:

@@ -243,5 +243,5 @@ def test_metrics_and_drift_see_late_labels(
         for name in ("metrics", "events", "mistakes", "updates", "hinge_loss", "radius"):
             assert one[name] == two[name]
         weights, account, _ = witnessed(own_db, "late")
-        assert one["labels"]["served_mistakes"] == account.served_mistakes
+        assert one["label_counts"]["served_mistakes"] == account.served_mistakes
         assert weights

@@ -179,7 +179,7 @@ def test_an_alias_works_where_a_model_does(client: httpx.Client, new_model: NewM
             client.get(f"{alias}/checkpoints").json() == client.get(f"{model}/checkpoints").json()
         )
         move = {"from": _name(first), "to": _name(second), "decision": "now"}
-        expected = {"became": "ok" if model == first else "made", "model": _name(second)}
+        expected = {"result": "promoted" if model == first else "repeated", "model": _name(second)}
         assert client.post(f"{at}/promote", json=move).json() == expected
     compared = client.get(f"/v1/streams/{_name(first)}").json()
     assert compared["aliases"] == {f"{_name(first)}-live": _name(second)}

@@ -11,7 +11,7 @@ export function labelsPanel() {
   return {
     node: card("Labels that come later", null, none, bar, list),
     update({ info }) {
-      const labels = info?.labels;
+      const labels = info?.label_counts;
       none.hidden = Boolean(labels);
       bar.hidden = !labels;
       if (!labels) return;

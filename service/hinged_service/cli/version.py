@@ -1,0 +1,36 @@
+"""The version of git that this installation is of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import hinged
+
+__all__ = ["git_version"]
+
+_TIMEOUT_S = 5
+
+
+def git_version() -> str | None:
+    """Return the commit, marked if files were changed since; `None` if it is not known.
+
+    A checkout asks git. A package installed from a git address has it in its metadata.
+    """
+    root = Path(hinged.__file__).parents[2]
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run(  # noqa: S603 - our own arguments, no shell
+                command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+            )
+            return done.stdout.strip()
+        return None
+    with contextlib.suppress(metadata.PackageNotFoundError, ValueError):
+        found = json.loads(metadata.distribution("hinged").read_text("direct_url.json") or "{}")
+        commit = found.get("vcs_info", {}).get("commit_id")
+        return commit[:12] if isinstance(commit, str) else None
+    return None
