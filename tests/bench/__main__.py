@@ -97,11 +97,11 @@ PARTS = {
     "growth": Part("Growth with the log", restart.measure_growth, (3, LENGTHS), (1, LENGTHS[:2])),
     "sizes": Part("What things weigh", sizes.measure, (2, 200_000), (1, 10_000)),
     "scale": Part(
-        "Growth with models, features and workers", scale.measure, (2, 1, 10_000), (1, 1, 100)
+        "Growth with models, features and workers", scale.measure, (3, 1, 10_000), (1, 1, 100)
     ),
     "cluster": Part(
-        "A million models on a cluster, simulated",
-        *(cluster.measure, (3, 1_000_000), (1, 100_000), True),
+        "A million models on a cluster: unit costs, and what they come to",
+        *(cluster.measure, (3, 1_000_000, 2_000, 4), (1, 100_000, 50, 1)),
     ),
     "quality": Part(
         "Accuracy, predicted before learning", quality.measure, (False,), (True,), True

@@ -1,5 +1,8 @@
 """How rates, processor time and memory grow with models, features and workers.
 
+First what many models cost beside few, as ratios of rates that were measured one right after the
+other, and the scripts that Redis ran for each request. Then the costs one by one.
+
 A rate on one machine ends where its cores do, and client and Redis want some of them. What a
 request costs the worker and Redis in processor time hardly depends on that: those numbers
 say what a cluster takes.
@@ -7,12 +10,14 @@ say what a cluster takes.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -21,12 +26,13 @@ from tests.bench.http_calls import CONNECTIONS, SPEC
 from tests.bench.load import Caller, mixed_requests_per_s
 from tests.bench.servers import SERVICE, Server, cpu_s, running
 from tests.bench.sizes import rss_bytes
-from tests.bench.table import Row
+from tests.bench.table import Row, ratios
 from tests.support.redis_server import RedisServer
 
 FEATURES = (10, 30, 100, 1_000)
 WORKERS = (1, 2, 3, 4)
 MODELS_OF_WORKERS = 64
+MODELS_OF_FEW = 10
 ARRAY = 100
 FEW_CONNECTIONS = 4
 """For arrays of megabytes, or the service turns some away."""
@@ -53,7 +59,7 @@ class _Load:
 
 def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[Row]:
     """Return the rows: one worker with 1 to `most_models` models, wider events, more workers."""
-    rows: list[Row] = []
+    rows = _many_beside_few(folder / "many", most_models, rounds, seconds)
     counts = itertools.takewhile(lambda n: n <= most_models, (10**k for k in itertools.count()))
     for count in counts:
         place = folder / f"models-{count}"
@@ -67,20 +73,71 @@ def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[R
     return rows
 
 
+def _many_beside_few(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
+    """Return the ratios of `count` models to a hundredth, all in memory and a tenth of them."""
+    few, kept = max(count // 100, MODELS_OF_FEW), max(count // 10, 1)
+    rates: dict[tuple[str, str], list[float]] = {}
+    scripts: dict[tuple[str, str], list[float]] = {}
+    many, capped = f"{count:,} models", f"{count:,} models, {kept:,} in memory"
+    with contextlib.ExitStack() as stack:
+        fleets: dict[str, tuple[RedisServer, Server, list[str]]] = {}
+        for title, models, replicas in (
+            ("few", few, few),
+            (many, count, count),
+            (capped, count, kept),
+        ):
+            redis = stack.enter_context(RedisServer(folder / str(len(fleets))))
+            worker, names = worker_on(redis, replicas), [f"m{n}" for n in range(models)]
+            stack.enter_context(running(worker))
+            made(worker, names)
+            touch(worker, names)
+            fleets[title] = redis, worker, names
+        for number, call in itertools.product(range(rounds + 1), ("predict", "learn")):
+            for title, (redis, worker, names) in fleets.items():
+                before = scripts_run(redis)
+                rate = rate_of([worker], [posts(call, names)], seconds, CONNECTIONS)
+                if number > 0:
+                    rates.setdefault((title, call), []).append(rate)
+                    ran = (scripts_run(redis) - before) / (rate * seconds)
+                    scripts.setdefault((title, call), []).append(ran)
+    rows = [
+        Row(
+            f"{title}, {call}: rate / that of {few:,}",
+            ratios(found, rates["few", call]),
+            "×",
+            least,
+        )
+        for title, leasts in ((many, (0.8, 0.7)), (capped, (0.4, 0.4)))
+        for call, least in zip(("predict", "learn"), leasts, strict=True)
+        for found in (rates[title, call],)
+    ]
+    for call, most in (("predict", 0.05), ("learn", 1.1)):
+        name = f"{many}, {call}: scripts of Redis"
+        rows.append(Row(name, scripts[many, call], "/request", most, at_most=True))
+    return rows
+
+
+def scripts_run(redis: RedisServer) -> int:
+    """Return how many scripts the server has run."""
+    with redis.client() as client:
+        told: Any = client.info("commandstats")
+    return sum(told.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
+
+
 def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of one worker whose models get single calls in turn."""
     with RedisServer(folder) as redis:
-        worker = _worker(redis, replicas)
+        worker = worker_on(redis, replicas)
         names = [f"m{n}" for n in range(count)]
         rows: list[Row] = []
         title = f"{count:,} model{'s' if count > 1 else ''}"
         if replicas < count:
             title += f", {replicas:,} in memory"
         with running(worker):
-            _create(worker, names)
-            _touch(worker, names)
+            made(worker, names)
+            touch(worker, names)
             for call in ("learn", "predict"):
-                load = _loaded(redis, [worker], [_posts(call, names)], rounds, seconds)
+                load = _loaded(redis, [worker], [posts(call, names)], rounds, seconds)
                 rows += load.rows(f"{title}, {call}", "request")
             rows.append(Row(f"{title}: memory of the worker", [rss_bytes(worker.pid) / 1e6], "MB"))
             with redis.client() as client:
@@ -92,41 +149,31 @@ def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) 
 def _features(folder: Path, width: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of one model that learns arrays of events so wide."""
     with RedisServer(folder) as redis:
-        worker = _worker(redis)
-        rng = random.Random(1)
-        arrays = [
-            orjson.dumps(
-                [
-                    {"x": {f"feature_{n}": round(rng.gauss(0, 1), 6) for n in range(width)}, "y": y}
-                    for y in (True, False) * (ARRAY // 2)
-                ]
-            )
-            for _ in range(4)
-        ]
+        worker = worker_on(redis)
         with running(worker):
-            _create(worker, ["m"])
-            posts = [("/v1/models/m/learn", body) for body in arrays]
-            load = _loaded(redis, [worker], [posts], rounds, seconds, FEW_CONNECTIONS, ARRAY)
+            made(worker, ["m"])
+            sent = array_posts(width, ARRAY)
+            load = _loaded(redis, [worker], [sent], rounds, seconds, FEW_CONNECTIONS, ARRAY)
     return load.rows(f"{width:,} features, arrays of {ARRAY}", "event")
 
 
 def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     """Return the rows of so many workers, each model with one of them as a balancer sees to it."""
     with RedisServer(folder) as redis:
-        workers = [_worker(redis) for _ in range(count)]
+        workers = [worker_on(redis) for _ in range(count)]
         names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
         rows: list[Row] = []
         with running(*workers):
-            _create(workers[0], names)
+            made(workers[0], names)
             for call in ("learn", "predict"):
-                shares = [_posts(call, names[n::count]) for n in range(count)]
+                shares = [posts(call, names[n::count]) for n in range(count)]
                 load = _loaded(redis, workers, shares, rounds, seconds)
                 title = f"{count} worker{'s' if count > 1 else ''}, {MODELS_OF_WORKERS} models"
                 rows += load.rows(f"{title}, {call}", "request")
     return rows
 
 
-def _worker(redis: RedisServer, replicas: int = DEFAULT_REPLICAS) -> Server:
+def worker_on(redis: RedisServer, replicas: int = DEFAULT_REPLICAS) -> Server:
     """Return a worker that waits for Redis rather than turn calls away: it is meant to be full."""
     return Server(
         SERVICE,
@@ -151,7 +198,7 @@ def _loaded(
     for number in range(rounds + 1):
         worker_s = sum(worker.cpu_s() for worker in workers)
         redis_s = cpu_s(redis.pid)
-        rate = _rate(workers, shares, seconds, connections) * per_post
+        rate = rate_of(workers, shares, seconds, connections) * per_post
         worker_s = sum(worker.cpu_s() for worker in workers) - worker_s
         redis_s = cpu_s(redis.pid) - redis_s
         if number > 0:
@@ -161,7 +208,7 @@ def _loaded(
     return load
 
 
-def _rate(
+def rate_of(
     workers: Sequence[Server], shares: Sequence[Sequence[Post]], seconds: int, connections: int
 ) -> float:
     """Return the requests per second of all workers together."""
@@ -174,22 +221,35 @@ def _rate(
         return sum(threads.map(drive, workers, shares))
 
 
-def _create(worker: Server, names: Sequence[str]) -> None:
+def made(worker: Server, names: Sequence[str]) -> None:
     for name in names:
         with Caller(worker.port, f"/v1/models/{name}") as caller:
             caller.put(SPEC)
 
 
-def _touch(worker: Server, names: Sequence[str]) -> None:
+def touch(worker: Server, names: Sequence[str]) -> None:
     """Have each model in memory, or as many as may be: the warm-up need not reach all."""
-    for path, body in _posts("predict", names)[: len(names)]:
+    for path, body in posts("predict", names)[: len(names)]:
         with Caller(worker.port, path) as caller:
             caller.post(body)
 
 
-def _posts(call: str, names: Sequence[str]) -> list[Post]:
+def posts(call: str, names: Sequence[str]) -> list[Post]:
     """Return calls that visit the models in turn."""
     sent = bodies(made_events(1_000), labelled=call == "learn")
     total = max(len(sent), len(names))
     paths = [f"/v1/models/{name}/{call}" for name in names]
     return [(paths[n % len(paths)], sent[n % len(sent)]) for n in range(total)]
+
+
+def array_posts(width: int, size: int) -> list[Post]:
+    """Return calls of one model that learn arrays of events so wide."""
+    rng = random.Random(1)
+    arrays = [
+        [
+            {"x": {f"feature_{n}": round(rng.gauss(0, 1), 6) for n in range(width)}, "y": y}
+            for y in (True, False) * (size // 2)
+        ]
+        for _ in range(4)
+    ]
+    return [("/v1/models/m/learn", orjson.dumps(array)) for array in arrays]

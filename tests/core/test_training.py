@@ -428,3 +428,26 @@ def test_iterative_mixing_separates_within_the_bound() -> None:
 def test_mixing_refuses(models: Any, weights: Any) -> None:
     with pytest.raises(InvalidParameter):
         mix(models, weights)
+
+
+@pytest.mark.parametrize(("rule", "parts"), [(AveragedPerceptron, 4), (PassiveAggressive, 8)])
+def test_parts_of_a_stream_mixed_once_are_close_to_one_model(rule: Any, parts: int) -> None:
+    """Each part learns its share of 2,000 events, one in ten of them with a wrong label."""
+    rng = random.Random(1)
+    truth = {f"f{i}": rng.gauss(0, 1) for i in range(30)}
+    rows: Rows = []
+    for _ in range(3_000):
+        x = {name: rng.gauss(0, 1) for name in truth}
+        right = sum(w * x[name] for name, w in truth.items()) > 0
+        rows.append((x, right is not (rng.random() < 0.1)))
+    make = {"C": 0.01} if rule is PassiveAggressive else {}
+    one, apart = rule(**make), [rule(**make) for _ in range(parts)]
+    for number, (x, y) in enumerate(rows[:2_000]):
+        one.learn_one(x, y)
+        apart[number % parts].learn_one(x, y)
+    accuracy = [
+        sum(model.predict_one(x) is y for x, y in rows[2_000:]) / 1_000
+        for model in (one, mix(apart), apart[0])
+    ]
+    assert accuracy[1] > accuracy[0] - 0.02
+    assert accuracy[1] > accuracy[2] + 0.01

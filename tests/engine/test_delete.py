@@ -166,7 +166,7 @@ async def test_many_creations_at_once_make_one_model(
 
 async def _half_created(one: Worker, step: str) -> IndexEntry:
     """Leave what a worker leaves that dies in the middle of creating a model."""
-    entry = IndexEntry(uid="half", stream="m", spec=spec(stream="m"))
+    entry = IndexEntry(uid="half", stream="m", fold=spec(stream="m"))
     assert await index.enter(one.connection, "m", entry, 10)
     if step == "registered":
         await Script(one.connection, "m", "half").register()

@@ -53,7 +53,7 @@ class Switching:
 
     def watch_drift(self, name: str, live_model: LiveModel) -> None:
         """See to it that an alias is switched when a model's drift detector fires."""
-        alias = live_model.entry.spec.promotes
+        alias = live_model.entry.fold.promotes
         if alias is None:
             return
 

@@ -21,7 +21,7 @@ from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection
-from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.keys import ModelKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
@@ -80,6 +80,7 @@ class LogFollower:
         settings: Settings,
         name: str,
         entry: IndexEntry,
+        keys: ModelKeys,
         replica: Replica,
         status: ModelStatus,
         snapshots: SnapshotWriter,
@@ -90,12 +91,12 @@ class LogFollower:
         self.entry = entry
         self.replica = replica
         self.status = status
-        self.keys: ModelKeys = StreamKeys(entry.stream).model(entry.uid)
+        self.keys = keys
         self.log = EventLog(connection, self.keys)
         self.observer = connection.observer
         self.fresh_at_s = -1e9
         self.in_trouble = True
-        self.pace = Pace(entry.spec)
+        self.pace = Pace(entry.fold)
         self.worked_until_s = -1e9
         self._snapshots = snapshots
         self._left_out: set[str] = set()
@@ -137,7 +138,7 @@ class LogFollower:
                 await self.replica.at_rest(None)
                 self.replica.note_stored(reply.stored)
             if not reply.more:
-                self.fresh_at_s = sent_at_s
+                self.fresh_at_s = sent_at_s if reply.asked_s is None else reply.asked_s
                 if self.in_trouble:
                     self.end_trouble()
                 break

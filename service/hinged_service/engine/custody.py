@@ -56,10 +56,10 @@ class Custody:
 
     """
 
-    state: ModelState
+    __slots__ = ("_turns", "state", "taken")
 
     def __init__(self, state: ModelState) -> None:
-        self.state = state
+        self.state: ModelState = state
         self.taken = False
         self._turns = asyncio.Lock()
 

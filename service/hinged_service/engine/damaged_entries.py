@@ -66,7 +66,7 @@ async def take_over(
     entry = IndexEntry(
         uid=uid,
         stream=stream,
-        spec=spec.on(stream),
+        fold=spec.on(stream),
         base=str(_UNKNOWN if saved else position),
         origin=await _origin(connection, keys, uid),
     )

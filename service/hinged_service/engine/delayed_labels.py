@@ -31,6 +31,8 @@ class DelayedLabels:
 
     """
 
+    __slots__ = ("_connection", "_counts", "_expiry", "_keys", "_pending", "_timeout_s", "in_use")
+
     def __init__(self, connection: Connection, keys: ModelKeys, timeout_s: float) -> None:
         self.in_use = False
         self._connection = connection

@@ -199,7 +199,7 @@ class ModelLifecycle(ModelRecovery):
         entry = IndexEntry(
             uid=secrets.token_hex(8),
             stream=spec.stream or name,
-            spec=spec,
+            fold=spec,
             origin=None if origin is None else origin.uid,
         )
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
@@ -261,7 +261,7 @@ class ModelLifecycle(ModelRecovery):
             marks=[],
             wanted="0-0",
         )
-        entry = IndexEntry(uid=secrets.token_hex(8), stream=name, spec=spec, origin=made.uid)
+        entry = IndexEntry(uid=secrets.token_hex(8), stream=name, fold=spec, origin=made.uid)
         # What takes long comes first: a sweep undoes what stays half made, without its state.
         chunk = self._settings.snapshot_chunk
         staged = await checkpoints.stage(self._connection, keys, made, state, chunk)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar
@@ -24,7 +25,7 @@ from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.engine.predictions import Answering, Predictions
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
-from hinged_service.engine.snapshots import SnapshotWriter, load_replica
+from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import (
     AppendResult,
@@ -41,6 +42,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.door_counts import DoorCounts, door_counts
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log_types import Span
+from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import Answer
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
@@ -72,10 +74,6 @@ class LiveModel:
         Its delayed labels.
     freshness
         How far it is behind its log; reads the log.
-    checkpoints
-        The checkpoints of its stream.
-    commands
-        Its commands.
     follower_kind
         The class of what moves its replica.
 
@@ -97,7 +95,7 @@ class LiveModel:
         self.entry = entry
         self.keys = StreamKeys(entry.stream).model(entry.uid)
         self.observer = connection.observer
-        self.accepts_non_numeric = entry.spec.accepts_non_numeric
+        self.accepts_non_numeric = entry.fold.accepts_non_numeric
         self.status = ModelStatus()
         self.status.change(Status.CATCHING_UP)
         self._connection = connection
@@ -108,16 +106,15 @@ class LiveModel:
             connection, settings, name, self.keys, lambda lost: self.freshness.read_again(lost)
         )
         self._follower = follower = self.follower_kind(
-            connection, settings, name, entry, replica, self.status, self._snapshots
+            connection, settings, name, entry, self.keys, replica, self.status, self._snapshots
         )
-        producer = f"{producer}.{entry.uid}"
+        producer = self._producer = f"{producer}.{entry.uid}"
+        self._sequence = sequence
         self._queue = WriteQueue(settings, connection.observer, self.delayed)
         self._commit = GroupCommit(
             follower, self._queue, self._snapshots, self.delayed, producer, sequence
         )
         self.freshness = Freshness(follower, self._commit)
-        self.checkpoints = ModelCheckpoints(follower, self.freshness)
-        self.commands = CommandLog(follower, self.freshness, self.checkpoints, producer, sequence)
 
     @classmethod
     async def open(
@@ -128,8 +125,11 @@ class LiveModel:
         entry: IndexEntry,
         producer: str,
         sequence: itertools.count[int],
+        opened: Opened | None = None,
     ) -> Self:
         """Load a model's snapshot and catch up with its log, or begin to if that takes long.
+
+        `opened` is what was read of it already.
 
         Raises
         ------
@@ -139,14 +139,32 @@ class LiveModel:
 
         """
         kind = cls.follower_kind.replica_kind
-        replica = await load_replica(connection, settings, entry, kind)
-        model = cls(connection, settings, name, entry, replica, producer, sequence)
-        try:
-            model._snapshots.keep(await followers.retention(connection, model.keys.on))
-        except DamagedState as error:
-            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+        replica = None if opened is None else small_replica(entry, opened.loaded, kind)
+        if opened is not None and replica is not None:
+            model = cls(connection, settings, name, entry, replica, producer, sequence)
+            model._snapshots.keep(opened.kept)
+            model._follower.log.ahead = opened.loaded.position, opened.tail
+        else:
+            replica = await load_replica(connection, settings, entry, kind)
+            model = cls(connection, settings, name, entry, replica, producer, sequence)
+            try:
+                model._snapshots.keep(await followers.retention(connection, model.keys.on))
+            except DamagedState as error:
+                raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
         await model.freshness.read_for(_OPEN_S)
         return model
+
+    @functools.cached_property
+    def checkpoints(self) -> ModelCheckpoints:
+        """The checkpoints of its stream."""
+        return ModelCheckpoints(self._follower, self.freshness)
+
+    @functools.cached_property
+    def commands(self) -> CommandLog:
+        """Its commands."""
+        return CommandLog(
+            self._follower, self.freshness, self.checkpoints, self._producer, self._sequence
+        )
 
     @property
     def replica(self) -> Replica:

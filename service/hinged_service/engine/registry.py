@@ -18,9 +18,10 @@ from hinged_service.model.spec import Alias, IndexEntry
 from hinged_service.server.malloc import give_back
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
-from hinged_service.store import aliases, index
+from hinged_service.store import aliases, index, snapshot_reader
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import cancel
 
 __all__ = ["ModelRegistry"]
@@ -138,7 +139,7 @@ class ModelRegistry:
             await self.connection.ensure_checked()
             if (meant := await self.aliases.again(name)) is not None:
                 return await self.open(meant)
-            entry = await index.find(self.connection, name)
+            entry, opened = await self._read(name)
             if isinstance(entry, Alias):
                 return await self.open(await self.aliases.look_up(name, entry))
             if entry is None:
@@ -158,7 +159,8 @@ class ModelRegistry:
             raise SetAside(known.detail, known.errors, retry_after_s=60)
         try:
             live_model = await LiveModel.open(
-                self.connection, self._settings, name, entry, self._producer, self._sequence
+                *(self.connection, self._settings, name, entry),
+                *(self._producer, self._sequence, opened),
             )
         except SetAside as error:
             self._aside[entry.uid] = (error, now_s + _ASIDE_S)
@@ -182,12 +184,29 @@ class ModelRegistry:
         self._forget_some()
         return live_model
 
+    async def _read(self, name: str) -> tuple[IndexEntry | Alias | None, Opened | None]:
+        """Return what an index entry says now, and the model if it is small.
+
+        If the entry is what it was, one round trip has both.
+        """
+        entry: IndexEntry | Alias | None = index.last_known(self.connection, name)
+        if entry is None:
+            entry = await index.find(self.connection, name)
+        if not isinstance(entry, IndexEntry) or entry.deleting or entry.base is None:
+            return entry, None
+        keys, most = StreamKeys(entry.stream).model(entry.uid), self._settings.reply_bytes
+        stored, opened = await snapshot_reader.open_small(
+            self.connection, name, keys, entry.base, most
+        )
+        found = index.read(self.connection, name, stored)
+        return found, opened if found is entry else None
+
     def _forget_some(self) -> None:
         excess = len(self._live) - self._settings.max_replicas
         if excess <= 0:
             return
-        idle = [(name, a) for name, a in itertools.islice(self._live.items(), 64) if a.idle]
-        for name, live_model in idle[:excess]:
+        idle = ((name, a) for name, a in itertools.islice(self._live.items(), 64) if a.idle)
+        for name, live_model in list(itertools.islice(idle, excess)):
             if not live_model.save_before_leaving():  # else it goes when it is saved
                 self._freed(self._live.pop(name))
 

@@ -98,6 +98,12 @@ class Replica(Custody):
 
     """
 
+    __slots__ = (
+        *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
+        *("_unsaved_since_s", "awaited_upgrade", "base", "log_bytes", "log_events", "position"),
+        *("shown", "stored", "uid", "watchers"),
+    )
+
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
         self.uid = uid
         super().__init__(ModelState(spec))

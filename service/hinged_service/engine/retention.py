@@ -16,6 +16,8 @@ _MARKS_PER_RETENTION = 16
 class LogMarks:
     """Places in a log behind a model's snapshots, some sixteen for each retention."""
 
+    __slots__ = ("_marks",)
+
     def __init__(self, marks: Sequence[Mark] = ()) -> None:
         self._marks = list(marks)
 

@@ -22,7 +22,7 @@ from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.position import Mark, Position, UpgradePoint
 
-__all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica"]
+__all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica", "small_replica"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,11 @@ class SnapshotWriter:
         Part of the log to keep behind the snapshots.
 
     """
+
+    __slots__ = (
+        *("_connection", "_default", "_keys", "_loop", "_name", "_not_before_s", "_on_lost"),
+        *("_settings", "_stopped", "_task", "kept"),
+    )
 
     def __init__(
         self,
@@ -172,6 +177,21 @@ class SnapshotWriter:
         return saved
 
 
+def small_replica(
+    entry: IndexEntry, loaded: Loaded, kind: type[Replica] = Replica
+) -> Replica | None:
+    """Return the replica of a small model's snapshot; `None` if `load_replica` has to make it.
+
+    That imports parts of River in a thread, starts from checkpoints, and deals with damage.
+    """
+    if not entry.fold.needs_no_import or (loaded.state is None and entry.origin is not None):
+        return None
+    try:
+        return kind(entry.uid, entry.fold, loaded)
+    except (DamagedState, hinged.InvalidState):
+        return None
+
+
 async def load_replica(
     connection: Connection,
     settings: SnapshotSettings,
@@ -207,7 +227,7 @@ async def load_replica(
         )
         if loaded.state is not None or entry.origin is None:
             # in a thread: it may import parts of River, and the other models must go on meanwhile
-            return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded)
+            return await asyncio.to_thread(kind, entry.uid, entry.fold, loaded)
         return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk, kind)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
@@ -277,7 +297,7 @@ async def at_origin(
         state = None if found.state is None else replace(found.state, marks=[])
         loaded = Loaded(base, state, found.vectors, mark, barrier)
     try:
-        return await asyncio.to_thread(kind, entry.uid, entry.spec, loaded, complete=False)
+        return await asyncio.to_thread(kind, entry.uid, entry.fold, loaded, complete=False)
     except hinged.InvalidState as error:
         raise SetAside(
             f"The checkpoint that the model starts with is of another kind of model: {error}.",

@@ -199,7 +199,7 @@ class Inboxes:
         for name, entry in self._models.get(stream, {}).items():
             if name != writer.name:
                 with contextlib.suppress(ServiceError):  # its pipeline is not known here
-                    found.append(await asyncio.to_thread(ModelState, entry.spec))  # may import
+                    found.append(await asyncio.to_thread(ModelState, entry.fold))  # may import
         return found
 
 

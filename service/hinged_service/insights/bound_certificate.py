@@ -267,7 +267,7 @@ async def _fold_again(
         loaded = await load()
         if loaded.state is not None:
             loaded = replace(loaded, state=replace(loaded.state, marks=[]))
-        replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
+        replica = await asyncio.to_thread(Replica, entry.uid, entry.fold, loaded)
     except (NotFound, DamagedState, OtherVersion, hinged.InvalidState):
         return None
     recorder = await asyncio.to_thread(_Recorder, replica, entry.spec, settings.max_bound_events)

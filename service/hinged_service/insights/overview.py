@@ -93,7 +93,7 @@ class Overview:
         return list(await asyncio.gather(*map(asyncio.shield, tasks)))
 
     async def _glance(self, name: str, entry: IndexEntry) -> ModelSummary:
-        known = ModelSummary(name, entry.stream, entry.spec.learner.type)
+        known = ModelSummary(name, entry.stream, entry.fold.learner.type)
         try:
             live_model = await self._registry.open(name)
             await live_model.freshness.refresh_if_stale()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import (
     ConfigDict,
     Field,
@@ -270,6 +273,12 @@ class ModelSpec(StrictModel):
         return bool(self.steps) or not isinstance(self.learner, OwnLearner)
 
     @property
+    def needs_no_import(self) -> bool:
+        """True if the library alone has all of the model, none of River's parts."""
+        parts = self.steps or self.metrics or self.drift is not None
+        return not parts and isinstance(self.learner, OwnLearner)
+
+    @property
     def promotes(self) -> str | None:
         """The alias that the drift action moves, `None` if it moves none."""
         action = None if self.drift is None else self.drift.action
@@ -308,6 +317,8 @@ class ModelSpec(StrictModel):
                 raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
         if isinstance(self.learner, AutoSpec) and not self.multiclass:
             return self.learner.model_copy(update={"max_classes": 2})
+        if not parameters:
+            return self.learner
         given = {**self.learner.model_dump(mode="json"), **parameters}
         return type(self.learner).model_validate_json(json.dumps(given))
 
@@ -325,32 +336,85 @@ class ModelSpec(StrictModel):
         return self if self.stream else self.model_copy(update={"stream": name})
 
 
-class IndexEntry(StrictModel):
-    """The entry of a model name in the index."""
+class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+    """An index entry as it is stored."""
 
     uid: str
-    stream: Name
-    spec: ModelSpec
-    base: str | None = Field(None, description="The position at which the model starts.")
-    origin: str | None = Field(None, description="The uid of the checkpoint it starts with.")
+    stream: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
+    spec: dict[str, Any]
+    base: str | None = None
+    origin: str | None = None
     deleting: bool = False
+
+
+_ITS_OWN = ""
+"""The stream in a spec that many models share: that of each model's entry."""
+_SHARED_BYTES = 2**13
+
+
+@functools.lru_cache(maxsize=1_000)
+def _shared(text: bytes) -> ModelSpec:
+    """Return the one spec of all models alike but for the stream."""
+    return ModelSpec.model_validate_json(text).model_copy(update={"stream": _ITS_OWN})
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """The entry of a model name in the index.
+
+    Attributes
+    ----------
+    uid, stream
+        The model's uid, the stream it follows.
+    fold
+        Its spec but for the stream, which is no part of the fold: one for all models alike.
+    base
+        The position at which the model starts; `None` until it is registered.
+    origin
+        The uid of the checkpoint it starts with.
+    deleting
+        True once its deletion has begun.
+
+    """
+
+    uid: str
+    stream: str
+    fold: ModelSpec
+    base: str | None = None
+    origin: str | None = None
+    deleting: bool = False
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The whole spec."""
+        if self.fold.stream == _ITS_OWN:
+            return self.fold.model_copy(update={"stream": self.stream})
+        return self.fold
 
     def dumps(self) -> str:
         """Return the entry as the index stores it."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        spec = self.spec.model_dump(mode="json")
+        rest = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "fold"}
+        return json.dumps({"spec": spec, **rest}, sort_keys=True)
 
     @classmethod
-    def loads(cls, text: str) -> IndexEntry:
-        """Read an entry from the index."""
-        return cls.model_validate_json(text)
+    def loads(cls, text: str | bytes) -> IndexEntry:
+        """Read an entry from the index; `ValueError` if it is none."""
+        stored = msgspec.json.decode(text, type=_Stored)
+        spec, stream = stored.spec, stored.stream
+        if spec.get("stream") == stream and len(text) <= _SHARED_BYTES:
+            fold = _shared(msgspec.json.encode({**spec, "stream": None}))
+        else:
+            fold = ModelSpec.model_validate_json(msgspec.json.encode(spec))
+        return cls(stored.uid, stream, fold, stored.base, stored.origin, stored.deleting)
 
     def with_base(self, base: str) -> IndexEntry:
         """Return the entry of the registered model."""
-        return self.model_copy(update={"base": base})
+        return replace(self, base=base)
 
     def as_deleting(self) -> IndexEntry:
         """Return the entry of a model whose deletion has begun."""
-        return self.model_copy(update={"deleting": True})
+        return replace(self, deleting=True)
 
 
 class Alias(StrictModel):

@@ -53,7 +53,7 @@ def restore_state(
     Parameters
     ----------
     state
-        The state of a model of the same spec; it is replaced.
+        The state of a model of the same spec, as it is made.
     scalars
         What `state_scalars` returned.
     vectors
@@ -81,9 +81,10 @@ def restore_state(
         raise hinged.InvalidState("a stored feature name is no text")
     if len(detections) != min(counts["detected"], KEPT_DETECTIONS):
         raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
-    state.configured = configured
     try:
-        state.renew()
+        if configured:
+            state.configured = configured
+            state.renew()
         state.detections = [_detection(*detection) for detection in detections]
     except (ValueError, TypeError) as error:
         raise hinged.InvalidState(f"the stored state is damaged: {error}") from error

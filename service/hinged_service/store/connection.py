@@ -151,6 +151,25 @@ class Connection:
             with translated(self._answering):
                 raise
 
+    async def hget_and_run(
+        self, field: tuple[str, str], script: Script, keys: list[str], *args: Word
+    ) -> tuple[bytes | None, Any]:
+        """Return a field of a hash and the reply of a reading script, asked in one round trip.
+
+        The reply is `None` if the script ran into an error.
+        """
+        async with self._bounded():
+            words = (len(keys), *keys, *args)
+            found, reply = await self._servers.ask_each(
+                {field[0]: ("HGET", *field), keys[-1]: ("EVALSHA", script.sha, *words)}
+            )
+            if isinstance(reply, exceptions.NoScriptError):
+                with contextlib.suppress(exceptions.ResponseError):
+                    reply = await self._servers.ask(keys[0], "EVAL", script.source, *words)
+            if isinstance(found, Exception):
+                raise found
+        return found, None if isinstance(reply, Exception) else reply
+
     async def _ask_round(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         async with asyncio.timeout(self._timeout_s):
             answers = await self._servers.ask_each(commands)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
-
-import msgspec
 
 from hinged_service.errors import Conflict, Detail, SetAside
 from hinged_service.model.spec import Alias, IndexEntry
@@ -20,6 +19,8 @@ __all__ = [
     "enter",
     "find",
     "index",
+    "last_known",
+    "read",
     "replace_damaged",
 ]
 
@@ -70,11 +71,28 @@ async def compare_and_set(
 
 async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
     """Return the index entry of a model or alias; `DamagedEntry` if it cannot be read here."""
-    stored = await connection.hget_bytes(INDEX, name)
+    return read(connection, name, await connection.hget_bytes(INDEX, name))
+
+
+def read(connection: Connection, name: str, stored: bytes | None) -> IndexEntry | Alias | None:
+    """Return an index entry as `find` does, given how it is stored."""
+    if stored is None:
+        return None
     try:
-        return None if stored is None else _entry(stored)
+        return _decoded.setdefault(connection, {}).setdefault(name, _Known()).meaning_of(stored)
     except ValueError as error:
-        raise DamagedEntry(name, stored or b"") from error
+        raise DamagedEntry(name, stored) from error
+
+
+def last_known(connection: Connection, name: str) -> IndexEntry | None:
+    """Return the entry of a whole model as it was read last, `None` if it was not.
+
+    It may be another one by now.
+    """
+    known = _decoded.get(connection, {}).get(name)
+    entry = None if known is None else known.entry
+    whole = isinstance(entry, IndexEntry) and entry.base is not None and not entry.deleting
+    return entry if whole and isinstance(entry, IndexEntry) else None
 
 
 class DamagedEntry(SetAside):
@@ -108,11 +126,11 @@ async def replace_damaged(
 
 def _entry(stored: bytes) -> IndexEntry | Alias:
     try:
-        found = msgspec.json.decode(stored)
+        if b'"alias_on"' in stored and b'"uid"' not in stored:
+            return Alias.model_validate_json(stored)
+        return IndexEntry.loads(stored)
     except RecursionError as error:
         raise ValueError("an index entry is nested too deep") from error
-    kind = Alias if isinstance(found, dict) and "alias_on" in found else IndexEntry
-    return kind.model_validate_json(stored)
 
 
 class Index(NamedTuple):
@@ -123,33 +141,52 @@ class Index(NamedTuple):
     unreadable: list[str]
 
 
-_decoded: WeakKeyDictionary[Connection, dict[str, tuple[bytes, IndexEntry | Alias]]] = (
-    WeakKeyDictionary()
-)
-"""The index as last read, by connection: text and meaning of each entry. To decode one takes
-longer than all the rest, and few change between two reads."""
+class _Known:
+    """Meaning of an entry as last read, and a digest of its text.
+
+    To decode one takes longer than all the rest, and few change between two reads.
+    """
+
+    __slots__ = ("_digest", "entry")
+
+    def __init__(self) -> None:
+        self.entry: IndexEntry | Alias | None = None
+        self._digest = b""
+
+    def meaning_of(self, stored: bytes) -> IndexEntry | Alias:
+        """Return the meaning of a text; `ValueError` if it has none."""
+        digest = hashlib.blake2b(stored, digest_size=16).digest()
+        if self.entry is None or digest != self._digest:
+            self.entry = None
+            self.entry, self._digest = _entry(stored), digest
+        return self.entry
+
+
+_decoded: WeakKeyDictionary[Connection, dict[str, _Known]] = WeakKeyDictionary()
+"""The index as last read, by connection."""
 
 
 async def index(connection: Connection) -> Index:
     """Return the index, read in pieces: an entry that changes meanwhile may be old or new."""
     found = Index({}, {}, [])
     known = _decoded.get(connection, {})
-    seen: dict[str, tuple[bytes, IndexEntry | Alias]] = {}
+    seen: dict[str, _Known] = {}
     unreadable = set()
     async for piece in connection.hscan_bytes(INDEX, _PIECE):
         for field, stored in zip(piece[::2], piece[1::2], strict=True):
             name = field.decode(errors="backslashreplace")
-            before = known.get(name)
+            one = known.get(name) or _Known()
             try:
                 field.decode()
-                seen[name] = before if before and before[0] == stored else (stored, _entry(stored))
+                one.meaning_of(stored)
+                seen[name] = one
             except ValueError:
                 unreadable.add(name)
     _decoded[connection] = seen
     found.unreadable.extend(unreadable)
-    for name, (_, entry) in seen.items():
-        if isinstance(entry, Alias):
-            found.aliases[name] = entry.alias_on
-        else:
-            found.models[name] = entry
+    for name, one in seen.items():
+        if isinstance(one.entry, Alias):
+            found.aliases[name] = one.entry.alias_on
+        elif one.entry is not None:
+            found.models[name] = one.entry
     return found

@@ -13,6 +13,11 @@ INDEX = "hinged:models"
 """Hash: name of a model or alias to its index entry (uid, stream, spec, base), as JSON."""
 
 
+def _part(name: str) -> property:
+    """Return a key that is made when it is asked for: many models keep these keys."""
+    return property(lambda keys: f"hinged:{{{keys.stream}}}:{name}")
+
+
 class StreamKeys:
     """The keys of one stream.
 
@@ -49,21 +54,32 @@ class StreamKeys:
 
     """
 
+    __slots__ = ("_prefix", "followed", "followers", "log", "meta", "stream")
+
     def __init__(self, stream: str) -> None:
-        prefix = f"hinged:{{{stream}}}:"
+        prefix = self._prefix = f"hinged:{{{stream}}}:"
         self.stream = stream
         self.meta = f"{prefix}meta"
         self.log = f"{prefix}log"
         self.followers = f"{prefix}followers"
         self.followed = [self.meta, self.log, self.followers]
-        self.producers = f"{prefix}producers"
-        self.seen = f"{prefix}seen:0", f"{prefix}seen:1"
-        self.aliases = f"{prefix}aliases"
-        self.pending = tuple(f"{prefix}pending:{slot}" for slot in range(8))
-        self.offsets = f"{prefix}offsets"
-        self.inbox = f"{prefix}inbox"
-        self.dead = f"{prefix}dead"
-        self.checkpoints = f"{prefix}checkpoints"
+
+    producers = _part("producers")
+    aliases = _part("aliases")
+    offsets = _part("offsets")
+    inbox = _part("inbox")
+    dead = _part("dead")
+    checkpoints = _part("checkpoints")
+
+    @property
+    def seen(self) -> tuple[str, str]:
+        """Both generations."""
+        return f"{self._prefix}seen:0", f"{self._prefix}seen:1"
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The slots of the ring."""
+        return tuple([f"{self._prefix}pending:{slot}" for slot in range(8)])
 
     def all(self) -> list[str]:
         """Return every key that goes with the stream, `meta`, `followers`, `checkpoints` first."""

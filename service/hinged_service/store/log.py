@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,7 @@ from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import EntryId, Mark, Position
 
-__all__ = ["EventLog", "backwards", "damage", "end", "letters"]
+__all__ = ["EventLog", "backwards", "caught_up", "damage", "end", "letters"]
 
 _APPEND = load("append")
 _CATCH_UP = load("catch_up")
@@ -54,10 +54,18 @@ class EventLog:
     connection, keys
         The worker's connection, the model's keys.
 
+    Attributes
+    ----------
+    ahead
+        A position and the answer to a catch-up from there that was read before.
+
     """
+
+    __slots__ = ("_appended", "_connection", "_on", "_uid", "ahead")
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
+        self.ahead: tuple[Position, CaughtUp] | None = None
         self._uid = keys.uid
         self._on = on = keys.on
         self._appended = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
@@ -179,7 +187,13 @@ class EventLog:
         return Commanded(kind, replies.position(reply[1], reply[2]))
 
     async def catch_up(self, position: Position, reply_bytes: int) -> CaughtUp:
-        """Return the entries after `position`, up to about `reply_bytes` of them."""
+        """Return the entries after `position`, up to about `reply_bytes` of them.
+
+        Those that came with the snapshot are returned first.
+        """
+        ahead, self.ahead = self.ahead, None
+        if ahead is not None and ahead[0] == position:
+            return ahead[1]
         reply = await self._connection.run(
             _CATCH_UP if self._connection.notes else _CATCH_UP_READING,
             self._on.followed,
@@ -189,20 +203,7 @@ class EventLog:
             reply_bytes,
             codec.fold_tag(),
         )
-        kind = reply[0].decode()
-        if kind == "other":
-            return CaughtUp("other", fold=reply[1].decode())
-        if kind == "damaged":
-            return CaughtUp("damaged", damaged=reply[1].decode())
-        if kind != "ok":
-            return CaughtUp(kind)
-        return CaughtUp(
-            "ok",
-            reply[1].decode(),
-            replies.entries(reply[3]),
-            bool(reply[2]),
-            left_out=replies.ids(reply[4]),
-        )
+        return caught_up(reply)
 
     async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
         """Note, for all workers to know, past which entry none can read, and those left out."""
@@ -212,6 +213,24 @@ class EventLog:
         await self._connection.run(
             _NOTE_DAMAGE, [on.meta, on.followers], self._uid, damaged, *left_out
         )
+
+
+def caught_up(reply: list[Any]) -> CaughtUp:
+    """Return the answer to a catch-up from the reply of its script."""
+    kind = reply[0].decode()
+    if kind == "other":
+        return CaughtUp("other", fold=reply[1].decode())
+    if kind == "damaged":
+        return CaughtUp("damaged", damaged=reply[1].decode())
+    if kind != "ok":
+        return CaughtUp(kind)
+    return CaughtUp(
+        "ok",
+        reply[1].decode(),
+        replies.entries(reply[3]),
+        bool(reply[2]),
+        left_out=replies.ids(reply[4]),
+    )
 
 
 class LogEnd(NamedTuple):

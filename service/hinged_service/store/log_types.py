@@ -233,7 +233,10 @@ class Appended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The answer to a catch-up; fields as in `Appended`."""
+    """The answer to a catch-up; fields as in `Appended`.
+
+    `asked_s` is when it was asked, on the loop's clock, if that was not a moment ago.
+    """
 
     kind: Literal["ok", "lost", "gone", "other", "damaged"]
     stored: str | None = None
@@ -242,6 +245,7 @@ class CaughtUp:
     fold: str = ""
     damaged: str = ""
     left_out: Sequence[str] = ()
+    asked_s: float | None = None
 
 
 class Commanded(NamedTuple):

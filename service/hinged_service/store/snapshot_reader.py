@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Protocol, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, Self
 
 from hinged_service.errors import ModelGone, Unavailable
 from hinged_service.store import replies
 from hinged_service.store.connection import Connection
-from hinged_service.store.followers import hold_snapshot, parse_position, upgrade_point
-from hinged_service.store.keys import ModelKeys, StateKeys, StreamKeys
+from hinged_service.store.followers import (
+    Retention,
+    hold_snapshot,
+    parse_position,
+    parse_retention,
+    upgrade_point,
+)
+from hinged_service.store.keys import INDEX, ModelKeys, StateKeys, StreamKeys
+from hinged_service.store.log import caught_up
+from hinged_service.store.log_types import CaughtUp
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Loaded
+from hinged_service.wire import codec
 from hinged_service.wire.codec import (
+    VECTORS,
     DamagedState,
     OtherVersion,
     StoredState,
@@ -23,9 +34,9 @@ from hinged_service.wire.codec import (
     decode_weights,
     place,
 )
-from hinged_service.wire.position import Mark, Position
+from hinged_service.wire.position import Mark, Position, UpgradePoint
 
-__all__ = ["load_snapshot", "load_state"]
+__all__ = ["Opened", "load_snapshot", "load_state", "open_small"]
 
 _LOAD_ATTEMPTS = 20
 _READ_MOMENT = load("read_snapshot", reading=True)
@@ -66,6 +77,69 @@ class _Moment:
         found = self._hashes[key]
         for first in range(0, len(found), 2 * count):
             yield list(replies.pairs(found[first : first + 2 * count]))
+
+
+_OPEN = load("open_model")
+_SMALL_NAMES, _SMALL_BYTES = 1_000, 2**16
+"""Bounds of a snapshot that is read at once: Redis serves nobody else meanwhile."""
+
+
+class Opened(NamedTuple):
+    """A small model: its snapshot, the retention of its stream, the log behind the snapshot."""
+
+    loaded: Loaded
+    kept: Retention
+    tail: CaughtUp
+
+
+async def open_small(
+    connection: Connection, name: str, keys: ModelKeys, base: str, reply_bytes: int
+) -> tuple[bytes | None, Opened | None]:
+    """Read all that a model needs to be opened in one round trip, and its index entry with it.
+
+    Returns
+    -------
+    The entry as it is stored; the model, `None` if it is not small, sound and of this process's
+    fold tag: then `load_snapshot` reads it, or tells what is wrong.
+
+    """
+    asked_s = asyncio.get_running_loop().time()
+    script_keys = [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in VECTORS)]
+    entry, reply = await connection.hget_and_run(
+        (INDEX, name),
+        _OPEN,
+        script_keys,
+        *(keys.uid, reply_bytes, codec.fold_tag(), _SMALL_NAMES, _SMALL_BYTES),
+    )
+    if reply is None or len(reply) == 1:
+        return entry, None
+    try:
+        opened = _opened(reply, base, asked_s)
+    except (DamagedState, OtherVersion, ValueError):
+        return entry, None
+    return entry, opened if opened.tail.kind == "ok" else None
+
+
+def _opened(reply: list[Any], base: str, asked_s: float) -> Opened:
+    position = replies.position(reply[0], reply[1])
+    tail = replace(caught_up(reply[8]), asked_s=asked_s)
+    state = None
+    vectors: dict[str, dict[Any, float]] = {}
+    if reply[2]:
+        state = decode_state(dict(replies.pairs(reply[2])))
+        if state.fold != codec.fold_tag():
+            raise OtherVersion(state.fold)
+        places, vectors = _places(state)
+        for kind, found in zip(VECTORS, reply[3], strict=True):
+            if any(kind == wanted for wanted, _ in places):
+                _put(list(replies.pairs(found)), kind, places, vectors)
+        _check_sizes(state, vectors)
+    _check(position, state, base)
+    mark = Mark(position.id, int(reply[4][0]), int(reply[4][1])) if reply[4] else None
+    barrier = UpgradePoint(*replies.text(reply[7]).split(" ", 1)) if reply[7] else None
+    tag = "" if state is None else state.fold
+    loaded = Loaded(position, state, vectors, mark, barrier, tag)
+    return Opened(loaded, parse_retention(reply[5], reply[6]), tail)
 
 
 async def load_snapshot(
@@ -167,10 +241,12 @@ async def load_state(
     state = decode_state(fields)
     if fold is not None and state.fold != fold:
         raise OtherVersion(state.fold)
-    vectors = await _vectors(connection, keys, state, chunk)
-    sizes = {name: len(values) for name, values in vectors.items()}
-    if state.sizes != sizes:
-        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
+    places, vectors = _places(state)
+    for kind in sorted({kind for kind, _ in places}):
+        async for pairs in connection.hscan(keys.vector(kind), chunk):
+            _put(pairs, kind, places, vectors)
+            await asyncio.sleep(0)
+    _check_sizes(state, vectors)
     return state, vectors
 
 
@@ -181,29 +257,37 @@ async def _mark_at(connection: Connection, keys: StreamKeys, position: Position)
     return Mark(position.id, int(entry[b"bytes"]), int(entry[b"count"]))
 
 
-async def _vectors(
-    connection: Hashes, keys: StateKeys, state: StoredState, chunk: int
-) -> dict[str, dict[Any, float]]:
-    """Read the vectors that the state names, and nothing else."""
+Places = dict[tuple[str, Any], str]
+
+
+def _places(state: StoredState) -> tuple[Places, dict[str, dict[Any, float]]]:
+    """Return where the vectors that the state names are stored, and the vectors, still empty."""
     learner = state.scalars.get("learner")
     if not isinstance(learner, dict):
         raise DamagedState("the stored state has no learner")
-    vectors: dict[str, dict[Any, float]] = {name: {} for name in state.sizes}
-    places = {place(name, learner): name for name in vectors}
-    for kind in sorted({kind for kind, _ in places}):
-        only = places.get((kind, None))
-        async for pairs in connection.hscan(keys.vector(kind), chunk):
-            if only is not None:
-                vectors[only] |= decode_weights(pairs)
-            else:
-                for field, value in pairs:
-                    tag, name = decode_field(field)
-                    vector = places.get((kind, tag))
-                    if vector is None:
-                        raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
-                    vectors[vector][name] = decode_value(value)
-            await asyncio.sleep(0)
-    return vectors
+    return {place(name, learner): name for name in state.sizes}, {name: {} for name in state.sizes}
+
+
+def _put(
+    pairs: list[tuple[str, str]], kind: str, places: Places, vectors: dict[str, dict[Any, float]]
+) -> None:
+    """Put fields of the hash of a kind into their vectors."""
+    only = places.get((kind, None))
+    if only is not None:
+        vectors[only] |= decode_weights(pairs)
+        return
+    for field, value in pairs:
+        tag, name = decode_field(field)
+        vector = places.get((kind, tag))
+        if vector is None:
+            raise DamagedState(f"a stored field is of no class: {field[:40]!r}")
+        vectors[vector][name] = decode_value(value)
+
+
+def _check_sizes(state: StoredState, vectors: dict[str, dict[Any, float]]) -> None:
+    sizes = {name: len(values) for name, values in vectors.items()}
+    if state.sizes != sizes:
+        raise DamagedState(f"the stored vectors have {sizes} names instead of {state.sizes}")
 
 
 def _check(position: Position, state: StoredState | None, base: str) -> None:

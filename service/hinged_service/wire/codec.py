@@ -130,7 +130,7 @@ def decode_value(text: str) -> float:
 
 def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
     """Return the weights of the only vector of a kind by name; raise `DamagedState` as above."""
-    names = [name for name, _ in pairs]
+    names = [sys.intern(name) for name, _ in pairs]  # models of one kind have the same
     try:
         values = [float(text) for _, text in pairs]
     except ValueError:

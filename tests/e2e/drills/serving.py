@@ -19,7 +19,7 @@ from tests.support.worker import Worker
 
 _BUSY = {"snapshot_every_events": 100, "snapshot_every_ms": 200, "housekeeping_ms": 100}
 _WORKERS = 2
-_IDLE_BYTES, _MOVING_BYTES, _MODEL_BYTES = 160_000_000, 72 * 2**20, 16_000
+_IDLE_BYTES, _MOVING_BYTES, _MODEL_BYTES = 160_000_000, 72 * 2**20, 13_000
 _KEEP_ALL = {"retention_bytes": 2**40}
 
 
