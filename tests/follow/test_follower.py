@@ -18,6 +18,7 @@ from hinged_service.errors import Conflict, NotFound, Refused, Unavailable, Unpr
 from hinged_service.follow import follow, follow_async
 from tests.follow.conftest import (
     Create,
+    Event,
     assert_equal_answers,
     events,
     following,
@@ -48,18 +49,18 @@ def test_it_is_the_plain_fold_of_the_log_and_the_model_of_the_worker(
 def test_pipelines_classes_and_pools(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:
-    texts = [{"x": {"text": f"free {n} offer", "n": n, "f": True}, "y": "ab"[n % 2]}
-             for n in range(20)]  # fmt: skip
+    texts = [{"x": {"text": f"free {n} offer"}, "y": "ab"[n % 2]} for n in range(20)]
     words = {"pipeline": [{"type": "BagOfWords", "on": "text"}], "labels": ["a", "b"]}
-    for spec, sent in (
+    classes = {"learner": {"type": "multiclass_perceptron"}, "labels": "integers"}
+    named = {"learner": {"type": "passive_aggressive"}, "labels": ["no", "yes"]}
+    cases: list[tuple[Event, list[Event]]] = [
         ({"pipeline": [{"type": "StandardScaler"}], "calibrate": True}, events(20)),
-        (words, [{**one, "x": {"text": one["x"]["text"]}} for one in texts]),
-        ({"learner": {"type": "multiclass_perceptron"}, "labels": "integers"},
-         [{**one, "y": n % 3} for n, one in enumerate(events(20))]),
+        (words, texts),
+        (classes, [{**one, "y": n % 3} for n, one in enumerate(events(20))]),
         ({"learner": {"type": "auto"}}, events(20)),
-        ({"learner": {"type": "passive_aggressive"}, "labels": ["no", "yes"]},
-         [{**one, "y": "yes" if one["y"] else "no"} for one in events(20)]),
-    ):  # fmt: skip
+        (named, [{**one, "y": "yes" if one["y"] else "no"} for one in events(20)]),
+    ]
+    for spec, sent in cases:
         name = create(**spec)
         position = learn(api, name, *sent)
         with following(server, name) as model:
