@@ -123,7 +123,7 @@ def test_what_it_learns_is_in_the_log_once(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:
     name = create()
-    with follow(login(server.url), name, redis_timeout_ms=10_000) as model:
+    with follow(login(server.url), name, redis_timeout_ms=10_000, hold=True) as model:
         for _ in range(2):
             model.learn_one({"a": 1, 7: True}, True, id="once")
             assert model.score_one({"a": 1.0, "7": 1.0}) == 3.0
