@@ -71,3 +71,18 @@ def test_one_that_fell_behind_a_trim_goes_on_from_a_newer_snapshot(
         model.wait_for(learn(api, name, *events(1)), 20)
         assert_equal_answers(api, name, model, *(one["x"] for one in events(3)))
     assert refusals(server.client()) == []
+
+
+def test_one_whose_next_entry_is_lost_goes_on_past_it(
+    api: httpx.Client, server: RedisServer, create: Create
+) -> None:
+    name = create()
+    learn(api, name, *events(20))
+    with following(server, name, max_staleness_ms=10**8) as model, server.client() as client:
+        score = model.score_one({"a": 1})
+        lost = learn(api, name, {"x": {"a": 1}, "y": True})
+        after = learn(api, name, *events(3))
+        client.xdel(f"hinged:{{{name}}}:log", lost.partition(".")[0])
+        assert model.score_one({"a": 1}) == score
+        model.wait_for(after, 20)  # by the snapshot of the worker, which had read it
+        assert_equal_answers(api, name, model, {"a": 1}, events(1)[0]["x"])

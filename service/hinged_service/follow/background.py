@@ -18,12 +18,13 @@ from hinged_service.errors import (
     NotFound,
     Refused,
     ServiceError,
+    SetAside,
     StartupError,
     Unavailable,
 )
 from hinged_service.follow.followed import FollowedModel, Tail
 from hinged_service.model.spec import Alias, IndexEntry
-from hinged_service.retry import backoff
+from hinged_service.retry import RETRY_S, backoff
 from hinged_service.river_support import custom
 from hinged_service.settings import Settings
 from hinged_service.store import index
@@ -142,11 +143,15 @@ class Background:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
-                    with contextlib.suppress(Unavailable):
+                    with contextlib.suppress(Unavailable, SetAside, ModelGone):
                         await self.model().freshness.wait_for_position(position)
                         return
-                    await asyncio.sleep(_LEAST_S)
-        raise Unavailable(f"The model was not at that position within {timeout_s:g} s.")
+                    if self.trouble is None:
+                        self._wake.set()
+                    await asyncio.sleep(RETRY_S)
+        raise Unavailable(
+            f"The model was not at that position within {timeout_s:g} s."
+        ) from self.trouble
 
     async def learn(self, body: bytes) -> None:
         """Append one event, as its JSON, and apply it.
@@ -188,6 +193,7 @@ class Background:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
+        self._wake = asyncio.Event()
         self._running.set()
         try:
             if self._settings.models:
@@ -210,7 +216,10 @@ class Background:
     async def _go_on(self) -> NoReturn:
         while True:
             pause_s = await self._round()
-            await asyncio.sleep(pause_s)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
 
     async def _round(self) -> float:
         """Read what the log has; return the pause until the next time, in seconds."""
