@@ -58,6 +58,7 @@ def test_pipelines_classes_and_pools(
         (words, texts),
         (classes, [{**one, "y": n % 3} for n, one in enumerate(events(20))]),
         ({"learner": {"type": "auto"}}, events(20)),
+        ({"labels": [0, 1]}, [{**one, "y": int(one["y"])} for one in events(20)]),
         (named, [{**one, "y": "yes" if one["y"] else "no"} for one in events(20)]),
     ]
     for spec, sent in cases:

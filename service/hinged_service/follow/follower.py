@@ -122,7 +122,7 @@ class _Answers(base.Classifier):
         replica = self._replica()
         with replica.lock:
             labels = [replica.predict(row) for row in rows]
-            boolean = replica.state.answers.classes() == [False, True]
+            boolean = not replica.state.multiclass and replica.state.answers.classes()[1] is True
         return frames.labels(labels, X, boolean=boolean)
 
     @property
