@@ -88,8 +88,5 @@ def assert_equal_answers(api: httpx.Client, name: str, model: Follower, *questio
             y if isinstance(y, str) else json.dumps(y): p
             for y, p in model.predict_proba_one(x).items()
         }
-        assert (model.predict_one(x), model.score_one(x), proba) == (
-            told["y"],
-            told["score"],
-            told["proba"],
-        )
+        found = {"y": model.predict_one(x), "score": model.score_one(x), "proba": proba}
+        assert json.dumps(found) == json.dumps({part: told[part] for part in found})

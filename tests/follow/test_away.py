@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hinged_service.errors import Unavailable
 from tests.follow.conftest import Create, assert_equal_answers, events, following, learn
 from tests.follow.test_follower import _until
 from tests.store.transport.test_least_rights import login, refusals, users
@@ -71,3 +72,38 @@ def test_one_that_fell_behind_a_trim_goes_on_from_a_newer_snapshot(
         model.wait_for(learn(api, name, *events(1)), 20)
         assert_equal_answers(api, name, model, *(one["x"] for one in events(3)))
     assert refusals(server.client()) == []
+
+
+def test_one_whose_next_entry_is_lost_goes_on_past_it(
+    api: httpx.Client, server: RedisServer, create: Create
+) -> None:
+    name = create()
+    learn(api, name, *events(20))
+    with following(server, name, max_staleness_ms=10**8) as model, server.client() as client:
+        score = model.score_one({"a": 1})
+        lost = learn(api, name, {"x": {"a": 1}, "y": True})
+        after = learn(api, name, *events(3))
+        client.xdel(f"hinged:{{{name}}}:log", lost.partition(".")[0])
+        assert model.score_one({"a": 1}) == score
+        model.wait_for(after, 20)  # by the snapshot of the worker, which had read it
+        assert_equal_answers(api, name, model, {"a": 1}, events(1)[0]["x"])
+
+
+def test_a_state_that_was_left_by_halves_answers_nobody(
+    api: httpx.Client, server: RedisServer, create: Create
+) -> None:
+    name = create()
+    learn(api, name, {"x": {"a": 1}, "y": True})
+    with following(server, name) as model:
+        broken = model._replica()
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("as a part of River may")
+
+        broken.state.learn_all = fail  # type: ignore[assignment, method-assign]
+        position = learn(api, name, {"x": {"a": 1}, "y": False})
+        model.wait_for(position, 20)
+        assert model._replica() is not broken
+        assert_equal_answers(api, name, model, {"a": 1})
+        with pytest.raises(Unavailable):
+            broken.predict({"a": 1})

@@ -18,6 +18,7 @@ from hinged_service.errors import Conflict, NotFound, Refused, Unavailable, Unpr
 from hinged_service.follow import follow, follow_async
 from tests.follow.conftest import (
     Create,
+    Event,
     assert_equal_answers,
     events,
     following,
@@ -48,18 +49,19 @@ def test_it_is_the_plain_fold_of_the_log_and_the_model_of_the_worker(
 def test_pipelines_classes_and_pools(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:
-    texts = [{"x": {"text": f"free {n} offer", "n": n, "f": True}, "y": "ab"[n % 2]}
-             for n in range(20)]  # fmt: skip
+    texts = [{"x": {"text": f"free {n} offer"}, "y": "ab"[n % 2]} for n in range(20)]
     words = {"pipeline": [{"type": "BagOfWords", "on": "text"}], "labels": ["a", "b"]}
-    for spec, sent in (
+    classes = {"learner": {"type": "multiclass_perceptron"}, "labels": "integers"}
+    named = {"learner": {"type": "passive_aggressive"}, "labels": ["no", "yes"]}
+    cases: list[tuple[Event, list[Event]]] = [
         ({"pipeline": [{"type": "StandardScaler"}], "calibrate": True}, events(20)),
-        (words, [{**one, "x": {"text": one["x"]["text"]}} for one in texts]),
-        ({"learner": {"type": "multiclass_perceptron"}, "labels": "integers"},
-         [{**one, "y": n % 3} for n, one in enumerate(events(20))]),
+        (words, texts),
+        (classes, [{**one, "y": n % 3} for n, one in enumerate(events(20))]),
         ({"learner": {"type": "auto"}}, events(20)),
-        ({"learner": {"type": "passive_aggressive"}, "labels": ["no", "yes"]},
-         [{**one, "y": "yes" if one["y"] else "no"} for one in events(20)]),
-    ):  # fmt: skip
+        ({"labels": [0, 1]}, [{**one, "y": int(one["y"])} for one in events(20)]),
+        (named, [{**one, "y": "yes" if one["y"] else "no"} for one in events(20)]),
+    ]
+    for spec, sent in cases:
         name = create(**spec)
         position = learn(api, name, *sent)
         with following(server, name) as model:
@@ -122,7 +124,7 @@ def test_what_it_learns_is_in_the_log_once(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:
     name = create()
-    with follow(login(server.url), name, redis_timeout_ms=10_000) as model:
+    with follow(login(server.url), name, redis_timeout_ms=10_000, hold=True) as model:
         for _ in range(2):
             model.learn_one({"a": 1, 7: True}, True, id="once")
             assert model.score_one({"a": 1.0, "7": 1.0}) == 3.0

@@ -12,6 +12,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_reader import LogReader
+from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot_reader import load_snapshot
 from hinged_service.wire.position import Position
 from tests.support.engine import Worker, event, fold_of, settings, worker
@@ -19,7 +20,7 @@ from tests.support.plain_fold import model_uid
 
 
 async def test_plain_commands_read_what_the_script_reads(redis_url: str) -> None:
-    client = redis.Redis.from_url(redis_url, decode_responses=True)
+    client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     async with worker(redis_url) as one:
         await one.create("m")
         for n in range(0, 40, 2):
@@ -39,12 +40,13 @@ async def test_plain_commands_read_what_the_script_reads(redis_url: str) -> None
             await connection.aclose()
 
 
-async def _compare(connection: Connection, keys: Any, client: redis.Redis) -> None:
+async def _compare(connection: Connection, keys: Any, client: Any) -> None:
     """Read the log from each of its positions in both ways."""
-    found: Any = client.xrange(keys.on.log)
+    found = client.xrange(keys.on.log)
     for entry_id, fields in found:
         position = Position(entry_id, fields["chain"])
-        reader, at, entries = LogReader(connection, keys), position, []
+        reader, at = LogReader(connection, keys), position
+        entries: list[Entry] = []
         while True:
             reply = await reader.catch_up(at, 2**12)
             entries += reply.entries
@@ -58,7 +60,7 @@ async def _compare(connection: Connection, keys: Any, client: redis.Redis) -> No
 
 
 async def test_a_snapshot_that_moves_all_the_time_is_read_of_one_moment(redis_url: str) -> None:
-    client = redis.Redis.from_url(redis_url, decode_responses=True)
+    client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     async with worker(redis_url, snapshot_every_events=1) as one:
         await one.create("m")
         await one.learn("m", *({"x": {f"n{i}": 1.0}, "y": i % 2 == 0} for i in range(300)))

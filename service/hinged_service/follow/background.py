@@ -18,15 +18,18 @@ from hinged_service.errors import (
     NotFound,
     Refused,
     ServiceError,
+    SetAside,
     StartupError,
     Unavailable,
 )
 from hinged_service.follow.followed import FollowedModel, Tail
 from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.retry import RETRY_S, backoff
 from hinged_service.river_support import custom
 from hinged_service.settings import Settings
 from hinged_service.store import index
 from hinged_service.store.connection import Connection
+from hinged_service.tasks import cancel
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.position import Position
 
@@ -39,8 +42,8 @@ logger = logging.getLogger(__name__)
 _SHARE: Final = 0.8
 """Share of the allowed age after which the log is read again; the rest is for the reading."""
 _LEAST_S: Final = 0.001
-_AGAIN_S: Final = 0.5
-"""Pause before a model that could not be opened is opened again."""
+_AGAIN_S: Final = 0.5, 5.0
+"""The first and the longest pause before a model that cannot be followed is looked for again."""
 
 
 class Background:
@@ -52,6 +55,8 @@ class Background:
         Address of Redis, age allowed, timeouts.
     name
         Of a model or an alias.
+    hold
+        Whether workers are to wait with snapshots while one is loaded.
 
     Attributes
     ----------
@@ -63,7 +68,8 @@ class Background:
 
     """
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    def __init__(self, settings: Settings, name: str, hold: bool) -> None:
+        self._hold = hold
         self._settings = settings
         self._name = name
         self._period_s = settings.max_staleness_ms / 1000 * _SHARE
@@ -74,6 +80,8 @@ class Background:
         self.tail: Tail | None = None
         self.trouble: Exception | None = None
         self._decided = threading.Event()
+        self._running = threading.Event()
+        self._pauses = backoff(*_AGAIN_S)
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
 
@@ -96,9 +104,15 @@ class Background:
 
     def stop(self) -> None:
         """Stop, after the appends under way; the last state stays."""
-        if self._thread.is_alive() and self._task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop has just ended
-                self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._thread.ident is None:  # it was never started
+            return
+        self._running.wait()
+        if self._thread.is_alive():
+            stopping = cancel(self._task)
+            try:
+                asyncio.run_coroutine_threadsafe(stopping, self._loop)
+            except RuntimeError:  # its loop has just ended
+                stopping.close()
         self._thread.join()
 
     def ask(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -129,11 +143,15 @@ class Background:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
-                    with contextlib.suppress(Unavailable):
+                    with contextlib.suppress(Unavailable, SetAside, ModelGone):
                         await self.model().freshness.wait_for_position(position)
                         return
-                    await asyncio.sleep(_LEAST_S)
-        raise Unavailable(f"The model was not at that position within {timeout_s:g} s.")
+                    if self.trouble is None:
+                        self._wake.set()
+                    await asyncio.sleep(RETRY_S)
+        raise Unavailable(
+            f"The model was not at that position within {timeout_s:g} s."
+        ) from self.trouble
 
     async def learn(self, body: bytes) -> None:
         """Append one event, as its JSON, and apply it.
@@ -154,26 +172,37 @@ class Background:
         await model.learn(events, payload)
 
     def model(self) -> FollowedModel:
-        """Return the present model; raise why there is none."""
+        """Return the present model; raise `absent` if there is none."""
         if self._model is None:
-            raise self.trouble or Unavailable("The model is being loaded.")
+            raise self.absent() from self.trouble
         return self._model
 
+    def absent(self) -> ServiceError:
+        """Return why there is no model: it was deleted, or not opened yet."""
+        if isinstance(self.trouble, (NotFound, ModelGone)):
+            return NotFound(f"There is no model {self._name!r} any more.")
+        return Unavailable(f"The follower of {self._name!r} is not open: enter it with `with`.")
+
     def _run(self) -> None:
-        asyncio.run(self._main())
+        try:
+            asyncio.run(self._main())
+        finally:
+            self._running.set()
+            self._decided.set()
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
+        self._wake = asyncio.Event()
+        self._running.set()
         try:
             if self._settings.models:
                 custom.install(self._settings.models)
             self._connection = Connection(
-                self._settings.redis_url or "", self._settings, notes=False
+                self._settings.redis_url or "", self._settings, notes=self._hold
             )
         except StartupError as error:
             self.trouble = error
-            self._decided.set()
             return
         self._aliases = Aliases(self._connection, 0.0, 0, 1)
         try:
@@ -187,7 +216,10 @@ class Background:
     async def _go_on(self) -> NoReturn:
         while True:
             pause_s = await self._round()
-            await asyncio.sleep(pause_s)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
 
     async def _round(self) -> float:
         """Read what the log has; return the pause until the next time, in seconds."""
@@ -197,6 +229,7 @@ class Background:
             await self._read()
             next_s = self._serve() + self._period_s
             self.trouble = None
+            self._pauses = backoff(*_AGAIN_S)
             changes.leave(self, logger, "model %s is followed again", self._name)
             self._decided.set()
         except Unavailable as error:  # of which the connection tells
@@ -217,7 +250,7 @@ class Background:
                 exc_info=not isinstance(error, ServiceError),
             )
             self._decided.set()
-            next_s += _AGAIN_S
+            next_s = self._loop.time() + next(self._pauses)
         return max(_LEAST_S, next_s - self._loop.time())
 
     async def _read(self) -> None:

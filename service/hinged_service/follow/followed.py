@@ -99,9 +99,8 @@ class SharedReplica(Replica):
         plain = state.pipeline is None and not state.can_reject_features
         self.predict = self._label
         if plain and isinstance(learner, hinged.BinaryLinearClassifier):
-            label, predict = answers.label, learner.predict_one
-            same = answers.classes() == [False, True]
-            self.predict = predict if same else lambda x: label(predict(x))
+            labels, predict = answers.classes(), learner.predict_one
+            self.predict = predict if labels[1] is True else lambda x: labels[predict(x)]
 
     def _label(self, x: Mapping[Any, Any]) -> Label | None:
         answers = self.state.answers

@@ -14,7 +14,7 @@ from river import base
 import hinged
 from hinged import frames
 from hinged_service.client.events import Event, encode_event, present
-from hinged_service.errors import Conflict, NotFound, Unavailable
+from hinged_service.errors import Conflict, Unavailable
 from hinged_service.follow.background import Background
 from hinged_service.follow.followed import SharedReplica, as_sent, made_of
 from hinged_service.model.inspection import explain_event
@@ -36,6 +36,7 @@ class _Answers(base.Classifier):
         *,
         max_staleness_ms: int = 100,
         open_timeout_s: float = 30.0,
+        hold: bool = False,
         **settings: Any,
     ) -> None:
         if not max_staleness_ms >= 1:
@@ -43,7 +44,7 @@ class _Answers(base.Classifier):
         chosen = Settings(redis_url=url, max_staleness_ms=max_staleness_ms, **settings)
         self._name = name
         self._open_timeout_s = open_timeout_s
-        self._background = Background(chosen, name)
+        self._background = Background(chosen, name, hold)
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Label | None:
         """Return the label of `x`; `None` while a multiclass model knows no class.
@@ -121,7 +122,7 @@ class _Answers(base.Classifier):
         replica = self._replica()
         with replica.lock:
             labels = [replica.predict(row) for row in rows]
-            boolean = replica.state.answers.classes() == [False, True]
+            boolean = not replica.state.multiclass and replica.state.answers.classes()[1] is True
         return frames.labels(labels, X, boolean=boolean)
 
     @property
@@ -161,13 +162,14 @@ class _Answers(base.Classifier):
         """Why the model cannot be brought to the end of its log; `None` if it can."""
         return self._background.trouble
 
+    @property
+    def _multiclass(self) -> bool:
+        return self._replica().state.multiclass
+
     def _replica(self) -> SharedReplica:
         tail = self._background.tail
         if tail is None:
-            trouble = self._background.trouble
-            if trouble is None:
-                raise Unavailable("The follower is not open: enter it with `with`.")
-            raise NotFound(f"There is no model {self._name!r} any more.") from trouble
+            raise self._background.absent() from self.trouble
         return tail.replica
 
     def _sent(self, x: Mapping[Any, Any], y: Label, w: float, name: str | None) -> bytes:
@@ -210,6 +212,10 @@ class Follower(_Answers):
         Age of the model up to which the log is not read again, in milliseconds, at least 1.
     open_timeout_s
         Longest that opening may take, in seconds: to load the snapshot, and to fold the log after.
+    hold
+        Let the workers wait with their snapshots while one is loaded, as another worker does; that
+        takes rights to write. A model with more than 50,000 weights that changes all the time
+        cannot be loaded without.
     settings
         Further settings of the service, such as `redis_timeout_ms` or `models`, the operator's own
         pipelines. The environment's apply as well.

@@ -39,6 +39,10 @@ from hinged_service.wire.position import Mark, Position, UpgradePoint
 __all__ = ["Opened", "load_snapshot", "load_state", "open_small"]
 
 _LOAD_ATTEMPTS = 20
+_SCANS = 3
+"""Attempts to scan a snapshot that moves before it is read in one go."""
+_MOST_AT_ONCE = 50_000
+"""Most weights that are; Redis serves nobody else for about 1 µs each."""
 _READ_MOMENT = load("read_snapshot", reading=True)
 
 
@@ -60,10 +64,14 @@ class _Moment:
         self._hashes = hashes
 
     @classmethod
-    async def read(cls, connection: Connection, keys: ModelKeys) -> Self:
-        """Read it: Redis serves nobody else meanwhile, about 1 µs a name."""
+    async def read(cls, connection: Connection, keys: ModelKeys) -> Self | None:
+        """Read it, unless that would hold up other clients of Redis."""
         own = keys.all()
-        found = await connection.run(_READ_MOMENT, [keys.on.followers, *own], keys.uid)
+        found = await connection.run(
+            _READ_MOMENT, [keys.on.followers, *own], keys.uid, _MOST_AT_ONCE
+        )
+        if found is None:
+            return None
         follower = None if found[0] is None else replies.text(found[0])
         return cls(follower, dict(zip(own, found[1:], strict=True)))
 
@@ -152,8 +160,8 @@ async def load_snapshot(
 ) -> Loaded:
     """Read a model's snapshot, whole and of one moment.
 
-    If the snapshot moves while it is read, it is held still for a while, or read in one go if the
-    connection leaves no notes.
+    If the snapshot moves while it is read, it is held still for a while; if the connection leaves
+    no notes, a small one is read in one go.
 
     Parameters
     ----------
@@ -180,9 +188,11 @@ async def load_snapshot(
         if attempt:
             await hold_snapshot(connection, keys, hold_ms)
         source: Hashes = connection
-        if attempt and not connection.notes:
-            source = moment = await _Moment.read(connection, keys)
-            before = moment.follower
+        moment = None
+        if attempt >= _SCANS and not connection.notes:
+            moment = await _Moment.read(connection, keys)
+        if moment is not None:
+            source, before = moment, moment.follower
         else:
             before = await connection.hget(keys.on.followers, keys.uid)
         if before is None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis
 
+from hinged_service.follow import follow
 from hinged_service.store.scripts import load
 from tests.store.test_cluster import SCRIPTS
 from tests.store.transport.workload import QUICK, clear, work
@@ -120,6 +121,8 @@ def test_behind_sentinels_and_in_a_cluster_too(
     for url, node in ((trio.url, trio.servers[0]), (cluster.url, holder)):
         with serving(login(url), **QUICK) as client:
             work(client, as_user(node, "producer"), name)
+            with follow(login(url).replace("hinged:", "follower:"), name) as model:
+                assert model.status == "live"
             clear(client, name)
     for server in known_to:
         assert refusals(server.client()) == []
