@@ -93,7 +93,7 @@ class ModelState:
         *("_at_once", "_budget", "_exclusion", "_limits", "_looks_closely", "_may_be_wide"),
         *("_on_taught", "_place", "_plain", "_spec", "_teach", "_teach_plainly", "_vectors"),
         *("accepts_non_numeric", "answers", "balance", "can_reject_features", "configured"),
-        *("delay_ms", "detected", "detections", "drift", "events", "excluded", "frozen"),
+        *("delay_ms", "detected", "detections", "drift", "events", "excluded", "frozen", "history"),
         *("judged", "labelled", "learner", "longest_delay_ms", "metrics", "mistakes"),
         *("multiclass", "pipeline", "rejected", "replaced", "served", "served_mistakes"),
         *("small_vocabulary", "temperature"),
