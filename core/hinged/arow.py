@@ -92,6 +92,7 @@ class AROW(ConfidenceRule):
         )
         self.r = r
         self.forgetting = forgetting
+        self._compile(AROW, "arow")
 
     def _rates(self, margin: float, uncertainty: float, w: float) -> tuple[float, float]:
         total = uncertainty + self._r / w

@@ -11,12 +11,13 @@ from collections.abc import Hashable, Mapping
 from math import inf, isfinite
 from typing import Any, ClassVar
 
-from hinged import state
+from hinged import frames, state
 from hinged.accounting import Accounting, Fields
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.kernel import norm_of
+from hinged.kernel import BinaryCore, is_compiled, norm_of
+from hinged.kernel.pure import RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
@@ -37,12 +38,11 @@ __all__ = ["BinaryLinearClassifier", "probabilities"]
 MAX = sys.float_info.max
 BELOW_1 = math.nextafter(1.0, 0.0)
 ACCOUNT: dict[str, ScalarType] = {
-    name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT
-    for name in Accounting.__slots__
+    name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT for name in TOTALS
 }
 
 
-class BinaryLinearClassifier(LinearClassifier):
+class BinaryLinearClassifier(LinearClassifier, BinaryCore):
     """A binary linear classifier that learns one event at a time.
 
     Validation before any change, the score, the accounting and the weight change
@@ -123,6 +123,7 @@ class BinaryLinearClassifier(LinearClassifier):
 
     """
 
+    _weights: WeightVector
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
     _VECTORS: ClassVar[dict[str, float]] = {"weights": -inf}
     _STARTED: ClassVar[tuple[str, ...]] = ("weights",)
@@ -152,6 +153,14 @@ class BinaryLinearClassifier(LinearClassifier):
         self._serves_raw = self._serves_raw  # an instance is read faster than its class
         self._update_margin = self._update_margin
         self._on_tie = self._on_tie
+
+    def _compile(self, kind: type, rule: str) -> None:
+        """Let the compiled kernel learn ordinary events by a rule that it knows.
+
+        `kind` is the class that defines the rule: a subclass may have changed any of it.
+        """
+        if is_compiled and type(self) is kind:
+            self._rule = RULES.index(rule)
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         """Return the step tau; the update is `w += tau t x` and `b += tau t`.
@@ -204,7 +213,25 @@ class BinaryLinearClassifier(LinearClassifier):
         """The intercept as a threshold: true is predicted when `w . x > threshold`."""
         return -self._bias()
 
+    def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
+        """Learn the rows of a frame one after the other, as `LinearClassifier.learn_many` says."""
+        ordinary = self._rule and type(w) in (int, float) and w == 1
+        table = frames.table(X, y) if ordinary else None
+        if table is None:
+            super().learn_many(X, y, w)
+            return
+        names, rows, targets = table
+        done = 0
+        while (done := done + self._learn_rows(names, rows[done:], targets[done:])) < len(rows):
+            x = dict(zip(names, rows[done].tolist(), strict=True))
+            self._learn_in_steps(x, bool(targets[done] > 0.0), 1.0)
+            done += 1
+
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
+        told = self._learn_at_once(x, y, w) if self._rule else None
+        return told or self._learn_in_steps(x, y, w)
+
+    def _learn_in_steps(self, x: Event, y: Hashable, w: float) -> Fields:
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
@@ -291,12 +318,6 @@ class BinaryLinearClassifier(LinearClassifier):
     def _overflow(self) -> bool:
         self.accounting.overflows += 1
         return False
-
-    def _raw_score(self, x: Event) -> float:
-        return self._weights.dot(x) + self.intercept
-
-    def _served_score(self, x: Event) -> float:
-        return self._weights.dot(x) + self.intercept
 
     def _served_from(self, x: Numbers, raw_score: float) -> float:
         """Return the finite score that predicts, given that of the weights that learn."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from river.base.typing import ClfTarget as Label
 
 from hinged.errors import InvalidEvent, shown
+from hinged.kernel import all_finite
 from hinged.vector import Event, Features, Numbers
 
 _FLOAT = {float}
@@ -21,7 +22,6 @@ __all__ = [
     "checked_numbers",
     "checked_weight",
     "finite_features",
-    "floats_only",
     "plain",
     "real_target",
 ]
@@ -108,11 +108,8 @@ def checked_features(x: object) -> Features:
 
 def finite_features(x: Event) -> Numbers:
     """Return `x` itself if it holds finite real numbers only, else `checked_features(x)`."""
-    try:
-        if all(map(math.isfinite, x.values())):  # type: ignore[arg-type]
-            return x  # type: ignore[return-value]
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        pass
+    if all_finite(x):
+        return x  # type: ignore[return-value]
     return checked_features(x)
 
 
@@ -135,13 +132,6 @@ def checked_numbers(x: object) -> Features:
 def as_floats(x: Numbers) -> Numbers:
     """Return `x`, already known to hold finite real numbers, with floats for all of them."""
     return x if {*map(type, x.values())} <= _FLOAT else {n: float(v) for n, v in x.items()}
-
-
-def floats_only(x: Event) -> Numbers:
-    """Return `x` if it is a dictionary of floats, infinite and NaN included; else a `TypeError`."""
-    if type(x) is not dict or not {*map(type, x.values())} <= _FLOAT:
-        raise TypeError("not a dictionary of floats")
-    return x
 
 
 def _missing(value: object) -> bool:

@@ -112,7 +112,7 @@ def table(X: Frame, y: Series) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray
             values[:, number] = array
     if not np.isfinite(values).all():
         return None
-    return names, values, np.where(labels, 1.0, -1.0)
+    return names, np.ascontiguousarray(values), np.where(labels, 1.0, -1.0)
 
 
 def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:

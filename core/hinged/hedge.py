@@ -16,7 +16,7 @@ from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
-from hinged.kernel import norm_of
+from hinged.kernel import pool_event, pooled, scores_of
 from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
 from hinged.parameters import NonNegativeNumber, PositiveNumber, checked_flag
@@ -25,7 +25,6 @@ from hinged.perceptron import Perceptron
 from hinged.scw import SCW
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
-from hinged.trust import judged
 from hinged.vector import Event, Features
 
 __all__ = ["Hedge", "default_pool"]
@@ -130,7 +129,8 @@ class Hedge(LinearClassifier):
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         target = binary_target(y)
-        w = self.check_weight(w)
+        if type(w) is not float or w != 1.0:
+            w = self.check_weight(w)
         numbers = finite_features(x)
         account = self.accounting
         account.events += 1
@@ -138,42 +138,27 @@ class Hedge(LinearClassifier):
             score = self.score_one(numbers)
             return score > 0.0, score, False, False, 0.0
         self.clock += 1
-        positive = target > 0.0
-        outcomes = [members.taught(e, numbers, positive, w, account) for e in self._experts]
-        z = self._log_odds([outcome.score for outcome in outcomes])
-        score = self._pooled(z)
-        margin = target * score
-        if margin < 1.0:
-            account.add_margin(margin)
-        y_pred = score > 0.0
-        mistake = y_pred is not positive
-        account.mistakes += mistake
-        account.add_norm(norm_of(numbers), self._constant)
-        z.append(score)
-        for temperature, log_odds in zip(self.temperatures, z, strict=True):
-            temperature.learn(log_odds, positive, w)
-        wrong = [outcome.y_pred is not positive for outcome in outcomes]
-        self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
-        updated = any(outcome.updated for outcome in outcomes)
-        account.updates += updated
-        return y_pred, score, mistake, updated, max(0.0, 1.0 - margin)
+        told, self.trust = pool_event(
+            self._experts,
+            self.temperatures,
+            self.trust,
+            numbers,
+            target > 0.0,
+            w,
+            self._learning_rate * w,
+            self.share,
+            account,
+            self._constant,
+        )
+        return told
 
-    def _log_odds(self, scores: list[float]) -> list[float]:
-        pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
-        return [temperature.log_odds(score) for temperature, score in pairs]
-
-    def _pool(self, log_odds: list[float]) -> float:
-        pool = 0.0
-        for v, z in zip(self.trust, log_odds, strict=True):
-            pool += v * z
-        return pool
-
-    def _pooled(self, log_odds: list[float]) -> float:
-        return self.temperatures[-1].log_odds(self._pool(log_odds))
+    def _log_odds(self, x: Event) -> list[float]:
+        """Return the log-odds of each expert, and last those of the pool."""
+        return pooled(self.temperatures, self.trust, scores_of(self._experts, x))
 
     def score_one(self, x: Event) -> float:
         """Return the pooled log-odds of true, from -15 to 15; true is predicted above 0."""
-        return self._pooled(self._log_odds([expert.score_one(x) for expert in self._experts]))
+        return self._log_odds(x)[-1]
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
@@ -198,9 +183,11 @@ class Hedge(LinearClassifier):
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-odds of each expert, and their weight in the score, by `"expert i"`."""
-        log_odds = self._log_odds([expert.score_one(x) for expert in self._experts])
-        pool = self._pool(log_odds)
-        scale = self.temperatures[-1].log_odds(pool) / pool if pool else 1.0
+        *log_odds, score = self._log_odds(x)
+        pool = 0.0
+        for v, z in zip(self.trust, log_odds, strict=True):
+            pool += v * z
+        scale = score / pool if pool else 1.0
         pairs = zip(log_odds, self.trust, strict=True)
         return {f"expert {i}": (z, v * scale) for i, (z, v) in enumerate(pairs)}
 

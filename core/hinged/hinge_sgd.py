@@ -11,7 +11,7 @@ from hinged import arithmetic
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.events import as_floats
-from hinged.kernel import add_adaptively, add_shrunk
+from hinged.kernel import add_adaptively, add_penalised, add_pulled, add_shrunk
 from hinged.parameters import (
     LearningRate,
     NonNegativeNumber,
@@ -24,7 +24,7 @@ from hinged.parameters import (
 from hinged.penalty import PENALTY_SCALARS, PENALTY_VECTORS, LazyPenalty
 from hinged.start import InitialWeights, RandomWeights
 from hinged.state import SUM, ScalarType
-from hinged.vector import Features, Numbers, WeightVector, put_all
+from hinged.vector import Numbers, WeightVector
 
 __all__ = ["STEPS", "HingeSGD"]
 
@@ -123,6 +123,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     """
 
+    _weights: WeightVector
     # Pegasos, which has no G, keeps as `intercept_squares` the squared norm of (w, b).
     _SCALARS: ClassVar[dict[str, ScalarType]] = {"intercept_squares": SUM, **PENALTY_SCALARS}
     _VECTORS: ClassVar[dict[str, float]] = {
@@ -172,6 +173,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 )
             self._mark(self._weights.view())
         self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
+        if not self._penalised:
+            self._compile(HingeSGD, self.steps)
 
     @property
     def numbers_per_name(self) -> int:
@@ -206,9 +209,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
             vectors, mark = (self._weights, self._shrink_marks), self.log_shrink
             add_shrunk(vectors, x, weights_before, shrink, step, mark)
         else:
-            weights = self._weights.opened(x)
-            for name, value, before in zip(x, x.values(), weights_before, strict=True):
-                weights[name] = _pulled(shrink * before + step * value, pull)
+            add_pulled(self._weights, x, weights_before, shrink, step, pull)
             self._mark(x)
         self.intercept = intercept
         if self._projects:
@@ -257,19 +258,10 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         return True
 
     def _penalised_adagrad(self, x: Numbers, rate: float, target: float, w: float) -> bool:
-        stored = self._squares.lookup
-        weights: Features = dict(zip(x, self._due(x), strict=True))
-        squares: Features = {}
-        for name, value in x.items():
-            gradient = w * value
-            squares[name] = square = stored(name, 0.0) + gradient * gradient
-            if square > 0.0:
-                eta = rate / math.sqrt(square)
-                weight = max(0.0, 1.0 - eta * self._l2) * weights[name]
-                weights[name] = _pulled(weight + eta * target * gradient, eta * self._l1)
-        if not put_all(((self._weights, weights), (self._squares, squares))):
+        vectors, before = (self._weights, self._squares), self._due(x)
+        if not add_penalised(vectors, x, before, rate, target, w, self._l1, self._l2):
             return False
-        self._mark(weights)
+        self._mark(x)
         return True
 
     def _eta(self) -> float:
@@ -281,8 +273,3 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         return self._eta() * w
-
-
-def _pulled(weight: float, pull: float) -> float:
-    """Return `weight` moved towards 0 by `pull`, never beyond."""
-    return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0

@@ -108,6 +108,8 @@ class LogisticSGD(BinaryLinearClassifier):
         self.intercept_squares = 0.0
         self._squares = WeightVector()
         self._rms = self.steps == "rms"
+        if self.steps != "constant":
+            self._compile(LogisticSGD, "rms" if self._rms else "logistic adagrad")
 
     @property
     def numbers_per_name(self) -> int:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from hinged import state
-from hinged.accounting import Accounting, Outcome
+from hinged.accounting import Accounting
 from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
 from hinged.events import Label
+from hinged.kernel.pure import taught
 from hinged.state import ScalarType
 from hinged.vector import Numbers
 
@@ -36,18 +37,6 @@ def checked(model: object) -> BinaryLinearClassifier:
 def learn(member: LinearClassifier, x: Numbers, y: Label, w: float, account: Accounting) -> bool:
     """Let a member learn; count in `account` what it left out; return whether it moved."""
     return taught(member, x, y, w, account).updated
-
-
-def taught(
-    member: LinearClassifier, x: Numbers, y: Label, w: float, account: Accounting
-) -> Outcome:
-    """Let a member learn; count in `account` what it left out; return the outcome."""
-    own = member.accounting
-    overflows, ignored = own.overflows, own.ignored
-    outcome = member.predict_learn_one(x, y, w)
-    account.overflows += own.overflows - overflows
-    account.ignored += own.ignored - ignored
-    return outcome
 
 
 def flat_state(

@@ -14,7 +14,7 @@ from hinged.base import LinearClassifier
 from hinged.binary import inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import Label, checked_features, plain
-from hinged.kernel import norm_of
+from hinged.kernel import best, norm_of
 from hinged.parameters import checked_cap
 from hinged.vector import Event, Features, Numbers, saturated
 
@@ -203,11 +203,6 @@ def restored_classes(classes: object) -> list[Label]:
     if len(set(checked)) != len(checked) or len(set(map(type, checked))) > 1:
         raise InvalidState("classes must be distinct labels of one type")
     return checked
-
-
-def best(scores: Mapping[Label, float]) -> Label | None:
-    """Return the first key of the highest value, `None` if there is none."""
-    return max(scores, key=scores.__getitem__, default=None)
 
 
 def checked_class(y: Hashable) -> Label:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 
 from hinged.events import Label, as_floats
+from hinged.kernel import add_both_by_confidence, uncertainty
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_linear import ClassWeightsByName, MulticlassLinearClassifier, Pair
 from hinged.parameters import PositiveNumber
-from hinged.vector import Features, Numbers, WeightVector, all_finite
+from hinged.vector import Numbers
 
 __all__ = ["MulticlassAROW"]
 
@@ -88,50 +89,22 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
     def _update(self, x: Numbers, pair: Pair, margin: float, norm: float, w: float) -> bool:
         x = as_floats(self._room(x))
-        parts = ((pair[0], 1.0), (pair[1], -1.0))
-        spreads = [_spread_of(part.auxiliary, x) for part, _ in parts]
-        constants = [part.auxiliary_intercept * self._constant for part, _ in parts]
-        uncertainty = spreads[0][1] + spreads[1][1]
-        total = uncertainty + constants[0] + constants[1] + self._r / w
+        own, rival = pair
+        spreads = uncertainty(own.auxiliary, x) + uncertainty(rival.auxiliary, x)
+        constants = [part.auxiliary_intercept * self._constant for part in pair]
+        total = spreads + constants[0] + constants[1] + self._r / w
         beta = 1.0 / total if total > 0.0 else math.nan
         step = (1.0 - margin) * beta
         if step == 0.0:
             return False
-        new = []
-        for (part, sign), (spread, _), constant in zip(parts, spreads, constants, strict=True):
-            weights, variance = _moved(part.weights, part.auxiliary, spread, sign * step, beta)
-            intercept = part.intercept + sign * step * constant
-            if not (math.isfinite(uncertainty + intercept) and all_finite(weights.values())):
-                return self._overflow()
-            left = max(0.0, part.auxiliary_intercept - beta * constant * constant)
-            new.append((part, weights, variance, intercept, left))
-        for part, weights, variance, intercept, left in new:
-            part.weights.put(weights)
-            part.auxiliary.put(variance)
-            part.intercept, part.auxiliary_intercept = intercept, left
+        steps = step, -step
+        intercepts = [p.intercept + s * c for p, s, c in zip(pair, steps, constants, strict=True)]
+        vectors = (own.weights, own.auxiliary), (rival.weights, rival.auxiliary)
+        finite = math.isfinite(spreads + intercepts[0]) and math.isfinite(intercepts[1])
+        if not (finite and add_both_by_confidence(vectors, x, steps, beta)):
+            return self._overflow()
+        for part, intercept, constant in zip(pair, intercepts, constants, strict=True):
+            part.intercept = intercept
+            left = part.auxiliary_intercept - beta * constant * constant
+            part.auxiliary_intercept = max(0.0, left)
         return True
-
-
-def _spread_of(variance: WeightVector, x: Numbers) -> tuple[Features, float]:
-    """Return S x by name, and x . S x; a variance never stored is 1."""
-    stored = variance.lookup
-    spread: Features = {}
-    uncertainty = 0.0
-    for name, value in x.items():
-        spread[name] = product = stored(name, 1.0) * value
-        uncertainty += product * value
-    return spread, uncertainty
-
-
-def _moved(
-    weights: WeightVector, variance: WeightVector, spread: Features, step: float, beta: float
-) -> tuple[Features, Features]:
-    """Return the weights w + step S x and the variances S - beta S^2 x^2, by name."""
-    weight, stored = weights.lookup, variance.lookup
-    new_weights: Features = {}
-    new_variance: Features = {}
-    for name, product in spread.items():
-        new_weights[name] = weight(name, 0.0) + step * product
-        left = stored(name, 1.0) - beta * product * product
-        new_variance[name] = left if left > 0.0 else 0.0
-    return new_weights, new_variance

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 
 from hinged.events import Label
+from hinged.kernel import class_scores
 from hinged.multiclass_linear import ClassWeights, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.vector import Event, Numbers, WeightVector, saturated
@@ -80,12 +81,14 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
     def _served_intercept(self, part: ClassWeights) -> float:
         return saturated(part.intercept - part.auxiliary_intercept / max(self.clock, 1))
 
-    def _served_score(self, part: ClassWeights, x: Event) -> float:
-        return part.weights.dot(x) + part.intercept - self._mean_lag(part, x)
+    def _served_scores(self, x: Event) -> dict[Label, float]:
+        return self._less_lag(class_scores(self._parts, x), x)
 
-    def _mean_lag(self, part: ClassWeights, x: Event) -> float:
-        return (part.auxiliary.dot(x) + part.auxiliary_intercept) / max(self.clock, 1)
+    def _less_lag(self, raw: dict[Label, float], x: Event) -> dict[Label, float]:
+        events = max(self.clock, 1)
+        sums = class_scores(self._parts, x, auxiliary=True)
+        return {y: score - sums[y] / events for y, score in raw.items()}
 
     def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
-        served = {y: raw[y] - self._mean_lag(part, x) for y, part in self._parts.items()}
+        served = self._less_lag(raw, x)
         return served if all(map(math.isfinite, served.values())) else self.scores_one(x)

@@ -10,6 +10,7 @@ from hinged import members, state
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
+from hinged.kernel import judged, log_probabilities, mixed
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     MulticlassClassifier,
@@ -24,7 +25,6 @@ from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
-from hinged.trust import judged
 from hinged.vector import Event, Features, Numbers
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
@@ -140,20 +140,17 @@ class MulticlassHedge(MulticlassClassifier[None]):
         scores = [expert.scores_one(x) for expert in self._experts]
         pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
         shares = [temperature.log_shares(score) for temperature, score in pairs]
-        pooled = dict.fromkeys(self._parts, 0.0)
-        for trust, share in zip(self.trust, shares, strict=True):
-            for label, value in share.items():
-                pooled[label] += trust * value
+        pooled = mixed(self.trust, shares, self._parts)
         return scores, [*shares, self.temperatures[-1].log_shares(pooled)]
 
     def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         numbers = finite_features(x)
         self._heard = self._hear(numbers)
-        return numbers, _log_probabilities(self._heard[1][-1])
+        return numbers, log_probabilities(self._heard[1][-1])
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
-        return _log_probabilities(self._hear(x)[1][-1])
+        return log_probabilities(self._hear(x)[1][-1])
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
@@ -185,7 +182,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
         The intercept is the logarithm of what all classes are divided by, to sum to 1.
         """
         *shares, pooled = self._hear(x)[1]
-        scale, scores = self.temperatures[-1].scale, _log_probabilities(pooled)
+        scale, scores = self.temperatures[-1].scale, log_probabilities(pooled)
         label = "" if y is None else y  # no class is known
         pairs = enumerate(zip(shares, self.trust, strict=True))
         parts: Contributions = {
@@ -270,11 +267,3 @@ def _checked(model: object) -> Multiclass:
     if isinstance(model, MulticlassClassifier):
         return model
     raise InvalidParameter(f"must be a multiclass learner of hinged, not {shown(model)}")
-
-
-def _log_probabilities(shares: Scores) -> Scores:
-    """Return what is shared out, as logarithms that are those of probabilities."""
-    if not shares:
-        return {}
-    total = math.log(math.fsum(map(math.exp, shares.values())))
-    return {label: value - total for label, value in shares.items()}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
-from hinged import state
+from hinged import kernel, state
 from hinged.base import INTERCEPT, Contributions
 from hinged.binary import ACCOUNT, restored_accounting
 from hinged.errors import InvalidEvent, InvalidParameter, shown
@@ -31,7 +31,7 @@ from hinged.vector import (
 __all__ = ["ClassWeights", "ClassWeightsByName", "MulticlassLinearClassifier", "Pair"]
 
 
-class ClassWeights:
+class ClassWeights(kernel.ClassWeights):
     """The linear function of one class, and what its rule keeps beside it.
 
     Parameters
@@ -41,7 +41,10 @@ class ClassWeights:
 
     """
 
-    __slots__ = ("auxiliary", "auxiliary_intercept", "intercept", "weights")
+    __slots__ = ()
+
+    weights: WeightVector
+    auxiliary: WeightVector
 
     def __init__(self, auxiliary_intercept: float = 0.0) -> None:
         self.weights = WeightVector()
@@ -164,8 +167,8 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     def _served_intercept(self, part: ClassWeights) -> float:
         return part.intercept
 
-    def _served_score(self, part: ClassWeights, x: Event) -> float:
-        return part.weights.dot(x) + part.intercept
+    def _served_scores(self, x: Event) -> dict[Label, float]:
+        return kernel.class_scores(self._parts, x)
 
     def _served_weight(self, part: ClassWeights, name: Hashable) -> float:
         return part.weights.get(name)
@@ -193,13 +196,13 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
         if not self._parts:
             return checked_features(x), {}
         try:
-            scores = {y: p.weights.dot(x) + p.intercept for y, p in self._parts.items()}
+            scores = kernel.class_scores(self._parts, x)
             if all(map(math.isfinite, scores.values())):
                 return x, scores  # type: ignore[return-value] # only numbers sum to these
         except TypeError:
             pass
         clean = checked_features(x)
-        scores = {y: p.weights.dot(clean) + p.intercept for y, p in self._parts.items()}
+        scores = kernel.class_scores(self._parts, clean)
         if not all(map(math.isfinite, scores.values())):
             parts = self._parts.items()
             scores = {y: wide_dot(p.weights.get, clean) + p.intercept for y, p in parts}
@@ -211,13 +214,13 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
             checked_features(x)
             return {}
         try:
-            scores = {y: self._served_score(part, x) for y, part in self._parts.items()}
+            scores = self._served_scores(x)
             if all(map(math.isfinite, scores.values())):
                 return scores
         except TypeError:
             pass
         clean = checked_features(x)
-        scores = {y: self._served_score(part, clean) for y, part in self._parts.items()}
+        scores = self._served_scores(clean)
         return scores if all(map(math.isfinite, scores.values())) else self._saturated_scores(clean)
 
     def _saturated_scores(self, x: Features) -> dict[Label, float]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from hinged.events import Label
-from hinged.kernel import norm_of
+from hinged.kernel import add_all, norm_of
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_linear import (
     ClassWeights,
@@ -16,7 +16,7 @@ from hinged.multiclass_linear import (
     Pair,
 )
 from hinged.parameters import LearningRate, Rate, rate_at
-from hinged.vector import Numbers, WeightVector, add_all
+from hinged.vector import Numbers, WeightVector
 
 __all__ = ["MulticlassPerceptron", "TwoClassStep"]
 

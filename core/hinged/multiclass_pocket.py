@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import ClassVar
 
 from hinged.events import Label
+from hinged.kernel import class_scores
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_linear import ClassWeights, ClassWeightsByName, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
@@ -129,5 +130,5 @@ class MulticlassPocketPerceptron(MulticlassPerceptron):
     def _served_intercept(self, part: ClassWeights) -> float:
         return part.intercept if self._running() else part.auxiliary_intercept
 
-    def _served_score(self, part: ClassWeights, x: Event) -> float:
-        return self._served(part).dot(x) + self._served_intercept(part)
+    def _served_scores(self, x: Event) -> dict[Label, float]:
+        return class_scores(self._parts, x, auxiliary=not self._running())

@@ -10,6 +10,7 @@ from hinged import members, state
 from hinged.base import Contributions
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import Label, finite_features
+from hinged.kernel import scores_of, teach
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT
@@ -82,21 +83,23 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
 
     def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
         numbers = finite_features(x)
-        return numbers, {label: member.score_one(numbers) for label, member in self._parts.items()}
+        return numbers, self._scores(numbers)
+
+    def _scores(self, x: Event) -> dict[Label, float]:
+        return dict(zip(self._parts, scores_of(list(self._parts.values()), x), strict=True))
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        updated = False
-        for label, member in self._parts.items():
-            updated |= members.learn(member, x, label == y, w, self.accounting)
-        return updated
+        labels = [label == y for label in self._parts]
+        told = teach(list(self._parts.values()), x, labels, w, self.accounting)
+        return any(outcome[3] for outcome in told)
 
     def scores_one(self, x: Event) -> dict[Label, float]:
         """Return the score of every class, in the order the classes were seen."""
         if not self._parts:
             self._prototype.score_one(x)
-        return {label: member.score_one(x) for label, member in self._parts.items()}
+        return self._scores(x)
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return value and weight of each feature for the class `y`, the intercept last."""

@@ -91,6 +91,7 @@ class PassiveAggressive(BinaryLinearClassifier):
         )
         self.C = C
         self.mode = checked_choice("mode", mode, MODES)
+        self._compile(PassiveAggressive, self.mode)
 
     def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from hinged.accounting import Accounting
 from hinged.errors import InvalidState, shown
-from hinged.events import floats_only
-from hinged.kernel import shrunk_dot
+from hinged.kernel import adaptive_dot, pulled_dot, set_mark, shrunk_dot
+from hinged.kernel.pure import penalised, pulled_since
 from hinged.parameters import Rate, rate_at
 from hinged.state import SIGNED, SUM, ScalarType
 from hinged.vector import Event, Numbers, WeightVector
@@ -99,12 +99,12 @@ class LazyPenalty:
     def _mark(self, names: Iterable[Hashable]) -> None:
         """Note that these weights have paid up to now."""
         if self.steps == "adagrad":
-            self._pull_marks.put(dict.fromkeys(names, float(self.clock)))
+            set_mark(self._pull_marks, names, float(self.clock))
             return
         if self._l2 > 0.0:
-            self._shrink_marks.put(dict.fromkeys(names, self.log_shrink))
+            set_mark(self._shrink_marks, names, self.log_shrink)
         if self._l1 > 0.0:
-            self._pull_marks.put(dict.fromkeys(names, self.pull))
+            set_mark(self._pull_marks, names, self.pull)
 
     def _raw_weight(self, name: Hashable) -> float:
         """Return a weight after all events so far."""
@@ -117,27 +117,21 @@ class LazyPenalty:
             return [weight(name, 0.0) for name in names]
         if self.steps == "adagrad":
             clock = self.clock if clock is None else clock
-            return [self._adagrad_weight(name, clock) for name in names]
-        current: list[float] = []
-        log_shrink, pull, exp = self.log_shrink, self.pull, math.exp
-        shrunk, pulled = self._shrink_marks.lookup, self._pull_marks.lookup
+            square, mark = self._squares.lookup, self._pull_marks.lookup
+            rates = rate_at(self._learning_rate, clock), self._l1, self._l2
+            return [
+                penalised(weight(n, 0.0), square(n, 0.0), clock - mark(n, 0.0), *rates)
+                for n in names
+            ]
+        shrunk, paid = self._shrink_marks.lookup, self._pull_marks.lookup
+        now = self.log_shrink
         if self._l1 == 0.0:
-            for name in names:
-                value = weight(name, 0.0)
-                due = log_shrink - shrunk(name, log_shrink)
-                current.append(value * exp(due) if due < 0.0 else value)
-            return current
-        for name in names:
-            value = weight(name, 0.0)
-            if value != 0.0:
-                paid = pulled(name, 0.0)
-                if self._l2 > 0.0 and (due := log_shrink - shrunk(name, 0.0)) < 0.0:
-                    factor = exp(due)
-                    value, paid = factor * value, factor * paid
-                pay = pull - paid
-                value = value - pay if value > pay else value + pay if value < -pay else 0.0
-            current.append(value)
-        return current
+            dues = [now - shrunk(name, now) for name in names]
+            pairs = zip(names, dues, strict=True)
+            return [weight(n, 0.0) * (math.exp(due) if due < 0.0 else 1.0) for n, due in pairs]
+        dues = [now - shrunk(name, 0.0) if self._l2 > 0.0 else 0.0 for name in names]
+        pairs = zip(names, dues, strict=True)
+        return [pulled_since(weight(n, 0.0), due, self.pull, paid(n, 0.0)) for n, due in pairs]
 
     def _due(self, x: Event) -> list[float]:
         """Return the weights of the present event before it, as its score found them."""
@@ -145,17 +139,6 @@ class LazyPenalty:
         if ready is None or len(ready) != len(x):
             return self._current(x, self.clock - 1)
         return ready
-
-    def _adagrad_weight(self, name: Hashable, clock: int) -> float:
-        weight, squares = self._weights.get(name), self._squares.get(name)
-        if weight == 0.0 or squares == 0.0:
-            return weight
-        events = max(0.0, clock - self._pull_marks.get(name))
-        eta = rate_at(self._learning_rate, clock) / math.sqrt(squares)
-        shrink, pull = max(0.0, 1.0 - eta * self._l2), eta * self._l1
-        factor = shrink**events
-        repeats = events if shrink == 1.0 else (1.0 - factor) / (1.0 - shrink)
-        return math.copysign(max(0.0, factor * abs(weight) - pull * repeats), weight)
 
     def settle(self) -> None:
         """Pay every weight's penalties now."""
@@ -184,10 +167,12 @@ class LazyPenalty:
         Without an absolute penalty in one pass, which saves a fifth of `learn_one`. It
         raises `TypeError` for what is no dictionary of numbers, or sums to no float.
         """
-        if not self._only_shrinks:
-            numbers, total = floats_only(x), 0.0
-            weights += self._current(numbers)
-            for weight, value in zip(weights, numbers.values(), strict=True):
-                total += weight * value
-            return total
-        return shrunk_dot(self._weights, self._shrink_marks, x, self.log_shrink, weights)
+        if self._only_shrinks:
+            return shrunk_dot(self._weights, self._shrink_marks, x, self.log_shrink, weights)
+        if self.steps == "adagrad":
+            vectors = self._weights, self._squares, self._pull_marks
+            rate = rate_at(self._learning_rate, self.clock)
+            return adaptive_dot(vectors, x, self.clock, rate, self._l1, self._l2, weights)
+        vectors = self._weights, self._shrink_marks, self._pull_marks
+        shrinks = self._l2 > 0.0
+        return pulled_dot(vectors, x, self.log_shrink, self.pull, shrinks, weights)

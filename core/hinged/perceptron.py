@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterable
 
-from hinged import frames
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter
 from hinged.parameters import (
@@ -15,7 +14,7 @@ from hinged.parameters import (
     checked_choice,
     rate_at,
 )
-from hinged.start import InitialWeights, RandomWeights
+from hinged.start import InitialWeights
 from hinged.vector import Features, Numbers
 
 __all__ = ["Perceptron", "random_weights"]
@@ -112,21 +111,12 @@ class Perceptron(BinaryLinearClassifier):
             raise InvalidParameter('update_on="mistake" needs margin=0: it asks only for the label')
         self._update_margin = self.margin
         self._on_tie = self.update_on == "tie"
+        self._compile(Perceptron, "perceptron")
 
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         rate = self._learning_rate  # `super` looks for room first: 7 % of a call with a cap
         step = rate if type(rate) is float else rate_at(rate, self.clock)
         return self._move(x, step * w * target, norm)
-
-    def _learn_table(self, X: frames.Frame, y: frames.Series, w: float | frames.Series) -> bool:
-        plain = type(self.learning_rate) is float and self.max_features is None
-        plain = plain and not isinstance(self.initial_weights, RandomWeights)
-        table = frames.table(X, y) if plain and type(w) in (int, float) and w == 1 else None
-        if table is None:
-            return False
-        from hinged.perceptron_batch import learn_table
-
-        return learn_table(self, self._weights, *table)
 
 
 def random_weights(names: Iterable[Hashable], seed: int, scale: float = 1.0) -> Features:

@@ -90,6 +90,7 @@ class SCW(ConfidenceRule):
         )
         self.C = C
         self.phi = phi
+        self._compile(SCW, "scw")
 
     def _rates(self, margin: float, uncertainty: float, w: float) -> tuple[float, float]:
         phi, v = self._phi, uncertainty

@@ -7,22 +7,14 @@ from math import exp
 
 from hinged import state
 from hinged.errors import InvalidState
-from hinged.events import Label
+from hinged.kernel import Scaling
+from hinged.kernel.pure import LEAST_LOG_SCALE, LIMIT, MOST_LOG_SCALE
 from hinged.state import SIGNED, SUM, ScalarType
 
 __all__ = ["LIMIT", "Temperature"]
 
-LIMIT = 15.0
-"""The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
-_KEPT = 0.998
-"""The part of the curvature kept at each event: what the steps are divided by lasts 500 events."""
-_LEAST_CURVATURE = 0.01
-_LONGEST_STEP = 1.0
-_LEAST_LOG_SCALE, _MOST_LOG_SCALE = -700.0, 20.0
-_MOST_WEIGHT = 1e6
 
-
-class Temperature:
+class Temperature(Scaling):
     """A factor above 0 for scores, learned online so that they become log-odds.
 
     The scale a = exp(theta) starts at 1. With the log-odds z = a score, limited to
@@ -67,61 +59,7 @@ class Temperature:
 
     """
 
-    __slots__ = ("curvature", "log_scale", "scale")
-
-    def __init__(self) -> None:
-        self.log_scale = 0.0
-        self.curvature = 0.0
-        self.scale = 1.0
-
-    def log_odds(self, score: float) -> float:
-        """Return the log-odds of a finite score, from -LIMIT to LIMIT."""
-        z = self.scale * score
-        return LIMIT if z > LIMIT else -LIMIT if z < -LIMIT else z
-
-    def learn(self, z: float, positive: bool, w: float = 1.0) -> None:
-        """Learn from the label of an event whose log-odds, as `log_odds` gave them, were `z`."""
-        odds = exp(-abs(z))
-        low = odds / (1.0 + odds)
-        high = 1.0 - low
-        wrong = low if positive is (z > 0.0) else high
-        self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
-
-    def log_shares(self, scores: Mapping[Label, float]) -> dict[Label, float]:
-        """Return scaled scores by class, whose softmax are probabilities, from -LIMIT to 0."""
-        top = max(scores.values(), default=0.0)
-        scale = self.scale
-        return {y: max(-LIMIT, scale * (score - top)) for y, score in scores.items()}
-
-    def learn_class(self, z: Mapping[Label, float], label: Label, w: float = 1.0) -> None:
-        """Learn from the class of an event whose `log_shares` were `z`; one not in `z` is left."""
-        if label not in z:
-            return
-        total = mean = square = 0.0
-        for value in z.values():
-            odds = exp(value)
-            total += odds
-            mean += odds * value
-            square += odds * value * value
-        mean /= total
-        self._move(mean - z[label], max(0.0, square / total - mean * mean), w)
-
-    def _move(self, gradient: float, curvature: float, w: float) -> None:
-        if w > _MOST_WEIGHT:
-            w = _MOST_WEIGHT
-        self.curvature = total = _KEPT * self.curvature + w * curvature
-        step = w * gradient / (total + _LEAST_CURVATURE)
-        if step > _LONGEST_STEP:
-            step = _LONGEST_STEP
-        elif step < -_LONGEST_STEP:
-            step = -_LONGEST_STEP
-        theta = self.log_scale - step
-        if theta > _MOST_LOG_SCALE:
-            theta = _MOST_LOG_SCALE
-        elif theta < _LEAST_LOG_SCALE:
-            theta = _LEAST_LOG_SCALE
-        self.log_scale = theta
-        self.scale = exp(theta)
+    __slots__ = ()
 
     @staticmethod
     def kinds(suffix: str = "") -> dict[str, ScalarType]:
@@ -146,7 +84,7 @@ class Temperature:
         """Return the temperature of saved scalars, or raise `InvalidState`."""
         one = cls()
         one.log_scale, one.curvature = (scalars[name] for name in cls.kinds(suffix))
-        if not _LEAST_LOG_SCALE <= one.log_scale <= _MOST_LOG_SCALE:
+        if not LEAST_LOG_SCALE <= one.log_scale <= MOST_LOG_SCALE:
             raise InvalidState(f"log_scale{suffix} must be from -700 to 20, not {one.log_scale!r}")
         one.scale = exp(one.log_scale)
         return one

@@ -16,7 +16,6 @@ __all__ = [
     "Features",
     "Numbers",
     "WeightVector",
-    "add_all",
     "all_finite",
     "name_bytes",
     "put_all",
@@ -96,16 +95,6 @@ def _revived(values: Features, changed: set[Hashable] | None) -> WeightVector:
     vector = WeightVector(values)
     vector.set_changed(changed)
     return vector
-
-
-def add_all(moves: Iterable[tuple[WeightVector, float]], x: Numbers, norm: float) -> bool:
-    """Add `step * x` to each vector with its own step, to all of them or to none."""
-    moves = tuple(moves)
-    if not all(vector.fits(x, step, norm) for vector, step in moves):
-        return False
-    for vector, step in moves:
-        vector.add(x, step)
-    return True
 
 
 def saturated(value: float) -> float:

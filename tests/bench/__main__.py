@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hinged import kernel
 from tests.bench import (
     arrays,
     cluster,
@@ -178,7 +179,8 @@ def _machine() -> str:
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; "
         f"{platform.system()}; load average {os.getloadavg()[0]:.1f}.\n"
-        f"{platform.python_implementation()} {platform.python_version()}; {versions}.\n"
+        f"{platform.python_implementation()} {platform.python_version()}, {kernel.kind()} kernel; "
+        f"{versions}.\n"
         f"{servers}. Load: {generator()}. One uvicorn worker each. Per row the median and the "
         "range over repeated rounds; a ratio's two sides come from the same round."
     )

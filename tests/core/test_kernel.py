@@ -9,12 +9,15 @@ import os
 import pickle
 import random
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -77,6 +80,15 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "multiclass PA": ("MulticlassPassiveAggressive", {}),
     "multiclass pocket": ("MulticlassPocketPerceptron", {}),
     "multiclass AROW": ("MulticlassAROW", {}),
+    "multiclass AROW in little room": ("MulticlassAROW", {"max_features": 3}),
+    "multiclass hedge": ("MulticlassHedge", {}),
+    "one vs rest": ("OneVsRest", {}),
+    "auto": ("Auto", {}),
+    "SCW bold": ("SCW", {"phi": 1.0}),
+    "mistakes only": ("Perceptron", {"update_on": "mistake"}),
+    "margin": ("Perceptron", {"margin": 0.5, "fit_intercept": False}),
+    "constant": ("HingeSGD", {"steps": "constant", "label_at_zero": True}),
+    "PA-II wide": ("PassiveAggressive", {"mode": "II", "fit_intercept": False}),
 }
 
 
@@ -182,11 +194,13 @@ def test_names_are_held_once_and_let_go() -> None:
         vector = hinged.WeightVector()
         vector.add({name: 1.0}, 1.0)
         vector.add({name: 1.0}, 1.0)
+        assert sys.getrefcount(name) == before + 2
+        vector.dot({})  # the kernel holds the names of the last event only
         assert sys.getrefcount(name) == before + 1
         vector.dot({name: 1.0})
         with pytest.raises(TypeError):
             vector.dot({name: 1.0, "b": "no number"})  # type: ignore[dict-item]
-        assert sys.getrefcount(name) == before + 1
+        vector.dot({})
         other = hinged.WeightVector()
         other.replace(vector)
         assert sys.getrefcount(name) == before + 2
@@ -195,6 +209,72 @@ def test_names_are_held_once_and_let_go() -> None:
         assert sys.getrefcount(name) == before
     del vector
     assert sys.getrefcount(name) == before
+
+
+def test_an_event_that_changes_between_calls_is_seen_anew() -> None:
+    vector, x = hinged.WeightVector(), {"a": 1.0, "b": 2.0}
+    vector.add(x, 1.0)
+    assert vector.dot(x) == 5.0
+    x["b"] = 3
+    assert vector.dot(x) == 7.0
+    x["c"] = x.pop("b")
+    assert vector.dot(x) == 1.0
+    assert vector.dot({"".join(["b"]): 1.0, "".join(["a"]): True}) == 3.0
+    other = hinged.WeightVector({"b": 7.0})
+    assert [other.dot({"a": 1.0, "b": 1.0}), vector.dot({"a": 1.0, "b": 1.0})] == [7.0, 3.0]
+    vector.clear()
+    assert vector.dot({"a": 1.0, "b": 1.0}) == 0.0
+    vector.add({"z": 1.0, "b": 1.0}, 1.0)
+    assert vector.dot({"a": 1.0, "b": 1.0}) == 1.0
+
+
+def test_an_ordered_dictionary_is_summed_in_its_own_order() -> None:
+    x = OrderedDict({"a": 1.0, "b": 1e16, "c": -1e16})
+    x.move_to_end("a")
+    vector = hinged.WeightVector({"a": 1.0, "b": 1.0, "c": 1.0})
+    assert vector.dot(x) == 1.0
+    assert vector.dot(dict(sorted(x.items()))) == 0.0
+
+
+TABLES = [
+    "perceptron",
+    "PA",
+    "PA-I",
+    "PA-II wide",
+    "AROW",
+    "SCW",
+    "AdaGrad",
+    "sgd",
+    "constant",
+    "logistic",
+    "logistic AdaGrad",
+]
+
+
+@pytest.mark.parametrize("case", TABLES)
+@pytest.mark.parametrize("largest", [1.0, 1e152])
+def test_tables_give_the_bits_of_single_events(case: str, largest: float) -> None:
+    chance = np.random.default_rng(11)
+    X = pd.DataFrame(chance.normal(size=(300, 7)), columns=list("gfedcba"))
+    y = X["a"] + chance.normal(size=300) > 0.0
+    X.iloc[150:153] *= largest  # an overflow in the middle of the table
+    table, single = made(hinged, case), made(PURE, case)
+    table.learn_many(X, y)
+    for x, label in zip(X.to_dict("records"), y.tolist(), strict=True):
+        single.learn_one(x, label)
+    assert told(table) == told(single)
+
+
+@pytest.mark.parametrize("name", ["Perceptron", "PassiveAggressive", "AROW", "HingeSGD"])
+def test_a_subclass_keeps_its_own_rule(name: str) -> None:
+    class Still(getattr(hinged, name)):  # type: ignore[misc]
+        def _update(self, *args: object) -> bool:
+            return False
+
+    model = Still()
+    model.learn_one({"a": 1.0}, True)
+    model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [True, False])
+    assert (model.accounting.events, model.accounting.updates, dict(model.weights)) == (3, 0, {})
 
 
 class Odd:

@@ -8,72 +8,89 @@ pure version though the compiled one is there.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal
+
+from hinged.kernel.pure import (
+    Accounting,
+    BinaryCore,
+    ClassWeights,
+    Scaling,
+    Storage,
+    adaptive_dot,
+    add_adaptively,
+    add_all,
+    add_both_by_confidence,
+    add_by_betting,
+    add_by_confidence,
+    add_logistic,
+    add_penalised,
+    add_proximally,
+    add_pulled,
+    add_shrunk,
+    all_finite,
+    best,
+    class_scores,
+    judged,
+    length,
+    log_probabilities,
+    mixed,
+    norm_of,
+    pool_event,
+    pooled,
+    pulled_dot,
+    scores_of,
+    set_mark,
+    shrunk_dot,
+    teach,
+    uncertainty,
+)
 
 __all__ = [
+    "Accounting",
+    "BinaryCore",
+    "ClassWeights",
+    "Scaling",
     "Storage",
+    "adaptive_dot",
     "add_adaptively",
+    "add_all",
+    "add_both_by_confidence",
     "add_by_betting",
     "add_by_confidence",
     "add_logistic",
+    "add_penalised",
     "add_proximally",
+    "add_pulled",
     "add_shrunk",
+    "all_finite",
+    "best",
+    "class_scores",
     "is_compiled",
+    "judged",
     "kind",
     "length",
+    "log_probabilities",
+    "mixed",
     "norm_of",
+    "pool_event",
+    "pooled",
+    "pulled_dot",
+    "scores_of",
+    "set_mark",
     "shrunk_dot",
+    "teach",
     "uncertainty",
 ]
 
-is_compiled = False
+is_compiled = (
+    os.environ.get("HINGED_PURE", "") in ("", "0") and find_spec("hinged.kernel.native") is not None
+)
 """Whether the compiled version is in use."""
-
-if TYPE_CHECKING or os.environ.get("HINGED_PURE", "") not in ("", "0"):
-    from hinged.kernel.pure import (
-        Storage,
-        add_adaptively,
-        add_by_betting,
-        add_by_confidence,
-        add_logistic,
-        add_proximally,
-        add_shrunk,
-        length,
-        norm_of,
-        shrunk_dot,
-        uncertainty,
-    )
-else:
-    try:
-        from hinged.kernel.native import (
-            Storage,
-            add_adaptively,
-            add_by_betting,
-            add_by_confidence,
-            add_logistic,
-            add_proximally,
-            add_shrunk,
-            length,
-            norm_of,
-            shrunk_dot,
-            uncertainty,
-        )
-
-        is_compiled = True
-    except ModuleNotFoundError:  # built without a C compiler
-        from hinged.kernel.pure import (
-            Storage,
-            add_adaptively,
-            add_by_betting,
-            add_by_confidence,
-            add_logistic,
-            add_proximally,
-            add_shrunk,
-            length,
-            norm_of,
-            shrunk_dot,
-            uncertainty,
-        )
+if is_compiled:
+    _native = vars(import_module("hinged.kernel.native"))
+    globals().update((name, _native[name]) for name in __all__ if name in _native)
 
 
 def kind() -> Literal["compiled", "pure"]:

@@ -1,188 +1,53 @@
-"""The inner loops in Python: the definition that the compiled version is compared with."""
+"""Steps: the change that a rule makes to the vectors of an event."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from itertools import islice
-from types import MappingProxyType
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import exp
 from typing import Any, SupportsFloat
 
 from hinged import arithmetic
-from hinged.arithmetic import length
+from hinged.kernel.pure.storage import Event, Features, Numbers, Storage, put_all
 
 __all__ = [
-    "Storage",
+    "EPSILON",
+    "adaptive_dot",
     "add_adaptively",
+    "add_all",
+    "add_both_by_confidence",
     "add_by_betting",
     "add_by_confidence",
     "add_logistic",
+    "add_penalised",
     "add_proximally",
+    "add_pulled",
     "add_shrunk",
-    "length",
+    "all_finite",
     "logistic_step",
     "next_bet",
     "norm_of",
+    "penalised",
     "proximal_step",
-    "put_all",
+    "pulled",
+    "pulled_dot",
+    "pulled_since",
+    "set_mark",
     "shrunk_dot",
     "uncertainty",
 ]
 
-Event = Mapping[Any, SupportsFloat | None]
-Numbers = Mapping[Any, float]
-Features = dict[Hashable, float]
-
-_SAFE_BOUND = 1e300
 EPSILON = 1e-8
 
 
-class Storage:
-    """The numbers of a weight vector by name, with the documentation in `hinged.WeightVector`.
-
-    Parameters
-    ----------
-    values
-        The first numbers. Taken over, not copied.
-
-    Attributes
-    ----------
-    bound : float
-        A number that no stored number's size exceeds; infinite if it is not known.
-    plain : bool
-        Whether a name not stored counts as 0. A subclass for which it does not says so.
-
-    """
-
-    __slots__ = ("_changed", "_values", "bound", "plain")
-
-    def __init__(self, values: Features | None = None) -> None:
-        self._values: Features = {} if values is None else values
-        self.bound = max(map(abs, self._values.values()), default=0.0)
-        self.plain = True
-        self._changed: set[Hashable] | None = None
-
-    def parts(self) -> tuple[Features, set[Hashable] | None]:
-        """Return the stored weights, and the changed names if they are tracked."""
-        return self._values, self._changed
-
-    def set_changed(self, changed: set[Hashable] | None) -> None:
-        """Go on tracking with these names as changed, or not at all."""
-        self._changed = changed
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def get(self, name: Hashable) -> float:
-        """Return one weight, 0.0 for a name never learned."""
-        return self._values.get(name, 0.0)
-
-    def lookup(self, name: Hashable, default: float) -> float:
-        """Return one stored weight."""
-        return self._values.get(name, default)
-
-    def dot(self, x: Event) -> float:
-        """Return `w . x`, or raise `TypeError`, as `hinged.arithmetic.dot` says."""
-        return arithmetic.dot(self._values.get, x)
-
-    def view(self) -> Mapping[Hashable, float]:
-        """Return a live read-only view of the stored weights."""
-        return MappingProxyType(self._values)
-
-    def unknown(self, names: Iterable[Hashable]) -> list[Hashable]:
-        """Return those of the names that are not stored, in order."""
-        values = self._values
-        return [name for name in names if name not in values]
-
-    def newest(self, count: int) -> Iterable[Hashable]:
-        """Return the names stored last."""
-        return islice(reversed(self._values), count)
-
-    def fits(self, x: Numbers, step: float, norm: float) -> bool:
-        """Return whether `step * x` can be added with every weight staying finite.
-
-        The Euclidean norm of `x` makes the usual answer quick. A step that is not finite
-        never fits.
-        """
-        bound = self.bound + abs(step) * norm
-        if not bound < _SAFE_BOUND:
-            after = [self.get(name) + step * float(value) for name, value in x.items()]
-            if not all(map(math.isfinite, after)):
-                return False
-            known = map(abs, self._values.values())
-            bound = max(max(known, default=0.0), max(map(abs, after), default=0.0))
-        self.bound = bound
-        return True
-
-    def move(self, x: Numbers, step: float, norm: float) -> bool:
-        """Add `step * x` if it fits (see `fits`); else change nothing and return `False`."""
-        if not self.fits(x, step, norm):
-            return False
-        self.add(x, step)
-        return True
-
-    def add(self, x: Numbers, step: float) -> None:
-        """Add `step * x`, which must fit (see `fits`)."""
-        values = self.opened(x)
-        before = values.get
-        for name, value in x.items():
-            values[name] = before(name, 0.0) + step * value
-
-    def opened(self, names: Iterable[Hashable]) -> Features:
-        """Return the stored weights for a rule to set those of `names` in place.
-
-        What it sets must be finite floats within the bound of the last `fits`.
-        """
-        if self._changed is not None:
-            self._changed.update(names)
-        return self._values
-
-    def put(self, values: Numbers) -> None:
-        """Set the weights of some names, all of them finite floats."""
-        self._values.update(values)
-        self.bound = math.inf  # not known: the next `fits` looks at all weights
-        if self._changed is not None:
-            self._changed.update(values)
-
-    def replace(self, other: Storage) -> None:
-        """Become a copy of `other`; only names whose weight differs count as changed."""
-        old, new = self._values, other._values
-        if self._changed is not None:
-            self._changed.update(name for name in old if name not in new)
-            self._changed.update(name for name in new if old.get(name) != new[name])
-        old.clear()
-        old.update(new)
-        self.bound = other.bound
-
-    def clear(self) -> None:
-        """Drop every weight."""
-        if self._changed is not None:
-            self._changed.update(self._values)
-        self._values.clear()
-        self.bound = 0.0
-
-    def track(self) -> None:
-        """Start noting which names change; what changed before is not known."""
-        if self._changed is None:
-            self._changed = set()
-
-    def changed_count(self) -> int:
-        """Return how many names changed since the last `take_changed`."""
-        return 0 if self._changed is None else len(self._changed)
-
-    def take_changed(self) -> set[Hashable]:
-        """Return the names changed since the last call, and start a new set."""
-        changed = self._changed
-        self._changed = set()
-        return set() if changed is None else changed
-
-    def put_back_changed(self, names: Iterable[Hashable]) -> None:
-        """Count `names` as changed again, after a save that did not happen."""
-        if self._changed is not None:
-            self._changed.update(names)
+def all_finite(x: object) -> bool:
+    """Return whether a dictionary holds finite floats, integers and truth values only."""
+    if not isinstance(x, dict) or not {*map(type, x.values())} <= {float, int, bool}:
+        return False
+    try:
+        return all(map(math.isfinite, x.values()))
+    except OverflowError:
+        return False
 
 
 def norm_of(x: Mapping[Any, SupportsFloat]) -> float:
@@ -214,6 +79,24 @@ def add_by_confidence(
         if forgetting > 0.0:
             left = left / (1.0 - forgetting + forgetting * left)
         new_variance[name] = left
+
+
+def add_both_by_confidence(
+    pairs: Sequence[tuple[Storage, Storage]], x: Numbers, steps: Sequence[float], beta: float
+) -> bool:
+    """Add `step S x` to weights and lower their variances, for each pair; all of them or none."""
+    moves: list[tuple[Storage, Features]] = []
+    for (weights, variance), step in zip(pairs, steps, strict=True):
+        new_weights: Features = {}
+        new_variance: Features = {}
+        for name, value in x.items():
+            before = variance.lookup(name, 1.0)
+            product = before * value
+            new_weights[name] = weights.lookup(name, 0.0) + step * product
+            left = before - beta * product * product
+            new_variance[name] = left if left > 0.0 else 0.0
+        moves += [(weights, new_weights), (variance, new_variance)]
+    return put_all(moves)
 
 
 def add_adaptively(
@@ -382,11 +265,129 @@ def add_shrunk(
         marks[name] = mark
 
 
-def put_all(moves: Collection[tuple[Storage, Features]], *scalars: float) -> bool:
-    """Set values of each vector, or of none if one of them or of some scalars is not finite."""
-    parts = (scalars, *(values.values() for _, values in moves))
-    if not all(all(map(math.isfinite, part)) for part in parts):
+def pulled_dot(
+    vectors: tuple[Storage, Storage, Storage],
+    x: Event,
+    log_shrink: float,
+    pull: float,
+    shrinks: bool,
+    found: list[float],
+) -> float:
+    """Return `w . x` of weights that are shrunk and pulled since their marks, and append these.
+
+    The vectors are the weights, and their marks of shrinking and of pulling. It raises
+    `TypeError` as `hinged.arithmetic.dot` does.
+    """
+    weights, shrink_marks, pull_marks = vectors
+
+    def current(name: Hashable, default: float) -> float:
+        due = log_shrink - shrink_marks.lookup(name, 0.0) if shrinks else 0.0
+        paid = pull_marks.lookup(name, 0.0)
+        weight = pulled_since(weights.lookup(name, 0.0), due, pull, paid)
+        found.append(weight)
+        return weight
+
+    return arithmetic.dot(current, x)
+
+
+def pulled_since(weight: float, due: float, pull: float, paid: float) -> float:
+    """Return a weight shrunk by exp(due), and pulled by what is not yet paid."""
+    if weight == 0.0:
+        return weight
+    if due < 0.0:
+        factor = exp(due)
+        weight, paid = factor * weight, factor * paid
+    return pulled(weight, pull - paid)
+
+
+def pulled(weight: float, pull: float) -> float:
+    """Return `weight` moved towards 0 by `pull`, never beyond."""
+    return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0
+
+
+def add_pulled(
+    weights: Storage, x: Numbers, before: list[float], shrink: float, step: float, pull: float
+) -> None:
+    """Set the weights to `shrink` times those before, plus `step x`, which fits, then pulled."""
+    values = weights.opened(x)
+    for (name, value), weight in zip(x.items(), before, strict=True):
+        values[name] = pulled(shrink * weight + step * value, pull)
+
+
+def set_mark(marks: Storage, x: Iterable[Hashable], mark: float) -> None:
+    """Set the number of each name of an event to `mark`."""
+    marks.put(dict.fromkeys(x, mark))
+
+
+def adaptive_dot(
+    vectors: tuple[Storage, Storage, Storage],
+    x: Event,
+    clock: float,
+    rate: float,
+    l1: float,
+    l2: float,
+    found: list[float],
+) -> float:
+    """Return `w . x` of AdaGrad's weights, penalised since their marks, and append these.
+
+    The vectors are the weights, their squares and the clocks of their last updates. It
+    raises `TypeError` as `hinged.arithmetic.dot` does.
+    """
+    weights, squares, marks = vectors
+
+    def current(name: Hashable, default: float) -> float:
+        events = clock - marks.lookup(name, 0.0)
+        weight = weights.lookup(name, 0.0)
+        weight = penalised(weight, squares.lookup(name, 0.0), events, rate, l1, l2)
+        found.append(weight)
+        return weight
+
+    return arithmetic.dot(current, x)
+
+
+def penalised(
+    weight: float, square: float, events: float, rate: float, l1: float, l2: float
+) -> float:
+    """Return a weight of AdaGrad after events that were not its own."""
+    if weight == 0.0 or square == 0.0:
+        return weight
+    events = max(0.0, events)
+    eta = rate / math.sqrt(square)
+    shrink, pull = max(0.0, 1.0 - eta * l2), eta * l1
+    factor = shrink**events
+    repeats = events if shrink == 1.0 else (1.0 - factor) / (1.0 - shrink)
+    return math.copysign(max(0.0, factor * abs(weight) - pull * repeats), weight)
+
+
+def add_penalised(
+    vectors: tuple[Storage, Storage],
+    x: Numbers,
+    before: list[float],
+    rate: float,
+    target: float,
+    w: float,
+    l1: float,
+    l2: float,
+) -> bool:
+    """Take AdaGrad's penalised step on every weight, or none if a number would not be finite."""
+    square_of = vectors[1].lookup
+    weights: Features = {}
+    squares: Features = {}
+    for (name, value), weight in zip(x.items(), before, strict=True):
+        gradient = w * value
+        square = square_of(name, 0.0) + gradient * gradient
+        if square > 0.0:
+            eta = rate / math.sqrt(square)
+            kept = max(0.0, 1.0 - eta * l2) * weight
+            weight = pulled(kept + eta * target * gradient, eta * l1)
+        weights[name], squares[name] = weight, square
+    return put_all(((vectors[0], weights), (vectors[1], squares)))
+
+
+def add_all(moves: Sequence[tuple[Storage, float]], x: Numbers, norm: float) -> bool:
+    """Add `step * x` to each vector with its own step, to all of them or to none."""
+    if not all(vector.fits(x, step, norm) for vector, step in moves):
         return False
-    for vector, values in moves:
-        vector.put(values)
+    for vector, step in moves:
+        vector.add(x, step)
     return True

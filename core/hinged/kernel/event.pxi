@@ -1,0 +1,202 @@
+# Events: names, hashes and values, gathered into C arrays.
+
+cdef extern from *:
+    """
+    static inline int hk_is_text(PyObject *o) { return PyUnicode_CheckExact(o); }
+    static inline Py_hash_t hk_text_hash(PyObject *o) { return ((PyASCIIObject *)o)->hash; }
+    static inline Py_hash_t hk_hash(PyObject *o) {
+        if (PyUnicode_CheckExact(o) && hk_text_hash(o) != -1) return hk_text_hash(o);
+        return PyObject_Hash(o);
+    }
+    static inline int hk_same_text(PyObject *a, PyObject *b) {
+        return PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b)
+            && PyUnicode_KIND(a) == PyUnicode_KIND(b)
+            && memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b),
+                      PyUnicode_GET_LENGTH(a) * PyUnicode_KIND(a)) == 0;
+    }
+    #if defined(__GNUC__)
+    #define HK_PREFETCH(p) __builtin_prefetch(p)
+    #else
+    #define HK_PREFETCH(p)
+    #endif
+    """
+    bint hk_is_text(PyObject *) noexcept
+    Py_hash_t hk_text_hash(PyObject *) noexcept
+    Py_hash_t hk_hash(PyObject *) except? -1
+    bint hk_same_text(PyObject *, PyObject *) noexcept
+    void HK_PREFETCH(void *) noexcept
+
+cdef extern from "Python.h":
+    int PyObject_RichCompareBool(PyObject *, PyObject *, int) except -1
+    int Py_EQ
+
+cdef double SAFE_BOUND = 1e300
+cdef double EPSILON = pure.EPSILON
+cdef enum:
+    MOST_VECTORS = 5
+
+cdef double LEAST = 2.0 ** -900
+cdef double UP = 2.0 ** 600
+cdef double DOWN = 2.0 ** -600
+
+cdef struct Entry:
+    PyObject *name
+    Py_hash_t hash
+    double value
+
+cdef struct Event:
+    uint64_t serial  # of this event alone; 0 if it is not whole
+    Py_ssize_t count, room
+    PyObject **names  # owned
+    Py_hash_t *hashes
+    double *values
+    int32_t *hints  # the entries in the vector that was looked at last
+    double *results  # one part per vector, stored only when all of them are finite
+    double norm
+    bint has_norm, busy
+
+cdef Event shared
+memset(&shared, 0, sizeof(Event))
+cdef uint64_t last_serial = 0
+
+
+cdef void *wider(void *block, Py_ssize_t size) except NULL:
+    block = PyMem_Realloc(block, size)
+    if block == NULL:
+        raise MemoryError
+    return block
+
+
+cdef int widen(Event *event, Py_ssize_t count) except -1:
+    if count <= event.room:
+        return 0
+    count += count // 2 + 64
+    event.names = <PyObject **>wider(event.names, count * sizeof(PyObject *))
+    event.hashes = <Py_hash_t *>wider(event.hashes, count * sizeof(Py_hash_t))
+    event.values = <double *>wider(event.values, count * sizeof(double))
+    event.hints = <int32_t *>wider(event.hints, count * sizeof(int32_t))
+    event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
+    event.room = count
+    return 0
+
+
+cdef inline double number(PyObject *value) except? -1.0:
+    """Return a float, int or bool as a double; `TypeError` for the rest."""
+    if PyFloat_Check(<object>value):
+        return PyFloat_AS_DOUBLE(<object>value)
+    if PyLong_Check(<object>value):
+        try:
+            return PyLong_AsDouble(<object>value)
+        except OverflowError:
+            raise TypeError("not a dictionary of floats") from None
+    raise TypeError("not a dictionary of floats")
+
+
+cdef inline bint is_text(PyObject *known, Py_hash_t hash, PyObject *name) noexcept:
+    """Return whether a name is the text of a known one of that hash."""
+    return (
+        hk_is_text(name)
+        and hk_is_text(known)
+        and hk_text_hash(name) == hash
+        and hk_same_text(known, name)
+    )
+
+
+cdef bint renewed(object x) except -1:
+    """Take over the values of a dictionary if it has the very names gathered last."""
+    cdef Py_ssize_t at = 0, i = 0
+    cdef PyObject *name
+    cdef PyObject *value
+    cdef double size
+    cdef uint64_t serial = shared.serial
+    if not serial or PyDict_Size(x) != shared.count:
+        return False
+    shared.serial = 0  # not whole, until all values are in
+    while PyDict_Next(x, &at, &name, &value):
+        if shared.names[i] != name and not is_text(shared.names[i], shared.hashes[i], name):
+            return False
+        size = number(value)
+        if (<uint64_t *>&size)[0] != (<uint64_t *>&shared.values[i])[0]:
+            shared.values[i] = size
+            shared.has_norm = False
+        i += 1
+    shared.serial = serial
+    return True
+
+
+cdef Event *gathered(object x) except NULL:
+    """Return the event's names, hashes and values; to be released."""
+    global last_serial
+    cdef Event *event = &shared
+    cdef Py_ssize_t at = 0, count
+    cdef PyObject *name
+    cdef PyObject *value
+    if not PyDict_CheckExact(x):
+        if not isinstance(x, dict):
+            raise TypeError("not a dictionary of floats")
+        x = dict(x.items())  # in its own order
+    if event.busy:  # a name's own comparison came back to the kernel
+        event = <Event *>PyMem_Malloc(sizeof(Event))
+        if event == NULL:
+            raise MemoryError
+        memset(event, 0, sizeof(Event))
+    elif renewed(x):
+        event.busy = True
+        return event
+    event.busy = True
+    try:
+        forget(event)
+        count = PyDict_Size(x)
+        widen(event, count)
+        while event.count < count and PyDict_Next(x, &at, &name, &value):
+            event.values[event.count] = number(value)
+            Py_INCREF(<object>name)
+            event.names[event.count] = name
+            event.count += 1
+        for at in range(event.count):
+            event.hints[at] = -1
+            event.hashes[at] = hk_hash(event.names[at])
+    except BaseException:
+        released(event)
+        raise
+    last_serial += 1
+    event.serial = last_serial
+    return event
+
+
+cdef void forget(Event *event) noexcept:
+    """Let go of the names."""
+    cdef Py_ssize_t i, count = event.count
+    event.serial = 0
+    event.count = 0
+    event.has_norm = False
+    for i in range(count):
+        Py_XDECREF(event.names[i])
+
+
+cdef void released(Event *event) noexcept:
+    if event == &shared:
+        event.busy = False
+        return
+    forget(event)
+    PyMem_Free(event.names)
+    PyMem_Free(event.hashes)
+    PyMem_Free(event.values)
+    PyMem_Free(event.hints)
+    PyMem_Free(event.results)
+    PyMem_Free(event)
+
+
+cdef double norm(const double *values, Py_ssize_t count) noexcept:
+    cdef double total = 0.0, scale, back, scaled
+    cdef Py_ssize_t i
+    for i in range(count):
+        total += values[i] * values[i]
+    if LEAST <= total < INFINITY:
+        return sqrt(total)
+    scale, back = (DOWN, UP) if total == INFINITY else (UP, DOWN)
+    total = 0.0
+    for i in range(count):
+        scaled = scale * values[i]
+        total += scaled * scaled
+    return sqrt(total) * back

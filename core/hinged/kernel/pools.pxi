@@ -1,0 +1,289 @@
+# Pools: the classes of a learner, and experts with trust and temperatures.
+
+cdef class ClassWeights:
+    """The linear function of one class, and what its rule keeps beside it."""
+
+    cdef public Storage weights, auxiliary
+    cdef public double intercept, auxiliary_intercept
+
+    def __reduce__(self):
+        return _revived_class, (
+            type(self), self.weights, self.auxiliary, self.intercept, self.auxiliary_intercept
+        )
+
+
+def _revived_class(kind, weights, auxiliary, intercept, auxiliary_intercept):
+    part = kind()
+    part.weights, part.auxiliary = weights, auxiliary
+    part.intercept, part.auxiliary_intercept = intercept, auxiliary_intercept
+    return part
+
+
+def class_scores(dict parts, x, bint auxiliary=False):
+    """Return `w . x + b` by class, of the second vectors if `auxiliary`."""
+    cdef Event *event = gathered(x)
+    cdef ClassWeights part
+    cdef Storage vector
+    cdef dict scores = {}
+    cdef double score
+    try:
+        for label, part in parts.items():
+            vector = part.auxiliary if auxiliary else part.weights
+            score = vector._dot(event) if vector.plain else vector.dot(x)
+            scores[label] = score + (part.auxiliary_intercept if auxiliary else part.intercept)
+        return scores
+    finally:
+        released(event)
+
+
+cdef class Scaling:
+    """The arithmetic of a temperature: see `hinged.kernel.pure.Scaling`."""
+
+    cdef public double log_scale, curvature, scale
+
+    def __init__(self):
+        self.log_scale = 0.0
+        self.curvature = 0.0
+        self.scale = 1.0
+
+    def __reduce__(self):
+        return _revived_scaling, (type(self), self.log_scale, self.curvature, self.scale)
+
+    def log_odds(self, double score):
+        return self._log_odds(score)
+
+    cdef inline double _log_odds(self, double score) noexcept:
+        cdef double z = self.scale * score
+        return LIMIT if z > LIMIT else -LIMIT if z < -LIMIT else z
+
+    def learn(self, double z, bint positive, double w=1.0):
+        self._learn(z, positive, w)
+
+    cdef void _learn(self, double z, bint positive, double w) noexcept:
+        cdef double odds = exp(-fabs(z))
+        cdef double low = odds / (1.0 + odds)
+        cdef double high = 1.0 - low
+        cdef double wrong = low if positive == (z > 0.0) else high
+        self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
+
+    def log_shares(self, dict scores):
+        cdef double top = -INFINITY, z
+        cdef dict shares = {}
+        for value in scores.values():
+            if <double>value > top:
+                top = value
+        for label, value in scores.items():
+            z = self.scale * (<double>value - top)
+            shares[label] = z if z > -LIMIT else -LIMIT
+        return shares
+
+    def learn_class(self, dict z, label, double w=1.0):
+        cdef double total = 0.0, mean = 0.0, square = 0.0, size, odds
+        if label not in z:
+            return
+        for value in z.values():
+            size = value
+            odds = exp(size)
+            total += odds
+            mean += odds * size
+            square += odds * size * size
+        mean /= total
+        size = square / total - mean * mean
+        self._move(mean - <double>z[label], size if size > 0.0 else 0.0, w)
+
+    cdef void _move(self, double gradient, double curvature, double w) noexcept:
+        cdef double step, theta
+        if w > MOST_WEIGHT:
+            w = MOST_WEIGHT
+        self.curvature = KEPT * self.curvature + w * curvature
+        step = w * gradient / (self.curvature + LEAST_CURVATURE)
+        if step > LONGEST_STEP:
+            step = LONGEST_STEP
+        elif step < -LONGEST_STEP:
+            step = -LONGEST_STEP
+        theta = self.log_scale - step
+        if theta > MOST_LOG_SCALE:
+            theta = MOST_LOG_SCALE
+        elif theta < LEAST_LOG_SCALE:
+            theta = LEAST_LOG_SCALE
+        self.log_scale = theta
+        self.scale = exp(theta)
+
+
+def _revived_scaling(kind, log_scale, curvature, scale):
+    one = kind()
+    one.log_scale, one.curvature, one.scale = log_scale, curvature, scale
+    return one
+
+
+def pooled(list scalings, list trust, list scores):
+    """Return the log-odds of each expert, and last those of the pool."""
+    cdef double pool = 0.0, z
+    cdef Py_ssize_t i, count = len(trust)
+    cdef Scaling scaling
+    cdef list found = []
+    if len(scores) != count or len(scalings) != count + 1:
+        raise ValueError("a score and a scaling for each expert")
+    for i in range(count):
+        scaling = scalings[i]
+        z = scaling._log_odds(scores[i])
+        pool += <double>trust[i] * z
+        found.append(z)
+    scaling = scalings[count]
+    found.append(scaling._log_odds(pool))
+    return found
+
+
+def best(dict scores):
+    """Return the first key of the highest value, `None` if there is none."""
+    cdef double top = 0.0, size
+    cdef object found = None
+    cdef bint first = True
+    for label, value in scores.items():
+        size = value
+        if first or size > top:
+            top, found, first = size, label, False
+    return found
+
+
+def mixed(list trust, list shares, labels):
+    """Return the log-shares of each class, weighed by the trust in those who tell them."""
+    cdef dict pool = dict.fromkeys(labels, 0.0), share
+    cdef double v
+    for weight, share in zip(trust, shares, strict=True):
+        v = weight
+        for label, value in share.items():
+            pool[label] = <double>pool[label] + v * <double>value
+    return pool
+
+
+def log_probabilities(dict shares):
+    """Return what is shared out, as logarithms that are those of probabilities."""
+    cdef double total
+    if not shares:
+        return {}
+    total = log(fsum([exp(<double>value) for value in shares.values()]))
+    return {label: <double>value - total for label, value in shares.items()}
+
+
+cpdef list judged(list trust, list wrong, double loss, double share):
+    """Return the trust after one event."""
+    cdef double factor = exp(-loss), total, even
+    cdef list left = [v * factor if bad else v for v, bad in zip(trust, wrong, strict=True)]
+    total = fsum(left)
+    if total <= 0.0:
+        return trust
+    even = share / len(left)
+    return [(1.0 - share) * <double>v / total + even for v in left]
+
+
+cdef double LIMIT = pure.LIMIT, KEPT = pure.KEPT, MOST_WEIGHT = pure.MOST_WEIGHT
+cdef double LEAST_CURVATURE = pure.LEAST_CURVATURE, LONGEST_STEP = pure.LONGEST_STEP
+cdef double MOST_LOG_SCALE = pure.MOST_LOG_SCALE, LEAST_LOG_SCALE = pure.LEAST_LOG_SCALE
+
+
+def scores_of(list experts, x):
+    """Return the finite score of each learner."""
+    cdef Event *event
+    cdef BinaryCore core
+    cdef double score
+    cdef list found = []
+    try:
+        event = gathered(x)
+    except TypeError:
+        return pure.scores_of(experts, x)
+    try:
+        for expert in experts:
+            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._rule:
+                core = expert
+                if core._weights.plain:
+                    score = core._weights._dot(event) + core.intercept
+                    if isfinite(score):
+                        found.append(score)
+                        continue
+            found.append(expert.score_one(x))
+        return found
+    finally:
+        released(event)
+
+
+def pool_event(
+    list experts,
+    list scalings,
+    list trust,
+    x,
+    bint positive,
+    double w,
+    double loss,
+    double share,
+    Accounting account,
+    double constant,
+):
+    """Let a pool learn an event; return what it tells, as `_learn` does, and the new trust."""
+    cdef Event *event
+    cdef Told told
+    cdef Scaling scaling
+    cdef double pool = 0.0, target = 1.0 if positive else -1.0, z, score, margin, size
+    cdef bint updated = False, mistake
+    cdef Py_ssize_t i, count = len(experts)
+    cdef list log_odds = [], wrong = []
+    if len(trust) != count or len(scalings) != count + 1:
+        raise ValueError("a trust and a scaling for each expert")
+    event = gathered(x)
+    try:
+        for i in range(count):
+            expert = experts[i]
+            if not (
+                isinstance(expert, BinaryCore)
+                and (<BinaryCore>expert)._learned(event, target, w, &told)
+            ):
+                outcome = pure.taught(expert, x, positive, w, account)
+                told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
+            updated = updated or told.updated
+            wrong.append(told.positive != positive)
+            scaling = scalings[i]
+            z = scaling._log_odds(told.score)
+            log_odds.append(z)
+            pool += <double>trust[i] * z
+        size = norm_once(event)
+    finally:
+        released(event)
+    scaling = scalings[count]
+    score = scaling._log_odds(pool)
+    log_odds.append(score)
+    margin = target * score
+    if margin < 1.0:
+        account._add_margin(margin)
+    mistake = (score > 0.0) != positive
+    account.mistakes += mistake
+    account._add_norm(size, constant)
+    account.updates += updated
+    for i in range(count + 1):
+        scaling = scalings[i]
+        scaling._learn(log_odds[i], positive, w)
+    told.loss = 1.0 - margin if margin < 1.0 else 0.0
+    fields = (score > 0.0, score, mistake, updated, told.loss)
+    return fields, judged(trust, wrong, loss, share)
+
+
+def teach(list experts, x, list labels, double w, account):
+    """Let each learner learn `x` with its label; return what they tell, as `_learn` does.
+
+    What they leave out is counted in `account`.
+    """
+    cdef Event *event = gathered(x)
+    cdef Told told
+    cdef list outcomes = []
+    try:
+        for expert, label in zip(experts, labels, strict=True):
+            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learned(
+                event, 1.0 if label else -1.0, w, &told
+            ):
+                outcomes.append(
+                    (told.positive, told.score, told.mistake, told.updated, told.loss)
+                )
+            else:
+                outcomes.append(pure.taught(expert, x, label, w, account))
+        return outcomes
+    finally:
+        released(event)

@@ -1,0 +1,261 @@
+"""Pools: the classes of a learner, and experts with trust and temperatures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import exp
+from typing import TYPE_CHECKING, TypeVar
+
+from hinged.kernel.pure.rules import Accounting
+from hinged.kernel.pure.steps import norm_of
+from hinged.kernel.pure.storage import Event, Numbers, Storage
+
+__all__ = [
+    "KEPT",
+    "LEAST_CURVATURE",
+    "LEAST_LOG_SCALE",
+    "LIMIT",
+    "LONGEST_STEP",
+    "MOST_LOG_SCALE",
+    "MOST_WEIGHT",
+    "ClassWeights",
+    "Scaling",
+    "best",
+    "class_scores",
+    "judged",
+    "log_probabilities",
+    "mixed",
+    "pool_event",
+    "pooled",
+    "scores_of",
+    "taught",
+    "teach",
+]
+
+if TYPE_CHECKING:
+    from hinged.accounting import Fields, Outcome
+    from hinged.base import LinearClassifier
+
+Label = TypeVar("Label", bound=Hashable)
+
+LIMIT = 15.0
+"""The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
+
+KEPT = 0.998
+"""The part of the curvature kept at each event: what the steps are divided by lasts 500 events."""
+
+LEAST_CURVATURE = 0.01
+
+LONGEST_STEP = 1.0
+
+LEAST_LOG_SCALE, MOST_LOG_SCALE = -700.0, 20.0
+
+MOST_WEIGHT = 1e6
+
+
+class ClassWeights:
+    """The linear function of one class, and what its rule keeps beside it."""
+
+    __slots__ = ("auxiliary", "auxiliary_intercept", "intercept", "weights")
+
+    weights: Storage
+    intercept: float
+    auxiliary: Storage
+    auxiliary_intercept: float
+
+
+def class_scores(
+    parts: Mapping[Label, ClassWeights], x: Event, auxiliary: bool = False
+) -> dict[Label, float]:
+    """Return `w . x + b` by class, of the second vectors if `auxiliary`.
+
+    It raises `TypeError` as `hinged.arithmetic.dot` does.
+    """
+    if auxiliary:
+        return {y: p.auxiliary.dot(x) + p.auxiliary_intercept for y, p in parts.items()}
+    return {y: p.weights.dot(x) + p.intercept for y, p in parts.items()}
+
+
+class Scaling:
+    """The arithmetic of `hinged.temperature.Temperature`, which documents it."""
+
+    __slots__ = ("curvature", "log_scale", "scale")
+
+    def __init__(self) -> None:
+        self.log_scale = 0.0
+        self.curvature = 0.0
+        self.scale = 1.0
+
+    def log_odds(self, score: float) -> float:
+        """Return the log-odds of a finite score, from -LIMIT to LIMIT."""
+        z = self.scale * score
+        return LIMIT if z > LIMIT else -LIMIT if z < -LIMIT else z
+
+    def learn(self, z: float, positive: bool, w: float = 1.0) -> None:
+        """Learn from the label of an event whose log-odds, as `log_odds` gave them, were `z`."""
+        odds = exp(-abs(z))
+        low = odds / (1.0 + odds)
+        high = 1.0 - low
+        wrong = low if positive is (z > 0.0) else high
+        self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
+
+    def log_shares(self, scores: Mapping[Label, float]) -> dict[Label, float]:
+        """Return scaled scores by class, whose softmax are probabilities, from -LIMIT to 0."""
+        top = max(scores.values(), default=0.0)
+        scale = self.scale
+        return {y: max(-LIMIT, scale * (score - top)) for y, score in scores.items()}
+
+    def learn_class(self, z: Mapping[Label, float], label: Label, w: float = 1.0) -> None:
+        """Learn from the class of an event whose `log_shares` were `z`; one not in `z` is left."""
+        if label not in z:
+            return
+        total = mean = square = 0.0
+        for value in z.values():
+            odds = exp(value)
+            total += odds
+            mean += odds * value
+            square += odds * value * value
+        mean /= total
+        self._move(mean - z[label], max(0.0, square / total - mean * mean), w)
+
+    def _move(self, gradient: float, curvature: float, w: float) -> None:
+        if w > MOST_WEIGHT:
+            w = MOST_WEIGHT
+        self.curvature = total = KEPT * self.curvature + w * curvature
+        step = w * gradient / (total + LEAST_CURVATURE)
+        if step > LONGEST_STEP:
+            step = LONGEST_STEP
+        elif step < -LONGEST_STEP:
+            step = -LONGEST_STEP
+        theta = self.log_scale - step
+        if theta > MOST_LOG_SCALE:
+            theta = MOST_LOG_SCALE
+        elif theta < LEAST_LOG_SCALE:
+            theta = LEAST_LOG_SCALE
+        self.log_scale = theta
+        self.scale = exp(theta)
+
+
+def pooled(
+    scalings: Sequence[Scaling], trust: Sequence[float], scores: Sequence[float]
+) -> list[float]:
+    """Return the log-odds of each expert, and last those of the pool."""
+    *own, last = scalings
+    found = [scaling.log_odds(score) for scaling, score in zip(own, scores, strict=True)]
+    pool = 0.0
+    for v, z in zip(trust, found, strict=True):
+        pool += v * z
+    return [*found, last.log_odds(pool)]
+
+
+def best(scores: Mapping[Label, float]) -> Label | None:
+    """Return the first key of the highest value, `None` if there is none."""
+    return max(scores, key=scores.__getitem__, default=None)
+
+
+def mixed(
+    trust: Sequence[float], shares: Sequence[Mapping[Label, float]], labels: Iterable[Label]
+) -> dict[Label, float]:
+    """Return the log-shares of each class, weighed by the trust in those who tell them."""
+    pool = dict.fromkeys(labels, 0.0)
+    for v, share in zip(trust, shares, strict=True):
+        for label, value in share.items():
+            pool[label] += v * value
+    return pool
+
+
+def log_probabilities(shares: Mapping[Label, float]) -> dict[Label, float]:
+    """Return what is shared out, as logarithms that are those of probabilities."""
+    if not shares:
+        return {}
+    total = math.log(math.fsum(map(exp, shares.values())))
+    return {label: value - total for label, value in shares.items()}
+
+
+def judged(trust: list[float], wrong: list[bool], loss: float, share: float) -> list[float]:
+    """Return the trust after one event: exp(-loss) of it left to the wrong, a share spread evenly.
+
+    Where nothing would be left, the trust stays as it is.
+
+    Examples
+    --------
+    >>> import math
+    >>> [round(v, 2) for v in judged([0.5, 0.5], [False, True], math.log(2.0), 0.1)]
+    [0.65, 0.35]
+
+    """
+    factor = math.exp(-loss)
+    left = [v * factor if bad else v for v, bad in zip(trust, wrong, strict=True)]
+    total = math.fsum(left)
+    if total <= 0.0:
+        return trust
+    even = share / len(left)
+    return [(1.0 - share) * v / total + even for v in left]
+
+
+def scores_of(experts: Sequence[LinearClassifier], x: Event) -> list[float]:
+    """Return the finite score of each learner."""
+    return [expert.score_one(x) for expert in experts]
+
+
+def pool_event(
+    experts: Sequence[LinearClassifier],
+    scalings: Sequence[Scaling],
+    trust: list[float],
+    x: Numbers,
+    positive: bool,
+    w: float,
+    loss: float,
+    share: float,
+    account: Accounting,
+    constant: float,
+) -> tuple[Fields, list[float]]:
+    """Let a pool learn an event, as `hinged.Hedge` says; return what it tells, and the new trust.
+
+    A wrong expert loses by exp(-loss).
+    """
+    outcomes = [taught(expert, x, positive, w, account) for expert in experts]
+    log_odds = pooled(scalings, trust, [outcome.score for outcome in outcomes])
+    score = log_odds[-1]
+    margin = score if positive else -score
+    if margin < 1.0:
+        account.add_margin(margin)
+    y_pred = score > 0.0
+    mistake = y_pred is not positive
+    account.mistakes += mistake
+    account.add_norm(norm_of(x), constant)
+    updated = any(outcome.updated for outcome in outcomes)
+    account.updates += updated
+    for scaling, z in zip(scalings, log_odds, strict=True):
+        scaling.learn(z, positive, w)
+    wrong = [outcome.y_pred is not positive for outcome in outcomes]
+    fields = y_pred, score, mistake, updated, max(0.0, 1.0 - margin)
+    return fields, judged(trust, wrong, loss, share)
+
+
+def teach(
+    experts: Sequence[LinearClassifier],
+    x: Numbers,
+    labels: Sequence[bool],
+    w: float,
+    account: Accounting,
+) -> list[Fields]:
+    """Let each learner learn `x` with its label; return what they tell.
+
+    What they leave out is counted in `account`.
+    """
+    pairs = zip(experts, labels, strict=True)
+    return [taught(expert, x, label, w, account) for expert, label in pairs]
+
+
+def taught(
+    expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
+) -> Outcome:
+    """Let a learner learn; count in `account` what it leaves out; return what it tells."""
+    own = expert.accounting
+    overflows, ignored = own.overflows, own.ignored
+    told = expert.predict_learn_one(x, label, w)
+    account.overflows += own.overflows - overflows
+    account.ignored += own.ignored - ignored
+    return told

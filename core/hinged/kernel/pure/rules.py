@@ -1,0 +1,119 @@
+"""Rules: the accounting of a learner, and its part that is in C where there is a compiler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+
+from hinged.arithmetic import length
+from hinged.kernel.pure.storage import Event, Storage
+
+__all__ = [
+    "LARGEST",
+    "RULES",
+    "TOTALS",
+    "Accounting",
+    "BinaryCore",
+]
+
+LARGEST = sys.float_info.max
+
+
+@dataclass(slots=True)
+class Accounting:
+    """Running totals of a learner, all taken before each event is learned.
+
+    Parameters
+    ----------
+    events
+        Events seen, those of weight 0 included.
+    mistakes
+        Events whose predicted label differed from their label.
+    updates
+        Weight changes. At least as many as mistakes for the plain perceptron,
+        which also moves on ties.
+    hinge_loss
+        Sum of `max(0, 1 - margin)`; it saturates at the largest float.
+    perceptron_loss
+        Sum of `max(0, -margin)`; it saturates likewise.
+    radius
+        The largest Euclidean norm of an event, its constant 1 included where an
+        intercept is learned: R of the mistake bounds.
+    overflows
+        Updates left out because a weight would have become infinite, or because the
+        score that they would come from overflowed.
+    ignored
+        Features of updates left out because the learner was full.
+
+    """
+
+    events: int = 0
+    mistakes: int = 0
+    updates: int = 0
+    hinge_loss: float = 0.0
+    perceptron_loss: float = 0.0
+    radius: float = 0.0
+    overflows: int = 0
+    ignored: int = 0
+
+    def add_margin(self, margin: float) -> None:
+        """Add the losses of one event, of a margin below 1, to the sums."""
+        self.hinge_loss = min(self.hinge_loss + (1.0 - margin), LARGEST)
+        if margin < 0.0:
+            self.perceptron_loss = min(self.perceptron_loss - margin, LARGEST)
+
+    def add_norm(self, norm: float, constant: float) -> None:
+        """Take an event's norm, and its constant, into account for the radius."""
+        reach = length(norm, constant)
+        if reach > self.radius:
+            self.radius = min(reach, LARGEST)
+
+
+TOTALS = tuple(field.name for field in fields(Accounting))
+
+
+class BinaryCore:
+    """The part of a binary learner that the compiled version has in C.
+
+    There it learns an ordinary event of a rule that it knows in one call, with the bits of
+    the rule's own methods: finite numbers, no overflow in sight, room for all names. It
+    refuses any other event before anything has changed.
+    """
+
+    _rule = 0
+    """The rule that the compiled version knows, by `rule_number`; 0 for none."""
+    _weights: Storage
+    intercept: float
+
+    def _raw_score(self, x: Event) -> float:
+        return self._weights.dot(x) + self.intercept
+
+    def _served_score(self, x: Event) -> float:
+        return self._weights.dot(x) + self.intercept
+
+    def _learn_at_once(
+        self, x: Event, y: object, w: float
+    ) -> tuple[bool, float, bool, bool, float] | None:
+        """Learn an ordinary event, or change nothing and return `None`."""
+        return None
+
+    def _learn_rows(self, names: list[Hashable], rows: object, targets: object) -> int:
+        """Learn the first rows of a table as far as they are ordinary; return how many."""
+        return 0
+
+
+RULES = (
+    "",
+    "perceptron",
+    "uncapped",
+    "I",
+    "II",
+    "arow",
+    "scw",
+    "constant",
+    "sqrt",
+    "adagrad",
+    "rms",
+    "logistic adagrad",
+)

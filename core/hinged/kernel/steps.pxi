@@ -1,0 +1,505 @@
+# Steps: what a rule does to the vectors of an event.
+
+def norm_of(x):
+    """Return the Euclidean norm of an event."""
+    cdef Event *event
+    try:
+        event = gathered(x)
+    except TypeError:
+        return pure.norm_of(x)
+    cdef double found = norm_once(event)
+    released(event)
+    return found
+
+
+cdef inline double norm_once(Event *event) noexcept:
+    if not event.has_norm:
+        event.norm = norm(event.values, event.count)
+        event.has_norm = True
+    return event.norm
+
+
+cdef inline double pair_norm(double a, double b) noexcept:
+    cdef double[2] pair
+    cdef double total = a * a + b * b
+    if LEAST <= total < INFINITY:
+        return sqrt(total)
+    pair[0], pair[1] = a, b
+    return norm(pair, 2)
+
+
+def length(double a, double b):
+    """Return the norm of two numbers."""
+    return pair_norm(a, b)
+
+
+def uncertainty(Storage variance, x):
+    """Return `x . S x`, a variance never stored being 1."""
+    cdef Event *event = gathered(x)
+    try:
+        return spread_of(variance, event)
+    finally:
+        released(event)
+
+
+cdef double spread_of(Storage variance, Event *event) except? -1.0:
+    cdef double total = 0.0, before
+    cdef Py_ssize_t i
+    variance._find(event)
+    for i in range(event.count):
+        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        total += before * event.values[i] * event.values[i]
+    return total
+
+
+def add_by_confidence(
+    Storage weights, Storage variance, x, double step, double beta, double forgetting
+):
+    """Add `step S x`, which must fit, and lower the variances."""
+    cdef Event *event
+    if not weights.plain:
+        pure.add_by_confidence(weights, variance, x, step, beta, forgetting)
+        return
+    event = gathered(x)
+    try:
+        move_by_confidence(weights, variance, event, step, beta, forgetting)
+    finally:
+        released(event)
+
+
+cdef int move_by_confidence(
+    Storage weights, Storage variance, Event *event, double step, double beta, double forgetting
+) except -1:
+    cdef double before, product, left
+    cdef Py_ssize_t i
+    weights._open(event)
+    variance._find(event)
+    for i in range(event.count):
+        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        product = before * event.values[i]
+        left = before - beta * product * product
+        if not left > 0.0:
+            left = 0.0
+        if forgetting > 0.0:
+            left = left / (1.0 - forgetting + forgetting * left)
+        weights.entries[weights.slots[i]].value += step * product
+        event.results[i] = left
+    variance._open(event)
+    for i in range(event.count):
+        variance.entries[variance.slots[i]].value = event.results[i]
+    return 0
+
+
+cdef bint results_finite(Event *event, Py_ssize_t parts) noexcept:
+    cdef Py_ssize_t i, part
+    for part in range(parts):
+        for i in range(event.count):
+            if not isfinite(event.results[part * event.room + i]):
+                return False
+    return True
+
+
+cdef bint stored(tuple vectors, Event *event) except -1:
+    """Store the results if all are finite."""
+    cdef Py_ssize_t part
+    cdef Storage vector
+    if not results_finite(event, len(vectors)):
+        return False
+    for part in range(len(vectors)):
+        vector = vectors[part]
+        vector._set(event, part)
+    return True
+
+
+def add_adaptively(Storage weights, Storage squares, x, double rate, double target, double w):
+    """Take AdaGrad's step on every weight of `x`, or none if a number would not be finite."""
+    cdef Event *event
+    if not weights.plain:
+        return pure.add_adaptively(weights, squares, x, rate, target, w)
+    event = gathered(x)
+    try:
+        adaptive_results(weights, squares, event, rate, target, w)
+        return stored((weights, squares), event)
+    finally:
+        released(event)
+
+
+cdef int adaptive_results(
+    Storage weights, Storage squares, Event *event, double rate, double target, double w
+) except -1:
+    cdef double gradient, square, weight
+    cdef Py_ssize_t i
+    weights._find(event)
+    squares._find(event)
+    for i in range(event.count):
+        gradient = w * event.values[i]
+        square = squares._value(i) + gradient * gradient
+        weight = weights._value(i)
+        if square > 0.0:
+            weight += rate / sqrt(square) * target * gradient
+        event.results[i] = weight
+        event.results[event.room + i] = square
+    return 0
+
+
+def add_logistic(Storage weights, Storage squares, x, double slope, double rate, decay):
+    """Take a step of `LogisticSGD` on every weight, or none if a number would not be finite."""
+    cdef Event *event
+    if not weights.plain:
+        return pure.add_logistic(weights, squares, x, slope, rate, decay)
+    event = gathered(x)
+    try:
+        logistic_results(weights, squares, event, slope, rate, -1.0 if decay is None else decay)
+        return stored((weights, squares), event)
+    finally:
+        released(event)
+
+
+cdef inline void logistic_step(
+    double rate, double decay, double gradient, double *weight, double *square
+) noexcept:
+    """Change a weight and its squares by one gradient; a `decay` below 0 is AdaGrad."""
+    if gradient == 0.0:
+        return
+    if decay < 0.0:
+        square[0] += gradient * gradient
+    else:
+        square[0] = decay * square[0] + (1.0 - decay) * (gradient * gradient)
+    weight[0] = weight[0] - rate / sqrt(square[0] + EPSILON) * gradient
+
+
+cdef int logistic_results(
+    Storage weights, Storage squares, Event *event, double slope, double rate, double decay
+) except -1:
+    cdef double *new = event.results
+    cdef Py_ssize_t i, room = event.room
+    weights._find(event)
+    squares._find(event)
+    for i in range(event.count):
+        new[i], new[room + i] = weights._value(i), squares._value(i)
+        logistic_step(rate, decay, slope * event.values[i], &new[i], &new[room + i])
+    return 0
+
+
+def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
+    """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
+    cdef Event *event
+    cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
+    cdef double rate = parameters[0], beta = parameters[1], l1 = parameters[2], l2 = parameters[3]
+    cdef double gradient, weight, total, square, root, grown, divisor
+    cdef Py_ssize_t i
+    if start_of is not None:
+        return pure.add_proximally(vectors, x, slope, start_of, parameters)
+    event = gathered(x)
+    try:
+        weights._find(event)
+        sums._find(event)
+        squares._find(event)
+        for i in range(event.count):
+            gradient = slope * event.values[i]
+            weight = weights._value(i)
+            total = sums._value(i)
+            square = squares._value(i)
+            if gradient != 0.0:
+                root = sqrt(square)
+                square += gradient * gradient
+                grown = sqrt(square)
+                total += gradient - (grown - root) / rate * weight
+                weight = 0.0
+                divisor = (beta + grown) / rate + l2
+                if not fabs(total) <= l1 and divisor > 0.0:
+                    weight += (copysign(l1, total) - total) / divisor
+            event.results[i] = weight
+            event.results[event.room + i] = total
+            event.results[2 * event.room + i] = square
+        return stored(vectors, event)
+    finally:
+        released(event)
+
+
+def add_by_betting(tuple vectors, x, double slope, double w, start_of):
+    """Bet on every weight of `x`, or on none if a number would not be finite."""
+    cdef Event *event
+    cdef Storage weights = vectors[0], sums = vectors[1], scales = vectors[2]
+    cdef Storage sizes = vectors[3], rewards = vectors[4]
+    cdef double coin, most, weight, total, scale, size, reward
+    cdef Py_ssize_t i
+    if start_of is not None:
+        return pure.add_by_betting(vectors, x, slope, w, start_of)
+    event = gathered(x)
+    try:
+        weights._find(event)
+        sums._find(event)
+        scales._find(event)
+        sizes._find(event)
+        rewards._find(event)
+        for i in range(event.count):
+            coin = slope * event.values[i]
+            most = w * fabs(event.values[i])
+            weight = weights._value(i)
+            total = sums._value(i)
+            scale = scales._value(i)
+            size = sizes._value(i)
+            reward = rewards._value(i)
+            if coin != 0.0:
+                if most > scale:
+                    scale = most
+                size += fabs(coin)
+                reward = reward + coin * weight
+                if not reward > 0.0:
+                    reward = 0.0
+                total += coin
+                weight = 0.0 + total / (size + scale) * ((1.0 + reward) / scale)
+            event.results[i] = weight
+            event.results[event.room + i] = total
+            event.results[2 * event.room + i] = scale
+            event.results[3 * event.room + i] = size
+            event.results[4 * event.room + i] = reward
+        return stored(vectors, event)
+    finally:
+        released(event)
+
+
+def shrunk_dot(Storage weights, Storage marks, x, double log_shrink, list found):
+    """Return `w . x` of weights that are shrunk since their marks, and append these to a list."""
+    cdef Event *event = gathered(x)
+    cdef double total = 0.0, weight, mark
+    cdef Py_ssize_t i
+    try:
+        weights._find(event)
+        marks._find(event)
+        for i in range(event.count):
+            weight = 0.0
+            if weights.slots[i] >= 0:
+                mark = marks.entries[marks.slots[i]].value if marks.slots[i] >= 0 else log_shrink
+                weight = weights.entries[weights.slots[i]].value * exp(log_shrink - mark)
+            found.append(weight)
+            total += weight * event.values[i]
+    finally:
+        released(event)
+    return total
+
+
+def add_shrunk(tuple vectors, x, list before, double shrink, double step, double mark):
+    """Set the weights to `shrink` times those before, plus `step x`, which fits; mark them."""
+    cdef Event *event = gathered(x)
+    cdef Storage weights = vectors[0], marks = vectors[1]
+    cdef double weight
+    cdef Py_ssize_t i
+    try:
+        if len(before) != event.count:
+            raise ValueError("a weight for each name")
+        weights._open(event)
+        marks._open(event)
+        for i in range(event.count):
+            weight = before[i]
+            weights.entries[weights.slots[i]].value = shrink * weight + step * event.values[i]
+            marks.entries[marks.slots[i]].value = mark
+    finally:
+        released(event)
+
+
+def all_finite(x):
+    """Return whether a dictionary holds finite floats, integers and truth values only."""
+    cdef Event *event
+    cdef Py_ssize_t i
+    try:
+        event = gathered(x)
+    except TypeError:
+        return False
+    try:
+        for i in range(event.count):
+            if not isfinite(event.values[i]):
+                return False
+        return True
+    finally:
+        released(event)
+
+
+def add_all(tuple moves, x, double norm):
+    """Add `step * x` to each vector with its own step, to all of them or to none."""
+    cdef Event *event
+    cdef Storage storage
+    for vector, step in moves:
+        if not vector.fits(x, step, norm):
+            return False
+    event = gathered(x)
+    try:
+        for vector, step in moves:
+            storage = vector
+            if storage.plain:
+                storage._open(event)
+                storage._add_found(event, step)
+            else:
+                vector.add(x, step)
+        return True
+    finally:
+        released(event)
+
+
+def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
+    """Add `step S x` to weights and lower their variances, for each pair; all of them or none."""
+    cdef Event *event
+    cdef Storage weights, variance
+    cdef double before, product, left
+    cdef double *new
+    cdef Py_ssize_t i, part
+    for weights, variance in pairs:
+        if not weights.plain:
+            return pure.add_both_by_confidence(pairs, x, steps, beta)
+    event = gathered(x)
+    try:
+        for part in range(2):
+            weights, variance = pairs[part]
+            weights._find(event)
+            variance._find(event)
+            new = event.results + 2 * part * event.room
+            for i in range(event.count):
+                before = (
+                    variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+                )
+                product = before * event.values[i]
+                left = before - beta * product * product
+                new[i] = weights._value(i) + <double>steps[part] * product
+                new[event.room + i] = left if left > 0.0 else 0.0
+        if not results_finite(event, 4):
+            return False
+        for part in range(2):
+            weights, variance = pairs[part]
+            weights._set(event, 2 * part)
+            variance._set(event, 2 * part + 1)
+        return True
+    finally:
+        released(event)
+
+
+def pulled_dot(tuple vectors, x, double log_shrink, double pull, bint shrinks, list found):
+    """Return `w . x` of weights that are shrunk and pulled since their marks, and append these."""
+    cdef Event *event = gathered(x)
+    cdef Storage weights = vectors[0], shrink_marks = vectors[1], pull_marks = vectors[2]
+    cdef double total = 0.0, weight, paid, due, factor
+    cdef Py_ssize_t i
+    try:
+        weights._find(event)
+        shrink_marks._find(event)
+        pull_marks._find(event)
+        for i in range(event.count):
+            weight = weights._value(i)
+            if weight != 0.0:
+                paid = pull_marks._value(i)
+                due = log_shrink - shrink_marks._value(i)
+                if shrinks and due < 0.0:
+                    factor = exp(due)
+                    weight, paid = factor * weight, factor * paid
+                weight = pulled(weight, pull - paid)
+            found.append(weight)
+            total += weight * event.values[i]
+    finally:
+        released(event)
+    return total
+
+
+cdef inline double pulled(double weight, double pull) noexcept:
+    """Return a weight moved towards 0, never beyond."""
+    return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0
+
+
+def add_pulled(Storage weights, x, list before, double shrink, double step, double pull):
+    """Set the weights to `shrink` times those before, plus `step x`, which fits, then pulled."""
+    cdef Event *event = gathered(x)
+    cdef double weight
+    cdef Py_ssize_t i
+    try:
+        if len(before) != event.count:
+            raise ValueError("a weight for each name")
+        weights._open(event)
+        for i in range(event.count):
+            weight = before[i]
+            weight = pulled(shrink * weight + step * event.values[i], pull)
+            weights.entries[weights.slots[i]].value = weight
+    finally:
+        released(event)
+
+
+def set_mark(Storage marks, x, double mark):
+    """Set the number of each name of an event to `mark`."""
+    cdef Event *event
+    cdef Py_ssize_t i
+    if not PyDict_CheckExact(x):
+        pure.set_mark(marks, x, mark)
+        return
+    event = gathered(x)
+    try:
+        marks._open(event)
+        for i in range(event.count):
+            marks.entries[marks.slots[i]].value = mark
+        marks.bound = INFINITY
+    finally:
+        released(event)
+
+
+def adaptive_dot(tuple vectors, x, double clock, double rate, double l1, double l2, list found):
+    """Return `w . x` of AdaGrad's weights, penalised since their marks, and append these."""
+    cdef Event *event = gathered(x)
+    cdef Storage weights = vectors[0], squares = vectors[1], marks = vectors[2]
+    cdef double total = 0.0, weight
+    cdef Py_ssize_t i
+    try:
+        weights._find(event)
+        squares._find(event)
+        marks._find(event)
+        for i in range(event.count):
+            weight = penalised(
+                weights._value(i), squares._value(i), clock - marks._value(i), rate, l1, l2
+            )
+            found.append(weight)
+            total += weight * event.values[i]
+    finally:
+        released(event)
+    return total
+
+
+cdef double penalised(
+    double weight, double square, double events, double rate, double l1, double l2
+) noexcept:
+    cdef double eta, shrink, factor, repeats, size
+    if weight == 0.0 or square == 0.0:
+        return weight
+    if not events > 0.0:
+        events = 0.0
+    eta = rate / sqrt(square)
+    shrink = 1.0 - eta * l2
+    if not shrink > 0.0:
+        shrink = 0.0
+    factor = pow(shrink, events)
+    repeats = events if shrink == 1.0 else (1.0 - factor) / (1.0 - shrink)
+    size = factor * fabs(weight) - eta * l1 * repeats
+    return copysign(size if size > 0.0 else 0.0, weight)
+
+
+def add_penalised(
+    tuple vectors, x, list before, double rate, double target, double w, double l1, double l2
+):
+    """Take AdaGrad's penalised step on every weight, or none if a number would not be finite."""
+    cdef Event *event = gathered(x)
+    cdef Storage weights = vectors[0], squares = vectors[1]
+    cdef double weight, square, gradient, eta, shrink
+    cdef Py_ssize_t i
+    try:
+        if len(before) != event.count:
+            raise ValueError("a weight for each name")
+        squares._find(event)
+        for i in range(event.count):
+            weight = before[i]
+            gradient = w * event.values[i]
+            square = squares._value(i) + gradient * gradient
+            if square > 0.0:
+                eta = rate / sqrt(square)
+                shrink = 1.0 - eta * l2
+                weight = (shrink if shrink > 0.0 else 0.0) * weight
+                weight = pulled(weight + eta * target * gradient, eta * l1)
+            event.results[i] = weight
+            event.results[event.room + i] = square
+        return stored(vectors, event)
+    finally:
+        released(event)

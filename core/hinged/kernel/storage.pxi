@@ -1,0 +1,534 @@
+# Storage: a table of entries in the order of their names, with an index of hashes.
+
+cdef class Storage:
+    """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
+
+    cdef Entry *entries
+    cdef uint64_t *index  # the upper half of a hash, and the number of an entry from 1
+    cdef uint8_t *dirty
+    cdef int32_t *slots  # the entry of each name of the event `seen`, -1 if it is not stored
+    cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
+    cdef uint64_t seen
+    cdef Py_ssize_t count, room, mask, dirty_count
+    cdef set others  # changed names that are not stored
+    cdef bint tracked
+    cdef public double bound
+    cdef public bint plain
+
+    def __cinit__(self, *args, **kwargs):
+        self.plain = True
+        self.mask = -1
+
+    def __init__(self, values=None):
+        self._drop()
+        self.bound = 0.0
+        if values:
+            self._load(values)
+
+    def __dealloc__(self):
+        self._drop()
+        PyMem_Free(self.slots)
+
+    cdef void _drop(self) noexcept:
+        cdef Entry *entries = self.entries
+        cdef Py_ssize_t i, count = self.count
+        PyMem_Free(self.index)
+        PyMem_Free(self.dirty)
+        self.entries, self.index, self.dirty = NULL, NULL, NULL
+        self.count = self.room = self.dirty_count = 0
+        self.mask = -1
+        self.seen = 0
+        for i in range(count):
+            Py_XDECREF(entries[i].name)
+        PyMem_Free(entries)
+
+    cdef int _load(self, dict values) except -1:
+        cdef PyObject *name
+        cdef PyObject *value
+        cdef double size
+        cdef int32_t slot
+        self._reserve(len(values))
+        for key, number_ in values.items():
+            size = number_
+            slot = self._opened(<PyObject *>key, hk_hash(<PyObject *>key))
+            self.entries[slot].value = size
+            if fabs(size) > self.bound:
+                self.bound = fabs(size)
+        return 0
+
+    cdef int _reserve(self, Py_ssize_t count) except -1:
+        """Make room for so many entries."""
+        cdef Py_ssize_t room = self.room, i, at, size
+        cdef void *block
+        if count <= room:
+            return 0
+        if count > 0x3FFFFFFF:
+            raise MemoryError("too many names")
+        room = max(count, room + room // 2, 8)
+        block = PyMem_Realloc(self.entries, room * sizeof(Entry))
+        if block == NULL:
+            raise MemoryError
+        self.entries = <Entry *>block
+        if self.tracked:
+            self._flags(room)
+        size = 16
+        while size < room + room // 2:
+            size *= 2
+        if size - 1 != self.mask:
+            block = PyMem_Malloc(size * sizeof(uint64_t))
+            if block == NULL:
+                raise MemoryError
+            PyMem_Free(self.index)
+            self.index = <uint64_t *>block
+            self.mask = size - 1
+            memset(self.index, 0, size * sizeof(uint64_t))
+            for i in range(self.count):
+                at = <Py_ssize_t>(<uint64_t>self.entries[i].hash & <uint64_t>self.mask)
+                while self.index[at]:
+                    at = (at + 1) & self.mask
+                self.index[at] = self._mark(self.entries[i].hash, i)
+        self.room = room
+        return 0
+
+    cdef int _flags(self, Py_ssize_t room) except -1:
+        cdef void *block = PyMem_Realloc(self.dirty, room if room else 1)
+        if block == NULL:
+            raise MemoryError
+        self.dirty = <uint8_t *>block
+        memset(self.dirty + self.count, 0, room - self.count)
+        return 0
+
+    cdef inline uint64_t _mark(self, Py_hash_t hash, Py_ssize_t slot) noexcept:
+        return (<uint64_t>hash & <uint64_t>0xFFFFFFFF00000000) | <uint64_t>(slot + 1)
+
+    cdef int32_t _found(self, PyObject *name, Py_hash_t hash) except -2:
+        """Return the number of a name's entry, -1 if it is not stored."""
+        cdef uint64_t mark, upper = <uint64_t>hash & <uint64_t>0xFFFFFFFF00000000
+        cdef Py_ssize_t at
+        cdef int32_t slot
+        cdef PyObject *stored
+        cdef Entry *entries
+        cdef Py_ssize_t count
+        cdef int same
+        if self.mask < 0:
+            return -1
+        at = <Py_ssize_t>(<uint64_t>hash & <uint64_t>self.mask)
+        while True:
+            mark = self.index[at]
+            if mark == 0:
+                return -1
+            if mark & <uint64_t>0xFFFFFFFF00000000 == upper:
+                slot = <int32_t>(<uint32_t>mark - 1)
+                stored = self.entries[slot].name
+                if stored == name:
+                    return slot
+                if self.entries[slot].hash == hash:
+                    if hk_is_text(stored) and hk_is_text(name):
+                        if hk_same_text(stored, name):
+                            return slot
+                    else:
+                        entries, count = self.entries, self.count
+                        Py_INCREF(<object>stored)
+                        try:
+                            same = PyObject_RichCompareBool(stored, name, Py_EQ)
+                        finally:
+                            Py_XDECREF(stored)
+                        if entries != self.entries or count != self.count:
+                            raise RuntimeError("the vector changed while a name was looked up")
+                        if same:
+                            return slot
+            at = (at + 1) & self.mask
+
+    cdef int32_t _opened(self, PyObject *name, Py_hash_t hash) except -2:
+        """Return the number of a name's entry, which is made if there is none: of value 0."""
+        cdef int32_t slot = self._found(name, hash)
+        cdef Py_ssize_t at
+        if slot >= 0:
+            return slot
+        self._reserve(self.count + 1)
+        at = <Py_ssize_t>(<uint64_t>hash & <uint64_t>self.mask)
+        while self.index[at]:
+            at = (at + 1) & self.mask
+        slot = <int32_t>self.count
+        Py_INCREF(<object>name)
+        self.entries[slot].name = name
+        self.entries[slot].hash = hash
+        self.entries[slot].value = 0.0
+        self.index[at] = self._mark(hash, slot)
+        self.count += 1
+        if self.tracked and self.others:
+            self.others.discard(<object>name)
+        return slot
+
+    cdef inline void _touch(self, int32_t slot) noexcept:
+        if self.tracked and not self.dirty[slot]:
+            self.dirty[slot] = 1
+            self.dirty_count += 1
+
+    cdef int _find(self, Event *event) except -1:
+        """Find the entry of each name of an event: `slots` has them until the next event."""
+        cdef Py_ssize_t i
+        cdef int32_t slot
+        cdef bint again = self.seen == event.serial
+        if again and self.seen_count == self.count:
+            return 0
+        if event.count > self.slots_room:
+            self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
+            self.slots_room = event.room
+        self.seen = event.serial
+        if not again and self.count > 1024:
+            for i in range(event.count):
+                HK_PREFETCH(&self.index[<Py_ssize_t>(<uint64_t>event.hashes[i] & <uint64_t>self.mask)])
+        for i in range(event.count):
+            if again and self.slots[i] >= 0:
+                continue
+            slot = event.hints[i]
+            if not (0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])):
+                slot = self._found(event.names[i], event.hashes[i])
+                if self.seen != event.serial:
+                    raise RuntimeError("the vector changed while a name was looked up")
+                if slot >= 0:
+                    event.hints[i] = slot
+            self.slots[i] = slot
+        self.seen_count = self.count
+        return 0
+
+    cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:
+        """Return whether the text `name` is that of an entry."""
+        cdef Entry *entry = &self.entries[slot]
+        return entry.name == name or (
+            entry.hash == hash
+            and hk_is_text(name)
+            and hk_is_text(entry.name)
+            and hk_same_text(entry.name, name)
+        )
+
+    cdef int _open(self, Event *event) except -1:
+        """Make an entry for each name of an event that has none; touch all."""
+        cdef Py_ssize_t i
+        self._find(event)
+        for i in range(event.count):
+            if self.slots[i] < 0:
+                self.slots[i] = event.hints[i] = self._opened(event.names[i], event.hashes[i])
+                if self.seen != event.serial:
+                    raise RuntimeError("the vector changed while a name was looked up")
+            self._touch(self.slots[i])
+        self.seen_count = self.count
+        return 0
+
+    cdef inline double _value(self, Py_ssize_t i) noexcept:
+        """Return the number of the event's name i, 0 if it is not stored."""
+        return self.entries[self.slots[i]].value if self.slots[i] >= 0 else 0.0
+
+    cdef int _set(self, Event *event, Py_ssize_t part) except -1:
+        """Set the numbers of an event's names to a part of the results."""
+        cdef Py_ssize_t i
+        self._open(event)
+        for i in range(event.count):
+            self.entries[self.slots[i]].value = event.results[part * event.room + i]
+        self.bound = INFINITY  # not known: the next `fits` looks at all numbers
+        return 0
+
+    def __len__(self):
+        return self.count
+
+    def __contains__(self, name):
+        return self._found(<PyObject *>name, hk_hash(<PyObject *>name)) >= 0
+
+    def __iter__(self):
+        return iter(self.names())
+
+    def __getitem__(self, name):
+        cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
+        if slot < 0:
+            raise KeyError(name)
+        return self.entries[slot].value
+
+    def __setitem__(self, name, double value):
+        cdef int32_t slot = self._opened(<PyObject *>name, hk_hash(<PyObject *>name))
+        self._touch(slot)
+        self.entries[slot].value = value
+
+    def names(self):
+        cdef Py_ssize_t i
+        return [<object>self.entries[i].name for i in range(self.count)]
+
+    def numbers(self):
+        cdef Py_ssize_t i
+        return [self.entries[i].value for i in range(self.count)]
+
+    def parts(self):
+        cdef Py_ssize_t i
+        cdef dict values = {}
+        for i in range(self.count):
+            values[<object>self.entries[i].name] = self.entries[i].value
+        return values, self._changed() if self.tracked else None
+
+    cdef set _changed(self):
+        cdef Py_ssize_t i
+        cdef set changed = set(self.others)
+        if self.dirty_count:
+            for i in range(self.count):
+                if self.dirty[i]:
+                    changed.add(<object>self.entries[i].name)
+        return changed
+
+    def set_changed(self, changed):
+        if changed is None:
+            self.tracked = False
+            return
+        self.track()
+        self.put_back_changed(changed)
+
+    def get(self, name):
+        cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
+        return 0.0 if slot < 0 else self.entries[slot].value
+
+    def lookup(self, name, default):
+        cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
+        return default if slot < 0 else self.entries[slot].value
+
+    def dot(self, x):
+        cdef Event *event = gathered(x)
+        try:
+            return self._dot(event)
+        finally:
+            released(event)
+
+    cdef double _dot(self, Event *event) except? -1.0:
+        cdef double total = 0.0
+        cdef Py_ssize_t i
+        self._find(event)
+        for i in range(event.count):
+            total += self._value(i) * event.values[i]
+        return total
+
+    cdef double _dot_and_norm(self, Event *event) except? -1.0:
+        """Return the dot product, with the event's norm for a by-product."""
+        cdef double total = 0.0, squares = 0.0
+        cdef Py_ssize_t i
+        if event.has_norm:
+            return self._dot(event)
+        self._find(event)
+        for i in range(event.count):
+            total += self._value(i) * event.values[i]
+            squares += event.values[i] * event.values[i]
+        event.norm = sqrt(squares)
+        if not LEAST <= squares < INFINITY:
+            event.norm = norm(event.values, event.count)
+        event.has_norm = True
+        return total
+
+    def view(self):
+        return View(self)
+
+    def unknown(self, names):
+        return [name for name in names if self._found(<PyObject *>name, hk_hash(<PyObject *>name)) < 0]
+
+    def newest(self, Py_ssize_t count):
+        cdef Py_ssize_t i
+        return [<object>self.entries[i].name for i in range(max(0, self.count - count), self.count)]
+
+    def fits(self, x, double step, double norm):
+        cdef double bound = self.bound + fabs(step) * norm
+        if bound < SAFE_BOUND:
+            self.bound = bound
+            return True
+        return self._fits_exactly(x, step)
+
+    cdef bint _fits_exactly(self, x, double step) except -1:
+        cdef double bound = 0.0, size
+        cdef Py_ssize_t i
+        for name, value in x.items():
+            size = fabs(<double>self.get(name) + step * <double>float(value))
+            if not isfinite(size):
+                return False
+            bound = max(bound, size)
+        for i in range(self.count):
+            bound = max(bound, fabs(self.entries[i].value))
+        self.bound = bound
+        return True
+
+    def move(self, x, double step, double norm):
+        cdef double bound = self.bound + fabs(step) * norm
+        if bound < SAFE_BOUND:
+            self.bound = bound
+        elif not self._fits_exactly(x, step):
+            return False
+        self._add(x, step)
+        return True
+
+    def add(self, x, double step):
+        self._add(x, step)
+
+    cdef int _add(self, x, double step) except -1:
+        cdef Event *event = gathered(x)
+        try:
+            self._open(event)
+            self._add_found(event, step)
+        finally:
+            released(event)
+        return 0
+
+    cdef void _add_found(self, Event *event, double step) noexcept:
+        cdef Py_ssize_t i
+        cdef Entry *entry
+        for i in range(event.count):
+            entry = &self.entries[self.slots[i]]
+            entry.value = entry.value + step * event.values[i]
+
+    def opened(self, names):
+        return self  # setting an item notes that it changed
+
+    def put(self, values):
+        for name, value in values.items():
+            self[name] = value
+        self.bound = INFINITY
+
+    def replace(self, Storage other):
+        cdef Py_ssize_t i
+        cdef int32_t slot
+        cdef set changed = set()
+        if self.tracked:
+            changed = self._changed()
+            for i in range(self.count):
+                if other._found(self.entries[i].name, self.entries[i].hash) < 0:
+                    changed.add(<object>self.entries[i].name)
+            for i in range(other.count):
+                slot = self._found(other.entries[i].name, other.entries[i].hash)
+                if slot < 0 or self.entries[slot].value != other.entries[i].value:
+                    changed.add(<object>other.entries[i].name)
+        self._drop()
+        self._reserve(other.count)
+        for i in range(other.count):
+            slot = self._opened(other.entries[i].name, other.entries[i].hash)
+            self.entries[slot].value = other.entries[i].value
+        self.bound = other.bound
+        if self.tracked:
+            self._set_changed(changed)
+
+    def clear(self):
+        cdef set changed = set()
+        if self.tracked:
+            changed = self._changed() | set(self.names())
+        self._drop()
+        self.bound = 0.0
+        if self.tracked:
+            self._set_changed(changed)
+
+    def track(self):
+        if not self.tracked:
+            self._flags(self.room)
+            memset(self.dirty, 0, self.room)
+            self.tracked = True
+            self._set_changed(set())
+
+    cdef int _set_changed(self, set changed) except -1:
+        cdef int32_t slot
+        if self.dirty != NULL:
+            memset(self.dirty, 0, self.room)
+        self.dirty_count = 0
+        self.others = set()
+        for name in changed:
+            self._change(name)
+        return 0
+
+    cdef int _change(self, name) except -1:
+        cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
+        if slot >= 0:
+            self._touch(slot)
+        else:
+            self.others.add(name)
+        return 0
+
+    def changed_count(self):
+        return self.dirty_count + len(self.others) if self.tracked else 0
+
+    def take_changed(self):
+        if not self.tracked:
+            self.track()
+            return set()
+        changed = self._changed()
+        self._set_changed(set())
+        return changed
+
+    def put_back_changed(self, names):
+        if self.tracked:
+            for name in names:
+                self._change(name)
+
+
+cdef class View:
+    """A live read-only mapping of what a vector stores."""
+
+    cdef Storage vector
+
+    def __init__(self, Storage vector):
+        self.vector = vector
+
+    def __len__(self):
+        return self.vector.count
+
+    def __contains__(self, name):
+        return name in self.vector
+
+    def __iter__(self):
+        return iter(self.vector.names())
+
+    def __reversed__(self):
+        return reversed(self.vector.names())
+
+    def __getitem__(self, name):
+        return self.vector[name]
+
+    def get(self, name, default=None):
+        return self.vector.lookup(name, default)
+
+    def keys(self):
+        return KeysView(self)
+
+    def values(self):
+        return Values(self)
+
+    def items(self):
+        return Items(self)
+
+    def copy(self):
+        return self.vector.parts()[0]
+
+    def pairs(self):
+        return zip(self.vector.names(), self.vector.numbers())
+
+    def numbers(self):
+        return self.vector.numbers()
+
+    def __eq__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return self.copy() == dict(other)
+
+    def __or__(self, other):
+        return self.copy() | dict(other)
+
+    def __ror__(self, other):
+        return dict(other) | self.copy()
+
+    def __repr__(self):
+        return f"mappingproxy({self.copy()!r})"
+
+
+class Values(ValuesView):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(self._mapping.numbers())
+
+
+class Items(ItemsView):
+    __slots__ = ()
+
+    def __iter__(self):
+        return self._mapping.pairs()
+
+
+Mapping.register(View)
