@@ -69,7 +69,7 @@ def _unit_rows(costs: Costs) -> list[Row]:
         rows.append(Row(f"{name}: processor of Redis", [cost.redis_us], "µs"))
         rows.append(Row(f"{name}: to and from Redis", [cost.net_bytes], "bytes"))
     rows.append(Row("an event alone: scripts", [costs.learn.scripts], "scripts"))
-    rows.append(Row("an event alone: in the log", [costs.learn.stored_bytes], "bytes"))
+    rows.append(Row("an event alone: in the log", [costs.logged_bytes], "bytes"))
     rows.append(Row("a model in a worker", [costs.model_bytes / 1e3], "kB"))
     rows.append(Row("a new model in Redis", [costs.stored_model_bytes / 1e3], "kB"))
     return rows

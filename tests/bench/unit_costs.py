@@ -12,6 +12,7 @@ from typing import Any
 from hinged_service.settings import RedisSettings
 from hinged_service.store import index
 from hinged_service.store.connection import Connection
+from hinged_service.store.keys import StreamKeys
 from tests.bench.http_calls import CONNECTIONS
 from tests.bench.scale import Post, array_posts, made, posts, rate_of, scripts_run, touch, worker_on
 from tests.bench.servers import cpu_s, running
@@ -19,6 +20,7 @@ from tests.bench.sizes import rss_bytes
 from tests.support.redis_server import RedisServer
 
 ARRAY = 100
+SAMPLE = 50
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,6 @@ class Cost:
         Scripts that Redis ran.
     net_bytes
         Bytes that Redis received and sent.
-    stored_bytes
-        Bytes by which Redis grew.
 
     """
 
@@ -42,7 +42,6 @@ class Cost:
     redis_us: float = 0.0
     scripts: float = 0.0
     net_bytes: float = 0.0
-    stored_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class Costs:
     array_event: Cost
     opened: Cost
     entry: Cost
+    logged_bytes: float
     model_bytes: float
     stored_model_bytes: float
 
@@ -75,6 +75,7 @@ def measured(folder: Path, count: int, seconds: int) -> Costs:
                 call: _cost(redis, worker, posts(call, names), seconds, 1)
                 for call in ("predict", "learn")
             }
+            logged = _logged_bytes(client, names[:SAMPLE])
             arrays = [(f"/v1/models/{name}/learn", body) for name, (_, body) in _arrays(names)]
             cost["array"] = _cost(redis, worker, arrays, seconds, ARRAY)
             entry = asyncio.run(_entry(redis, count))
@@ -87,11 +88,13 @@ def measured(folder: Path, count: int, seconds: int) -> Costs:
     opened = Cost(
         *(max(0.0, a - b) for a, b in zip(_words(away), _words(cost["predict"]), strict=True))
     )
-    return Costs(cost["predict"], cost["learn"], cost["array"], opened, entry, model_bytes, stored)
+    return Costs(
+        cost["predict"], cost["learn"], cost["array"], opened, entry, logged, model_bytes, stored
+    )
 
 
 def _words(cost: Cost) -> tuple[float, ...]:
-    return (cost.worker_us, cost.redis_us, cost.scripts, cost.net_bytes, cost.stored_bytes)
+    return (cost.worker_us, cost.redis_us, cost.scripts, cost.net_bytes)
 
 
 def _arrays(names: Sequence[str]) -> list[tuple[str, Post]]:
@@ -103,19 +106,25 @@ def _cost(redis: RedisServer, worker: Any, sent: Sequence[Post], seconds: int, e
     """Return the cost of a request, or of each of the events in it; the first round warms up."""
     rate_of([worker], [sent], seconds, CONNECTIONS)
     with redis.client() as client:
-        told, ran = _told(client), scripts_run(redis)
+        net, ran = _net_bytes(client), scripts_run(redis)
         cpu, of_redis = worker.cpu_s(), cpu_s(redis.pid)
         count = rate_of([worker], [sent], seconds, CONNECTIONS) * seconds * each
         spent, of_redis = worker.cpu_s() - cpu, cpu_s(redis.pid) - of_redis
-        net, used = (now - then for now, then in zip(_told(client), told, strict=True))
+        net = _net_bytes(client) - net
     ran = scripts_run(redis) - ran
-    return Cost(spent / count * 1e6, of_redis / count * 1e6, ran / count, net / count, used / count)
+    return Cost(spent / count * 1e6, of_redis / count * 1e6, ran / count, net / count)
 
 
-def _told(client: Any) -> tuple[int, int]:
-    stats, memory = client.info("stats"), client.info("memory")
-    net = stats["total_net_input_bytes"] + stats["total_net_output_bytes"]
-    return net, memory["used_memory"]
+def _net_bytes(client: Any) -> int:
+    stats = client.info("stats")
+    return int(stats["total_net_input_bytes"] + stats["total_net_output_bytes"])
+
+
+def _logged_bytes(client: Any, names: Sequence[str]) -> float:
+    """Return the memory of an entry in logs of single events."""
+    logs = [StreamKeys(name).log for name in names]
+    used = sum(client.memory_usage(log, samples=0) or 0 for log in logs)
+    return float(used / sum(client.xlen(log) for log in logs))
 
 
 async def _entry(redis: RedisServer, count: int) -> Cost:
@@ -125,10 +134,10 @@ async def _entry(redis: RedisServer, count: int) -> Cost:
         await index.index(connection)
         of_redis, own_s, rounds = cpu_s(redis.pid), time.process_time(), 5
         with redis.client() as client:
-            net, _ = _told(client)
+            net = _net_bytes(client)
             for _ in range(rounds):
                 await index.index(connection)
-            net = _told(client)[0] - net
+            net = _net_bytes(client) - net
         own_s, of_redis = time.process_time() - own_s, cpu_s(redis.pid) - of_redis
     finally:
         await connection.aclose()

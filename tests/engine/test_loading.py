@@ -230,7 +230,7 @@ async def test_a_damaged_snapshot_is_replaced_without_waiting_for_an_event(
     keys = StreamKeys("m").model(model_uid(db, "m"))
     db.hset(keys.vector("weights"), "a", "nan")
     position = stored_position(db)
-    async with worker(redis_url, snapshot_every_ms=20, housekeeping_ms=10) as after:
+    async with worker(redis_url, housekeeping_ms=10) as after:
         after.housekeeping.start()
         await after.open("m")
         await until(lambda: db.hget(keys.vector("weights"), "a") != "nan")

@@ -291,7 +291,7 @@ class Replica(Custody):
 
         One costs as much as to fold dozens of events, so it waits for many of them: the less of
         the log it would save to fold again, the older that may be. A command does not wait: a
-        checkpoint that it restores is kept until then.
+        checkpoint that it restores is kept until then. Nor does what replaces a damaged snapshot.
         """
         if self.state is AWAY or (self._complete and self.stored == self.position.id):
             return False
@@ -306,6 +306,7 @@ class Replica(Custody):
                 age_s >= _LEAST_S
                 and (
                     self._commanded
+                    or not self._complete
                     or age_s * size >= settings.snapshot_every_byte_s
                     or (kept.bytes is not None and size >= kept.bytes)
                     or (kept.events is not None and events >= kept.events)
