@@ -16,7 +16,6 @@ from hinged_service.engine.aliases import Aliases
 from hinged_service.errors import (
     ModelGone,
     NotFound,
-    Refused,
     ServiceError,
     SetAside,
     StartupError,
@@ -223,24 +222,22 @@ class Background:
 
     async def _round(self) -> float:
         """Read what the log has; return the pause until the next time, in seconds."""
-        next_s = self._loop.time() + self._period_s
-        changes = self._connection.observer.changes
         try:
             await self._read()
             next_s = self._serve() + self._period_s
-            self.trouble = None
-            self._pauses = backoff(*_AGAIN_S)
-            changes.leave(self, logger, "model %s is followed again", self._name)
-            self._decided.set()
-        except Unavailable as error:  # of which the connection tells
-            self.trouble = error
-            if isinstance(error, Refused):
-                self._decided.set()
         except Exception as error:  # noqa: BLE001 - the thread goes on, and says why it is behind
-            self.trouble = error
-            if isinstance(error, (NotFound, ModelGone)):
-                await self._drop()
-            changes.enter(
+            await self._note(error)
+            away = self._connection.lost and self._model is not None
+            next_s = self._loop.time() + (self._period_s if away else next(self._pauses))
+        return max(_LEAST_S, next_s - self._loop.time())
+
+    async def _note(self, error: Exception) -> None:
+        """Take note of what a round failed with, and log what the connection does not."""
+        self.trouble = error
+        if isinstance(error, (NotFound, ModelGone)):
+            await self._drop()
+        if not (isinstance(error, Unavailable) and self._connection.lost):
+            self._connection.observer.changes.enter(
                 self,
                 logger,
                 "model %s cannot be followed: %s",
@@ -249,9 +246,8 @@ class Background:
                 level=logging.ERROR,
                 exc_info=not isinstance(error, ServiceError),
             )
+        if type(error) is not Unavailable:  # of which the next round may know better
             self._decided.set()
-            next_s = self._loop.time() + next(self._pauses)
-        return max(_LEAST_S, next_s - self._loop.time())
 
     async def _read(self) -> None:
         """Bring the model that the name means to the end of its log."""
@@ -293,6 +289,11 @@ class Background:
         if self.tail is not None and tail.entry.uid != self.tail.entry.uid:
             logger.warning("%s is now the model %s (%s)", self._name, tail.name, tail.entry.uid)
         self.tail = tail
+        self.trouble = None
+        self._pauses = backoff(*_AGAIN_S)
+        changes = self._connection.observer.changes
+        changes.leave(self, logger, "model %s is followed again", self._name)
+        self._decided.set()
         return tail.fresh_at_s
 
     async def _drop(self) -> None:

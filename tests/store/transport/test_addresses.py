@@ -158,14 +158,14 @@ def test_sentinels_may_want_a_password_of_their_own(trio: SentinelTrio) -> None:
     own = f"{trio.url}?sentinel_username=watcher&sentinel_password="
     assert asked(f"{own}{SECRET}") == ""
     found = asked(f"{own}other")
-    assert found.startswith("Unavailable: Redis refuses the user or the password")
+    assert found.startswith("Refused: Redis refuses the user or the password")
 
 
 @pytest.mark.parametrize("shape", ["one", "sentinel", "cluster"])
 def test_a_wrong_password_is_told(trio: SentinelTrio, cluster: Cluster, shape: str) -> None:
     url = {"one": trio.servers[0].url, "sentinel": trio.url, "cluster": cluster.url}[shape]
     found = asked(url.replace("://", f"://hinged:{SECRET}@"))
-    assert found.startswith("Unavailable: Redis refuses the user or the password")
+    assert found.startswith("Refused: Redis refuses the user or the password")
     assert SECRET not in found
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from hinged_service.errors import Refused, Unavailable
+from hinged_service.errors import Unavailable
 from hinged_service.telemetry.observer import Observer
 
 __all__ = ["Answering"]
@@ -45,7 +45,7 @@ class Answering:
         if not self.lost:
             self.lost = True
             logger.warning("%s Predictions go on from memory, learning waits.", text)
-        return (Refused if kind == "refused" else Unavailable)(text, retry_after_s=1)
+        return Unavailable(text, retry_after_s=1)
 
     def answered(self) -> None:
         """Take note of an answer while it is `lost`; a second without a failure, and it is back."""

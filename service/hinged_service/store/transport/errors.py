@@ -9,9 +9,9 @@ from typing import Final
 
 from redis import exceptions
 
-from hinged_service.errors import Unavailable
+from hinged_service.errors import Refused, Unavailable
 from hinged_service.store.transport.availability import Answering
-from hinged_service.store.transport.pool import NoPrimary, mendable
+from hinged_service.store.transport.pool import NoPrimary, mendable, refused
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["OF_DATA", "OF_SERVER", "lost_part", "translated"]
@@ -95,13 +95,19 @@ _OF_ARGUMENTS = ("Invalid stream ID", "value is not an integer", "no such key")
 
 @contextlib.contextmanager
 def translated(answering: Answering) -> Iterator[None]:
-    """Raise `Unavailable` for what may end without a change of the command, and count it."""
+    """Raise `Unavailable` for what may end without a change of the command, and count it.
+
+    It is `Refused` if the user has not the right, or the password is wrong.
+    """
     try:
         yield
     except Exception as error:
         found = _kind(error)
         if found is not None:
-            raise answering.failed(*found) from error
+            failed = answering.failed(*found)
+            if refused(error):
+                raise Refused(failed.detail, retry_after_s=failed.retry_after_s) from error
+            raise failed from error
         if part := lost_part(error):
             raise Unavailable(
                 f"Redis lost the {part} of the stream: restore Redis from a backup, or delete the "

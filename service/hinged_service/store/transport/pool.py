@@ -12,7 +12,7 @@ import hiredis
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-__all__ = ["REFUSED", "Command", "NoPrimary", "Pool", "Word", "mendable"]
+__all__ = ["REFUSED", "Command", "NoPrimary", "Pool", "Word", "mendable", "refused"]
 
 Word = str | bytes | int
 Command = tuple[Word, ...]
@@ -33,10 +33,15 @@ _IN_SCRIPT = re.compile("ACL failure in script|The user executing the script can
 _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
+def refused(error: BaseException) -> bool:
+    """Tell whether an error is of a user without the right, or with a wrong password."""
+    in_script = isinstance(error, exceptions.ResponseError) and _IN_SCRIPT.search(str(error))
+    return bool(in_script) or isinstance(error, REFUSED)
+
+
 def mendable(error: BaseException) -> str:
     """Return the fault that an operator must mend before this error ends; empty if unknown."""
-    in_script = isinstance(error, exceptions.ResponseError) and _IN_SCRIPT.search(str(error))
-    if in_script or isinstance(error, REFUSED):
+    if refused(error):
         return f"Redis refuses the user or the password of the configured address: {error}"
     cause: BaseException | None = error
     while cause is not None:
