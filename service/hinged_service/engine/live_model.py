@@ -26,6 +26,7 @@ from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica
 from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.told_answers import ToldAnswers
 from hinged_service.engine.write_queue import (
     AppendResult,
     SourceAppendResult,
@@ -76,6 +77,8 @@ class LiveModel:
         The checkpoints of its stream.
     commands
         Its commands.
+    told
+        Its answers to the events that it learns.
 
     """
 
@@ -113,6 +116,7 @@ class LiveModel:
         )
         self.freshness = Freshness(follower, self._commit)
         self.checkpoints = ModelCheckpoints(follower, self.freshness)
+        self.told = ToldAnswers(follower, self.checkpoints)
         self.commands = CommandLog(follower, self.freshness, self.checkpoints, producer, sequence)
 
     @classmethod

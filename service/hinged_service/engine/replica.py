@@ -252,6 +252,7 @@ class Replica(Custody):
         if state is None:
             self.state.rejected += 1
         else:
+            state.tell(self.state.on_answer)
             self.state = state
         command = self.command_in(entry) if self.watchers else None
         self.end(entry, (), (), command, self.state.detected)
