@@ -241,6 +241,14 @@ async def test_a_stream_takes_none_twice_and_no_other_writer(queue: RedisServer)
         client.xadd("out", {"other": "1"}, id="9-0")
     with pytest.raises(Failed, match="another writes to it"):
         await out.put([row(4)])
+    with queue.client() as client:
+        client.xtrim("out", minid="9-0")
+        client.xadd("foreign", {"other": "1"}, id="9-0")
+    await out.put([row(2)])  # was there
+    await out.aclose()
+    out = PredictionStream(queue.url, "foreign")
+    with pytest.raises(Failed, match="another writes to it"):
+        await out.put([row(4)])
     await out.aclose()
 
 
@@ -257,9 +265,11 @@ async def test_a_file_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     await out.aclose()
     lines = path.read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["e1", "e2", "e3"]
-    path.write_text("something else\n")
-    with pytest.raises(Failed, match="has other lines"):
-        PredictionFile(str(path))
+    for other in ("something else\n", "something else"):
+        path.write_text(other)
+        with pytest.raises(Failed, match="has other lines"):
+            PredictionFile(str(path))
+        assert path.read_text() == other
 
 
 def test_a_file_to_a_file(redis_url: str, tmp_path: Path) -> None:

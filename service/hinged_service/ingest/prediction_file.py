@@ -19,6 +19,7 @@ from hinged_service.wire.position import EntryId, Position
 __all__ = ["PredictionFile"]
 
 _TAIL = 2**16
+_BEGIN = b'{"position": "'
 
 
 class PredictionFile(Output):
@@ -29,13 +30,15 @@ class PredictionFile(Output):
 
     def __init__(self, path: str) -> None:
         self._one_at_a_time = threading.Lock()
-        try:
-            self._lock = FileLock(Path(path))
-            if not self._lock.try_lock():
-                raise Failed(f"Another run writes its predictions to {path}.", BAD_USAGE)
-            self._last = self._whole()
-        except OSError as error:
-            raise Failed(f"The predictions cannot go to {path}: {error}.", BAD_USAGE) from None
+        with contextlib.ExitStack() as unless_whole:
+            try:
+                self._lock = unless_whole.enter_context(FileLock(Path(path)))
+                if not self._lock.try_lock():
+                    raise Failed(f"Another run writes its predictions to {path}.", BAD_USAGE)
+                self._last = self._whole()
+            except OSError as error:
+                raise Failed(f"The predictions cannot go to {path}: {error}.", BAD_USAGE) from None
+            unless_whole.pop_all()
 
     def _whole(self) -> tuple[int, int, int]:
         """Take away a last line without an end; return the order of the last prediction."""
@@ -43,17 +46,21 @@ class PredictionFile(Output):
         size = os.fstat(fd).st_size
         tail = os.pread(fd, min(_TAIL, size), max(0, size - _TAIL))
         whole = tail[: tail.rfind(b"\n") + 1]
-        os.ftruncate(fd, size - len(tail) + len(whole))
-        if not whole:
-            return (0, 0, -1)
+        cut = tail[len(whole) :]
+        last = (0, 0, -1)
         try:
-            last = json.loads(whole.splitlines()[-1])
-            ms, number = EntryId.of(Position.parse(last["position"]).id)
-            return ms, number, int(last["event"])
+            if whole:
+                line = json.loads(whole.splitlines()[-1])
+                ms, number = EntryId.of(Position.parse(line["position"]).id)
+                last = ms, number, int(line["event"])
+            if cut[: len(_BEGIN)] != _BEGIN[: len(cut)]:
+                raise ValueError  # noqa: TRY301 - one answer to all of it
         except (*DECODE_ERRORS, ValueError, KeyError, TypeError):
             raise Failed(
                 "The file for the predictions has other lines already: give another.", BAD_USAGE
             ) from None
+        os.ftruncate(fd, size - len(cut))
+        return last
 
     async def put(self, rows: Sequence[Predicted]) -> None:
         """Append those that are not there, and wait for the disk."""

@@ -155,11 +155,10 @@ class Predictions:
             self._ready[source] = at.id, _rows(at, pairs, answers or {})
         await self._write(model, source, at)
 
-    async def aclose(self, model: LiveModel | None) -> None:
+    async def aclose(self, model: LiveModel) -> None:
         """Drop what was kept in case of a kill, where everything is written; close the output."""
         await self.output.aclose()
-        for source in self._since if model is not None else ():
-            assert model is not None  # noqa: S101
+        for source in self._since:
             if await model.told.noted(source) is None:
                 await model.told.drop_bases(_stem(source))
 

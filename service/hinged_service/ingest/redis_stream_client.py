@@ -205,10 +205,11 @@ class PredictionStream(Output):
                     raise answer
                 if not await self._redis.xrange(self._key, row.entry_id, row.entry_id):
                     about = await self._redis.xinfo_stream(self._key)
-                    if about["first-entry"] and EntryId.of(row.entry_id) < EntryId.of(
-                        about["first-entry"][0].decode()
+                    first, trimmed = about["first-entry"], about["entries-added"] > about["length"]
+                    if trimmed and (
+                        not first or EntryId.of(row.entry_id) < EntryId.of(first[0].decode())
                     ):
-                        continue  # it was there, and is trimmed
+                        continue  # it was there
                     raise Failed(
                         f"The stream {self._key!r} has entries past {row.entry_id}, where a "
                         "prediction must go: another writes to it. Give each run its own stream."
