@@ -223,6 +223,23 @@ async def test_what_nobody_can_tell_any_more_is_counted(redis_url: str) -> None:
         assert (again.predictions.lost, len(out.rows)) == (7, 2)
 
 
+async def test_a_run_over_many_files_keeps_few_checkpoints(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hinged_service.ingest.predictions.MOST_BASES", 2)
+    async with worker(redis_url) as one:
+        await one.create("m")
+        made = feeder(one, out := Kept())
+        for number, row in enumerate(rows := named(5)):
+            record = Raw("0", json.dumps(row).encode())
+            assert await made.feed([record], f"file {number}", "", "1") == "1"
+        model = await one.open("m")
+        assert len(await model.checkpoints.listed()) == 2
+        await made.aclose()
+        assert await model.checkpoints.listed() == []
+        assert told_rows(out.rows) == predictions(rows)
+
+
 def told_rows(rows: list[Predicted]) -> list[tuple[Any, bool, float, float]]:
     return [(r.id, r.label, r.score, r.probability) for r in rows]  # type: ignore[misc]
 

@@ -26,6 +26,8 @@ __all__ = ["Output", "Predicted", "Predictions"]
 
 _BASE_EVENTS = 20_000
 _BASE_BYTES = 2**22
+MOST_BASES = 100
+"""Sources of one run for which a checkpoint is kept, as a stream has 1,000 of them at most."""
 _BITS = 20
 """Bits of the number of an event in its log entry, within the id of a prediction."""
 
@@ -109,6 +111,9 @@ class Predictions:
         if since is None or since[0] != model.entry.uid:
             await self.recover(model, source)
             await self._keep_base(model, source)
+            while len(self._since) > MOST_BASES:  # those of files that are done
+                await model.told.drop_bases(_stem(oldest := next(iter(self._since))))
+                del self._since[oldest]
         model.told.listen(await model.at_rest())
 
     def note(self, batch: Batch) -> str:
