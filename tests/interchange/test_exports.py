@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from hinged_service.client import Client
-from hinged_service.interchange.formats import exported_as
+from hinged_service.interchange.formats import NotExportable, exported_as
 from tests.cli.conftest import run_hinged
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
@@ -261,3 +261,9 @@ def test_the_command_writes_a_file_or_says_what_to_install(
     onnx = run_hinged("export", model.name, str(file), "--format", "onnx", HINGED_URL=service.url)
     if find_spec("onnx") is None:
         assert (onnx.code, "hinged[export]" in onnx.err) == (1, True)
+
+
+def test_a_document_that_cannot_be_read_here_is_refused_with_the_reason() -> None:
+    for form in ("river", "sql"):
+        with pytest.raises(NotExportable, match="format is not an exported model"):
+            exported_as(form, "m", b"{}")

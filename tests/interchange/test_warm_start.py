@@ -120,6 +120,8 @@ def test_an_exported_classifier_comes_back_whole(
         name = path.rsplit("/", 1)[1]
         model = ExportedModel(caller.export_checkpoint(name, caller.make_checkpoint(name).uid))
     model.learn_one(EVENTS[0], "low")
+    with pytest.raises(NotImportable, match="own learner"):
+        start(model, "river", labels=["a", "b"])
     again = start(model, "river")
     client.post(f"{path}/learn", json={"x": EVENTS[0], "y": "low"}).raise_for_status()
     for a, b in zip(answers(client, path), answers(client, again), strict=True):

@@ -14,7 +14,7 @@ import typer
 from hinged_service.cli.arguments import sendable
 from hinged_service.cli.command import with_shared
 from hinged_service.cli.ingest_kafka import kafka
-from hinged_service.cli.ingest_options import WaitS, run_source, target_options
+from hinged_service.cli.ingest_options import WaitS, predict_to, run_source, target_options
 from hinged_service.ingest.target import Target
 
 if TYPE_CHECKING:
@@ -148,9 +148,14 @@ def file(
         )
     except FileError as error:
         raise typer.BadParameter(str(error)) from None
+
+    async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
+        predict_to(target, feeder)
+        return await bring_files(paths, options, restart, feeder, reporter)
+
     run_source(
         target,
-        lambda feeder, reporter: bring_files(paths, options, restart, feeder, reporter),
+        bring,
         "Stopped. Give the same command again (without --restart) to go on from here.",
     )
 
@@ -225,7 +230,7 @@ def redis_stream(
         hinged ingest redis-stream --url redis://queue:6379/0 --stream labels --model mail
     """
     from hinged_service.ingest.redis_stream import Rules, bring_stream
-    from hinged_service.ingest.redis_stream_client import ForeignStream
+    from hinged_service.ingest.redis_stream_client import ForeignStream, PredictionStream
     from hinged_service.ingest.stream_entries import Reading
     from hinged_service.store.log_types import INBOX
 
@@ -240,6 +245,7 @@ def redis_stream(
     rules = Rules(name, reading, None if begin is None else begin.value, claim_after_s, drain)
 
     async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
+        predict_to(target, feeder, lambda key: PredictionStream(url, key))
         reader = ForeignStream(url, stream, group, consumer or socket.gethostname())
         return await bring_stream(reader, rules, feeder, reporter)
 

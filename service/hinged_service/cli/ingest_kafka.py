@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hinged_service.cli.arguments import sendable
-from hinged_service.cli.ingest_options import WaitS, run_source
+from hinged_service.cli.ingest_options import WaitS, predict_to, run_source
 from hinged_service.ingest.target import BAD_USAGE, Target
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ def kafka(
         ) from None
     try:
         from hinged_service.ingest.kafka.options import KafkaOptions, client_config
+        from hinged_service.ingest.kafka.predictions import PredictionTopic
         from hinged_service.ingest.kafka.source import bring_kafka
     except ModuleNotFoundError as error:
         if error.name != "confluent_kafka":
@@ -147,6 +148,7 @@ def kafka(
             drain,
             client_config(config or (), config_file, os.environ),
         )
+        predict_to(target, feeder, lambda topic: PredictionTopic(options, topic))
         return await bring_kafka(options, Shape(label, id, weight), feeder, reporter)
 
     run_source(

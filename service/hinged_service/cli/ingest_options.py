@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hinged_service.cli.arguments import DataDir, RedisUrl
+from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.ingest.target import Allowance, Target
 from hinged_service.wire.names import NAME_PATTERN
 
 if TYPE_CHECKING:
+    from hinged_service.ingest.predictions import Output
     from hinged_service.ingest.runner import Bring
+    from hinged_service.ingest.writer import Feeder
 
-__all__ = ["WaitS", "run_source", "target_options"]
+__all__ = ["WaitS", "predict_to", "run_source", "target_options"]
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -72,6 +74,17 @@ def target_options(
             "weight count. A label whose id names no prediction that waits is a bad record.",
         ),
     ] = False,
+    predict_to: Annotated[
+        str | None,
+        typer.Option(
+            "--predict-to",
+            metavar="TOPIC|STREAM|FILE",
+            callback=sendable,
+            help="Write the prediction of each event, made just before it is learned: to a topic "
+            "of the same brokers, a stream of the same Redis, a file of lines if the source is a "
+            "file. `file:PATH` is a file for every source.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object.")
     ] = False,
@@ -84,7 +97,21 @@ def target_options(
             f"{max_bad!r} is neither a number of records, as 25, nor a share, as 0.5%.",
             param_hint="--max-bad",
         ) from None
-    yield Target(model, redis_url, data_dir, create, learner, as_json, allowed, labels_only)
+    yield Target(
+        model, redis_url, data_dir, create, learner, as_json, allowed, labels_only, predict_to
+    )
+
+
+def predict_to(target: Target, feeder: Feeder, own: Callable[[str], Output] | None = None) -> None:
+    """Let a feeder write predictions where the target says; `own` makes outputs like the source."""
+    from hinged_service.ingest.prediction_file import PredictionFile
+    from hinged_service.ingest.predictions import Predictions
+
+    text = target.predict_to
+    if text is not None:
+        to_file = own is None or text.startswith("file:")
+        output = PredictionFile(text.removeprefix("file:")) if to_file or own is None else own(text)
+        feeder.predictions = Predictions(output)
 
 
 def run_source(

@@ -27,6 +27,7 @@ from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
 from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.engine.told_answers import ToldAnswers
 from hinged_service.engine.write_queue import (
     AppendResult,
     SourceAppendResult,
@@ -158,6 +159,11 @@ class LiveModel:
     def checkpoints(self) -> ModelCheckpoints:
         """The checkpoints of its stream."""
         return ModelCheckpoints(self._follower, self.freshness)
+
+    @functools.cached_property
+    def told(self) -> ToldAnswers:
+        """Its answers to the events that it learns."""
+        return ToldAnswers(self._follower, self.checkpoints)
 
     @functools.cached_property
     def commands(self) -> CommandLog:

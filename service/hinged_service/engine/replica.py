@@ -259,6 +259,7 @@ class Replica(Custody):
         if state is None:
             self.state.rejected += 1
         else:
+            state.tell(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
         self._commanded = True

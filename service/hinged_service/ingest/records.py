@@ -119,11 +119,11 @@ class Batch(NamedTuple):
     letters: list[Letter]
     sizes: Sequence[int]
 
-    def span(self, door: Door, source: str, start: str, end: str) -> Span:
+    def span(self, door: Door, source: str, start: str, end: str, note: str = "") -> Span:
         """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
         named = any(event.id is not None for event in self.events)  # others are never refused
         sizes = self.sizes if named else ()
-        return Span(source, start, end, self.places, self.letters, sizes, door)
+        return Span(source, start, end, self.places, self.letters, sizes, door, note)
 
 
 def labels_alone(records: Sequence[Raw] | Lot) -> list[Raw]:

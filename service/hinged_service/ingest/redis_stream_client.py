@@ -14,11 +14,15 @@ from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.ingest.patience import shown_address
+from hinged_service.ingest.predictions import Output, Predicted
+from hinged_service.ingest.target import Failed
+from hinged_service.wire.position import EntryId
 
-__all__ = ["Entry", "ForeignStream", "GroupState", "NoGroup", "Pending"]
+__all__ = ["Entry", "ForeignStream", "GroupState", "NoGroup", "Pending", "PredictionStream"]
 
 _TIMEOUT_S = 5.0
 _LEAVE_S = 1.0
+_PASSED = "equal or smaller than the target stream top item"
 
 Entry = tuple[str, dict[bytes, bytes]]
 """An entry's id and fields."""
@@ -68,20 +72,7 @@ class ForeignStream:
     """
 
     def __init__(self, url: str, key: str, group: str, consumer: str) -> None:
-        try:
-            # No socket timeout: it would cut blocking reads; each call is bounded by itself.
-            self._redis: Any = aioredis.Redis.from_url(
-                url,
-                socket_timeout=None,
-                socket_connect_timeout=_TIMEOUT_S,
-                retry=Retry(NoBackoff(), 0),
-                protocol=2,
-            )
-        except ValueError:  # it may hold a part of the password
-            raise StartupError(
-                "The address of the source is wrong: it must be redis://[USER:PASSWORD@]HOST:PORT, "
-                "rediss:// for TLS or unix:///PATH."
-            ) from None
+        self._redis = _client(url)
         self._redis.set_response_callback("XREADGROUP", _of_one_stream)
         self.consumer = consumer
         self.address = shown_address(url)
@@ -189,6 +180,61 @@ class ForeignStream:
         """Acknowledge entries of any consumer."""
         async with _translated():
             await self._redis.xack(self._key, self._group, *ids)
+
+
+class PredictionStream(Output):
+    """A stream of predictions, whose ids come from the log: it takes none of them twice."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.name = f"The Redis of the predictions at {shown_address(url)}"
+        self._redis = _client(url)
+        self._key = key
+
+    async def put(self, rows: Sequence[Predicted]) -> None:
+        """Add those that are not there; `Failed` if somebody else adds entries to the stream."""
+        async with _translated():
+            pipe = self._redis.pipeline(transaction=False)
+            for row in rows:
+                fields = {"prediction": row.json()} | ({} if row.id is None else {"id": row.id})
+                pipe.xadd(self._key, fields, id=row.entry_id)
+            found = await pipe.execute(raise_on_error=False)
+            for row, answer in zip(rows, found, strict=True):
+                if not isinstance(answer, Exception):
+                    continue
+                if not (isinstance(answer, exceptions.ResponseError) and _PASSED in str(answer)):
+                    raise answer
+                if not await self._redis.xrange(self._key, row.entry_id, row.entry_id):
+                    about = await self._redis.xinfo_stream(self._key)
+                    first, trimmed = about["first-entry"], about["entries-added"] > about["length"]
+                    if trimmed and (
+                        not first or EntryId.of(row.entry_id) < EntryId.of(first[0].decode())
+                    ):
+                        continue  # it was there
+                    raise Failed(
+                        f"The stream {self._key!r} has entries past {row.entry_id}, where a "
+                        "prediction must go: another writes to it. Give each run its own stream."
+                    )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+
+def _client(url: str) -> Any:
+    try:
+        # No socket timeout: it would cut blocking reads; each call is bounded by itself.
+        return aioredis.Redis.from_url(
+            url,
+            socket_timeout=None,
+            socket_connect_timeout=_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+        )
+    except ValueError:  # it may hold a part of the password
+        raise StartupError(
+            "The address of the source is wrong: it must be redis://[USER:PASSWORD@]HOST:PORT, "
+            "rediss:// for TLS or unix:///PATH."
+        ) from None
 
 
 def _of_one_stream(response: Any, **_: object) -> list[Entry]:

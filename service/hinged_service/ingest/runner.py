@@ -65,6 +65,7 @@ async def _run(
     with Reporter(tally) as reporter:
         state, code, more = "failed", FAILED, dict[str, Any]()
         settings: Settings | None = None
+        feeder: Feeder | None = None
         try:
             spec, settings = _spec(target), _settings(target)
             custom.install(settings.models)
@@ -82,6 +83,7 @@ async def _run(
                     more = await bring(feeder, reporter)
                     state, code = "done", 0
                 finally:
+                    await feeder.aclose()
                     await registry.aclose()
         except Stopped:
             state, code = "stopped", 0 if endless else _SIGNAL + (stop.signal or 0)
@@ -91,6 +93,14 @@ async def _run(
             reporter.say(str(error))
         except (ServiceError, StartupError) as error:
             reporter.say(str(error))
+    if feeder is not None and feeder.predictions is not None:
+        more |= {"predicted": feeder.predictions.written, "unpredicted": feeder.predictions.lost}
+        if feeder.predictions.lost:
+            reporter.say(
+                f"NOT PREDICTED: {feeder.predictions.lost:,} events of a killed run are learned, "
+                "but no state is left from which their predictions could be told."
+            )
+            state, code = ("incomplete", FAILED) if state == "done" else (state, code)
     if state == "done" and not target.max_bad.covers(tally.bad, tally.total):
         state, code = "incomplete", FAILED
     if settings is not None and left_unsaved(settings):

@@ -45,7 +45,8 @@ class Target:
     """The model that the events go to, as the command line names it.
 
     If there is none, it is made: by the spec in the file `create`, or with the type `learner`. With
-    `labels_only` the records are labels of its predictions.
+    `labels_only` the records are labels of its predictions. The predictions of their events go to
+    `predict_to`, if that is given.
     """
 
     model: str
@@ -56,6 +57,7 @@ class Target:
     as_json: bool = False
     max_bad: Allowance = Allowance()
     labels_only: bool = False
+    predict_to: str | None = None
 
 
 class Failed(Exception):

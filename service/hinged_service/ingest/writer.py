@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
-from hinged_service.errors import ModelGone, Unavailable
+from hinged_service.errors import ModelGone, ServiceError, Unavailable
 from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.predictions import Predictions
 from hinged_service.ingest.records import Batch, Lot, Raw, gather, labels_alone
 from hinged_service.ingest.signals import Stop
 from hinged_service.model.cost import EVENT_BYTES
@@ -183,6 +185,8 @@ class Feeder:
         The kind of source that is fed.
     labels_only
         Whether of each record only id, label and weight count.
+    predictions
+        Of the events that it feeds, if they are to be written.
     """
 
     spec: ModelSpec | None = None
@@ -190,6 +194,7 @@ class Feeder:
     address: str = ""
     door: Door = ""
     labels_only = False
+    predictions: Predictions | None = None
 
     def __init__(
         self,
@@ -226,7 +231,13 @@ class Feeder:
 
     async def offset(self, source: str) -> str:
         """Return where a source stands, empty if nothing of it was ever taken."""
-        return await self._asked(lambda live_model: live_model.offset(source))
+
+        async def look(live_model: LiveModel) -> str:
+            if self.predictions is not None:
+                await self.predictions.recover(live_model, source)
+            return await live_model.offset(source)
+
+        return await self._asked(look)
 
     async def letters(self, source: str) -> int:
         """Return how many dead letters of a source are kept."""
@@ -249,18 +260,40 @@ class Feeder:
         """
         ready = records if isinstance(records, Gathered) else await self.gathered(records)
 
+        predictions = self.predictions
+        used: LiveModel
+
         async def send(live_model: LiveModel) -> SourceAppendResult:
-            nonlocal ready
+            nonlocal ready, used
+            used = live_model
+            if predictions is not None:
+                await predictions.begin(live_model, source)
             if live_model.entry.uid != ready.uid:  # made anew, it may take other events
                 ready = await _gathered(live_model, ready.records)
             batch = ready.batch
+            note = "" if predictions is None else predictions.note(batch)
             return await live_model.learn_each(
-                batch.events, batch.payload, batch.span(self.door, source, start, end)
+                batch.events, batch.payload, batch.span(self.door, source, start, end, note)
             )
 
         fed = await self._asked(send)
-        self.tally.note(ready.batch, fed, taken=fed.offset == end)
+        taken = fed.offset == end
+        self.tally.note(ready.batch, fed, taken)
+        if predictions is not None:
+            if taken:
+                batch, whose = ready.batch, predictions.output.name
+                # by the model that learned them, whatever an alias means by now
+                await self._patiently(lambda: predictions.end(used, source, batch, fed), whose)
+            elif fed.offset == start:  # another reader's predictions were not written yet
+                await self.offset(source)
+                return await self.feed(ready, source, start, end)
         return fed.offset
+
+    async def aclose(self) -> None:
+        """End the predictions, if there are any."""
+        if self.predictions is not None:
+            with contextlib.suppress(ServiceError):
+                await self.predictions.aclose(await self._open())
 
     async def _open(self) -> LiveModel:
         live_model = self._registry.live(self._model)
@@ -272,8 +305,9 @@ class Feeder:
 
         return await self._patiently(step)
 
-    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        patience = Patience(f"The Redis of the models at {self.address}", self.patience_s)
+    async def _patiently(self, step: Callable[[], Awaitable[T]], server: str = "") -> T:
+        server = server or f"The Redis of the models at {self.address}"
+        patience = Patience(server, self.patience_s)
 
         def failed(error: Exception, first: bool) -> None:
             self._failed(error, first)

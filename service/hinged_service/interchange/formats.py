@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 from hinged_service.engine.export import imported
+from hinged_service.errors import ServiceError
 from hinged_service.interchange.linear import NotExportable, linear_model
 from hinged_service.interchange.river_model import ExportedModel
 
@@ -20,9 +21,15 @@ def exported_as(format: str, name: str, document: bytes, table: str = "events") 
         The model has no such form, or a package is missing.
 
     """
-    if format == "river":
-        return pickle.dumps(ExportedModel(document, name))
-    found = imported(document)
+    try:
+        if format == "river":
+            return pickle.dumps(ExportedModel(document, name))
+        found = imported(document)
+    except ServiceError as error:  # of another version, or code of the operator that is not here
+        why = "; ".join(f"{detail.field} {detail.reason}" for detail in error.errors)
+        raise NotExportable(
+            f"The document cannot be read here: {why or error.detail}".rstrip(".") + "."
+        ) from None
     linear = linear_model(name, found.spec, found.state)
     if format == "sql":
         from hinged_service.interchange.sql import as_sql

@@ -88,6 +88,8 @@ def document_from(
     """
     model = _loaded(path)
     if isinstance(model, ExportedModel):
+        if learner or labels:
+            raise NotImportable("An exported model has its own learner and labels: give none.")
         return model.exported()
     try:
         trained = _from_river(model) if origin == "river" else _from_sklearn(model)

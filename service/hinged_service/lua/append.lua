@@ -24,6 +24,7 @@
 --      15 for a source (msgpack): [offset per event, dead letters: [offset, reason, record] each,
 --         bytes of each event's JSON in the payload, none at all if no event can be refused, the
 --         door under which what it did not bring is counted for the model, '' for none]
+--      16 if predictions of the source are written: what to note with the batch until they are
 --
 -- Replies: gone | stale | lost
 --        | other, fold tag: workers of another tag fold the model
@@ -74,6 +75,10 @@ if source then
   if source == 'inbox' then -- set back or made anew, it may not hold any more what was read
     local at = string.match(ARGV[14], '^%d+%-%d+')
     if #redis.call('XRANGE', KEYS[#KEYS], at, at) == 0 then return {'moved', offset} end
+  end
+  -- predictions of the batch before are not written yet: nothing is taken
+  if ARGV[16] and redis.call('HEXISTS', meta, 'unpredicted:' .. source) == 1 then
+    return {'moved', offset}
   end
 end
 
@@ -310,6 +315,10 @@ end
 
 if source then
   redis.call('HSET', KEYS[7], source, ARGV[14])
+  if ARGV[16] and appended == 1 then
+    redis.call('HSET', meta, 'unpredicted:' .. source,
+      id .. ' ' .. chain .. ' ' .. uid .. ' ' .. ARGV[16])
+  end
   local places, letters, sizes, door = unpack(cmsgpack.unpack(ARGV[15]))
   local told = {invalid = #letters, duplicates = #skip - #early - #refused / 3}
   local at, passed = 2, 0 -- behind the bracket

@@ -34,6 +34,8 @@ from hinged_service.wire.proba import USUAL
 
 __all__ = ["ModelState"]
 
+OnAnswer = Callable[[str, int, Prediction], None]
+"""Takes the id of a log entry, the number of an event in it, and the answer before learning it."""
 OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
 """Takes features, label and weight as the learner is taught them, and the outcome."""
 
@@ -72,6 +74,8 @@ class ModelState:
         of another model, one class too many, features that its pipeline refuses.
     excluded
         Events that the spec leaves out.
+    on_answer
+        Called with the answer to each event, as `tell` says.
     frozen
         True while the model only predicts.
     detections, detected
@@ -118,6 +122,8 @@ class ModelState:
         self.history = History()
         self.replaced = False
         self._on_taught: OnTaught | None = None
+        self.on_answer: OnAnswer | None = None
+        self._step = self._progress
         self._place = ("", 0)
         self.renew()
         by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
@@ -161,6 +167,12 @@ class ModelState:
         """Call `on_taught` with every event from now on, after the learner was taught it."""
         self._on_taught = on_taught
         self._link()
+
+    def tell(self, on_answer: OnAnswer | None) -> None:
+        """Call `on_answer` from now on with the answer to every event before it is learned."""
+        self.on_answer = on_answer
+        self._plain = self._plain and on_answer is None
+        self._step = self._progress if on_answer is None else self._answer_and_progress
 
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
@@ -252,7 +264,7 @@ class ModelState:
                         outcome = self._teach_plainly(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
-                        outcome = self._progress(event, known)
+                        outcome = self._step(event, known)
                     self.events += 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
@@ -349,6 +361,16 @@ class ModelState:
                 self.metrics.update(y, y_pred, proba, score)
             if self.drift is not None and not self.frozen and self.drift.update(mistake):
                 self._detect()
+        return outcome
+
+    def _answer_and_progress(self, event: Event, y: Label) -> hinged.Outcome:
+        """Do what `_progress` does, and tell the answer of before if the event counts."""
+        pipeline = self.pipeline
+        x: Features = event.x if pipeline is None else pipeline.transform_one(event.x)
+        answer = self.answers.predict(x)
+        outcome = self._progress(event, y)
+        if self.on_answer is not None:
+            self.on_answer(*self._place, answer)
         return outcome
 
     def _detect(self) -> None:

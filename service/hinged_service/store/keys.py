@@ -27,7 +27,8 @@ class StreamKeys:
         The stream's name.
     meta
         Hash: the stream's uid, last entry id and chain, id window, holds, pins, counters. Per
-        model also the fold tag of those who fold it, and its last upgrade.
+        model also the fold tag of those who fold it, and its last upgrade. Per source the batch
+        whose predictions are not written yet.
     log
         Stream: the labelled events, in the order in which they count.
     followers

@@ -114,7 +114,8 @@ class EventLog:
             reply_bytes,
             int(ring),
             codec.fold_tag(),
-            *(() if span is None else (*span[:3], _PACK.encode(span[3:]))),
+            *(() if span is None else (*span[:3], _PACK.encode(span[3:7]))),
+            *(() if span is None or not span.note else (span.note,)),
             timeout_s=timeout_s,
         )
         kind = reply[0].decode()

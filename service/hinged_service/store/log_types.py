@@ -140,6 +140,9 @@ class Span(NamedTuple):
         Bytes of each event's JSON in the payload, for the same; none if no event has an id.
     door
         The kind of source.
+    note
+        The text to note with the batch until its predictions are written; empty for none. While
+        one is noted no other batch of the source is taken.
 
     """
 
@@ -150,6 +153,7 @@ class Span(NamedTuple):
     letters: Sequence[Letter] = ()
     sizes: Sequence[int] = ()
     door: Door = ""
+    note: str = ""
 
 
 class Batch(NamedTuple):

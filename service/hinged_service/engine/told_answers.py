@@ -1,0 +1,136 @@
+"""Answers of a model to the events that it learns, told before it learns them.
+
+An answer is no part of the state: once its event is learned, only the fold from an earlier state
+gives it again. So a checkpoint is kept, from which the answers of an entry can be made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import replace
+
+import hinged
+from hinged_service.engine.catch_up import LogFollower
+from hinged_service.engine.model_checkpoints import ModelCheckpoints
+from hinged_service.engine.replica import Replica
+from hinged_service.engine.snapshots import SnapshotWriter, load_replica
+from hinged_service.engine.status import ModelStatus, Status
+from hinged_service.errors import NotFound, SetAside
+from hinged_service.model.predictor import Prediction
+from hinged_service.model.state import ModelState
+from hinged_service.store import unpredicted
+from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.snapshot import Loaded
+from hinged_service.store.unpredicted import Note
+from hinged_service.wire.position import EntryId, Position
+
+__all__ = ["Answers", "ToldAnswers"]
+
+Answers = dict[int, Prediction]
+"""The answers of one log entry, by the number of the event in it."""
+
+
+class _Heard:
+    """The answers heard so far, by entry."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Answers] = {}
+
+    def __call__(self, entry: str, number: int, answer: Prediction) -> None:
+        self.entries.setdefault(entry, {})[number] = answer
+
+
+class ToldAnswers:
+    """The answers of a live model, and what is noted of those that are not written yet."""
+
+    def __init__(self, follower: LogFollower, checkpoints: ModelCheckpoints) -> None:
+        self._follower = follower
+        self._checkpoints = checkpoints
+        self._heard = _Heard()
+
+    def listen(self, state: ModelState) -> None:
+        """Hear the answers of the model from now on; `state` is its present one."""
+        if state.on_answer is not self._heard:
+            state.tell(self._heard)
+
+    def heard(self, entry: str) -> Answers:
+        """Return the answers heard of an entry, and forget those of all entries."""
+        found = self._heard.entries.pop(entry, {})
+        self._heard.entries.clear()
+        return found
+
+    async def noted(self, source: str) -> Note | None:
+        """Return the batch of a source whose predictions are not written, as far as known."""
+        return await unpredicted.find(self._follower.connection, self._follower.keys.on, source)
+
+    async def written(self, source: str, entry: str) -> None:
+        """Note that the predictions of a source's batch are written."""
+        await unpredicted.end(self._follower.connection, self._follower.keys.on, source, entry)
+
+    async def keep_base(self, stem: str) -> None:
+        """Keep the present state for `again`, instead of earlier ones of that stem."""
+        made = await self._checkpoints.make(f"{stem}-{secrets.token_hex(4)}")
+        await self.drop_bases(stem, made.uid)
+
+    async def drop_bases(self, stem: str, but: str = "") -> None:
+        """Drop the states of a stem."""
+        for one in await self._bases(stem):
+            if one.uid != but:
+                await self._checkpoints.drop(one.uid, one.name)
+
+    async def _bases(self, stem: str) -> list[Checkpoint]:
+        listed = await self._checkpoints.listed()
+        return [one for one in listed if (one.name or "").startswith(f"{stem}-")]
+
+    async def again(self, note: Note, stem: str) -> Answers | None:
+        """Return the answers of a noted batch, from a state that was kept, or stored, before it.
+
+        `None` if there is no such state, or the log does not lead from there to the batch.
+        """
+        if note.uid != self._follower.entry.uid:
+            return None
+        order = EntryId.of(note.position.id)
+        for find in (self._from_base, self._from_snapshot):
+            replica = await find(stem, order)
+            if replica is not None and (found := await self._folded(replica, note.position)):
+                return found
+        return None
+
+    async def _from_base(self, stem: str, before: EntryId) -> Replica | None:
+        """Return a replica at the newest state of a stem that was kept before an entry."""
+        entry, now_s = self._follower.entry, asyncio.get_running_loop().time()
+        for base in reversed(await self._bases(stem)):
+            at = Position.parse(base.position or "")
+            if at.order < before:
+                try:
+                    found = await self._checkpoints.read(base)
+                    state = None if found.state is None else replace(found.state, marks=[])
+                    loaded = Loaded(at, state, found.vectors)
+                    return await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, now_s)
+                except (NotFound, SetAside, hinged.InvalidState):
+                    return None
+        return None
+
+    async def _from_snapshot(self, stem: str, before: EntryId) -> Replica | None:
+        """Return a replica at the stored snapshot if that is before an entry."""
+        follower = self._follower
+        replica = await load_replica(follower.connection, follower.settings, follower.entry)
+        return replica if replica.position.order < before else None
+
+    async def _folded(self, replica: Replica, to: Position) -> Answers | None:
+        """Return the answers of the entry `to`, to which a replica is folded."""
+        follower, heard = self._follower, _Heard()
+        replica.state.tell(heard)
+        connection, settings = follower.connection, follower.settings
+        status = ModelStatus()
+        status.change(Status.CATCHING_UP)
+        snapshots = SnapshotWriter(
+            connection, settings, follower.name, follower.keys, lambda _: None
+        )
+        snapshots.stop()
+        other = LogFollower(
+            connection, settings, follower.name, follower.entry, replica, status, snapshots
+        )
+        await other.fold_through(to)
+        return heard.entries.get(to.id)
