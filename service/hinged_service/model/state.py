@@ -95,12 +95,12 @@ class ModelState:
 
     __slots__ = (
         *("_at_once", "_budget", "_exclusion", "_limits", "_looks_closely", "_may_be_wide"),
-        *("_on_taught", "_place", "_plain", "_spec", "_teach", "_teach_plainly", "_vectors"),
-        *("accepts_non_numeric", "answers", "balance", "can_reject_features", "configured"),
-        *("delay_ms", "detected", "detections", "drift", "events", "excluded", "frozen", "history"),
-        *("judged", "labelled", "learner", "longest_delay_ms", "metrics", "mistakes"),
-        *("multiclass", "pipeline", "rejected", "replaced", "served", "served_mistakes"),
-        *("small_vocabulary", "temperature"),
+        *("_on_taught", "_place", "_plain", "_spec", "_step", "_teach", "_teach_plainly"),
+        *("_vectors", "accepts_non_numeric", "answers", "balance", "can_reject_features"),
+        *("configured", "delay_ms", "detected", "detections", "drift", "events", "excluded"),
+        *("frozen", "history", "judged", "labelled", "learner", "longest_delay_ms", "metrics"),
+        *("mistakes", "multiclass", "on_answer", "pipeline", "rejected", "replaced", "served"),
+        *("served_mistakes", "small_vocabulary", "temperature"),
     )
 
     def __init__(self, spec: ModelSpec) -> None:
@@ -238,7 +238,7 @@ class ModelState:
         numbers = not self.accepts_non_numeric
         plain = self._plain
         budget = self._budget  # of plain events none puts another learner in place
-        history = self.history
+        due = self.history.due
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -265,12 +265,13 @@ class ModelState:
                     else:
                         self._place = entry_id, number
                         outcome = self._step(event, known)
-                    self.events += 1
+                    count = self.events = self.events + 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
-                    if late is not None or self.events >= history.due:
+                    if count >= due or late is not None:
                         prediction = None if late is None else late.get(number)
                         self._look_back(prediction, known, event.w, EntryId.of(entry_id).ms)
+                        due = self.history.due
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1

@@ -15,7 +15,7 @@ const ZOOM = "Drag across a chart to zoom in, double-click to see all. Triangles
 /** The name of the accuracy of the newest events. */
 export function recentName(metrics) {
   const name = Object.keys(metrics?.metrics ?? {}).find((one) => one.startsWith("rolling_accuracy_"));
-  return name === undefined ? "newest events (200 or a few more)" : `newest ${count(Number(name.split("_").at(-1)))} events`;
+  return name === undefined ? "newest 200+ events" : `newest ${count(Number(name.split("_").at(-1)))} events`;
 }
 
 /** Accuracy of all events and of the newest. */

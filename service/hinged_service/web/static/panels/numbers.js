@@ -8,12 +8,12 @@ const TILES = [
   ["events", "Events", (m) => count(m.events), "learned or scored"],
   ["accuracy", "Accuracy", (m) => percent(m.accuracy), "of all events"],
   ["rolling", "Recent accuracy", (m) => percent(m.rolling_accuracy), null],
-  ["mistakes", "Mistakes", (m) => count(m.mistakes), "labels predicted wrong"],
-  ["updates", "Updates", (m) => count(m.updates), "changes of the weights"],
+  ["mistakes", "Mistakes", (m) => count(m.mistakes), "predicted wrong"],
+  ["updates", "Updates", (m) => count(m.updates), "of the weights"],
   ["rate", "Events per s", (m) => rate(m.events_per_s), "in the last second"],
   ["loss", "Hinge loss", (m) => (m.judged ? (m.hinge_loss / m.judged).toFixed(3) : NONE), "mean per event"],
-  ["overflows", "Overflows", (m) => count(m.overflows), "updates left out: too large"],
-  ["stale", "Behind the log", (m) => span(m.stale_s), "since the log was read"],
+  ["overflows", "Overflows", (m) => count(m.overflows), "updates too large"],
+  ["stale", "Behind the log", (m) => span(m.stale_s), "since it was read"],
   ["last", "Last event", (m) => (m.events ? ago(m.at_ms) : "none yet"), "or command"],
 ];
 

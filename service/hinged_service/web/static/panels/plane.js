@@ -9,7 +9,7 @@ import { isAffine, isMulticlass, numericFeatures, strongest, typical } from "../
 const GRID = 25;
 const GRID_COSTS = 3; // times the pause: so many questions at once are work for the service
 const NAMES = 60;
-const KEY = "Each mark is one of the latest events, its colour and shape the label. A dark outline: predicted wrong. A thick one: the newest. The shades are the predictions of the model now, the line is its boundary.";
+const KEY = "Each mark is one of the latest events, its colour and shape the label. A strong outline: predicted wrong. A thick one: the newest. The shades are the predictions of the model now, the line is its boundary.";
 const OTHERS = " The other features are at their mean.";
 
 /** Why there is no picture. */

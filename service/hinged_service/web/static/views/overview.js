@@ -58,7 +58,7 @@ const COLUMNS = [
   ["Events", "num"],
   ["Per s", "num"],
   ["Accuracy", "num"],
-  ["Recent", "num", "accuracy of the newest events: those of the rolling accuracy in its spec, else 200 or a few more"],
+  ["Recent", "num", "accuracy of the newest events: those of the rolling accuracy in its spec, else at least 200"],
   ["Trend", "", "recent accuracy since this page was opened"],
   ["Mistakes", "num"],
   ["Drift", ""],
@@ -85,7 +85,7 @@ export function overviewView(_, signal) {
   );
   const filter = h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find a model by name" });
   const note = h("p", { class: "soft", role: "status" });
-  const key = h("p", { class: "soft" }, "Accuracy is that of all events. Recent is that of the newest: those of the rolling accuracy in the spec, else 200 or a few more. Trend shows it since this page was opened.");
+  const key = h("p", { class: "soft" }, "Accuracy is that of all events. Recent is that of the newest: those of the rolling accuracy in the spec, else at least 200. Trend shows it since this page was opened.");
   const tiles = new Map();
   const totals = h("dl", { class: "tiles", hidden: true }, ["Models", "Events", "Events per s", "Mistakes", "Drifts"].map((one) => {
     tiles.set(one, h("dd", null, "–"));
