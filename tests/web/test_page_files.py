@@ -54,6 +54,31 @@ def test_a_file_needs_nothing_from_elsewhere_and_parses_no_markup(name: str) -> 
         assert "/".join(path) in FILES
 
 
+def _luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    """Return the contrast of WCAG 2, 1 to 21."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_have_the_contrast_of_wcag_aa_in_both_themes() -> None:
+    themes = re.findall(r":root \{(.*?)\}", assets()["page.css"].body.decode(), re.DOTALL)
+    assert len(themes) == 2
+    for theme in themes:
+        colors = dict(re.findall(r"--([\w-]+): (#\w{6})", theme))
+        for name in ("ink", "soft", "accent", "good", "bad", "drift", "command", "cold"):
+            least = min(_contrast(colors[name], colors[on]) for on in ("paper", "ground"))
+            assert least >= 4.5, f"text of {name}: {least:.2f}"
+        assert _contrast(colors["accent"], colors["accent-ink"]) >= 4.5
+        for name in ("edge", *(c for c in colors if re.match("(class|line)-", c))):
+            assert _contrast(colors[name], colors["paper"]) >= 3.0, name
+
+
 def test_a_browser_need_not_fetch_them_again(client: httpx.Client) -> None:
     first = client.get("/page/main.js")
     again = client.get("/page/main.js", headers={"if-none-match": first.headers["etag"]})

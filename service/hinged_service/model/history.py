@@ -87,8 +87,12 @@ class History:
 
     def add(self, point: Point) -> None:
         """Add a point; of too many keep every other one."""
-        self._counts.extend(min(count, _MOST) for count in point[:-2])
-        self._shares.extend(math.nan if v is None else round(v, _DIGITS) for v in point[-2:])
+        counts = point[:-2]
+        if max(counts) > _MOST:
+            counts = tuple(min(count, _MOST) for count in counts)
+        self._counts.extend(counts)
+        for share in point[-2:]:
+            self._shares.append(math.nan if share is None else round(share, _DIGITS))
         if len(self) == MOST_POINTS:
             self._step *= 2
             self._keep(self.points()[1::2])

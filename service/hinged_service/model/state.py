@@ -216,7 +216,7 @@ class ModelState:
         numbers = not self.accepts_non_numeric
         plain = self._plain
         budget = self._budget  # of plain events none puts another learner in place
-        history = self.history
+        due = self.history.due
         results: list[Result] = []
         for number, event in enumerate(events, first):
             if number in skip:
@@ -243,12 +243,13 @@ class ModelState:
                     else:
                         self._place = entry_id, number
                         outcome = self._progress(event, known)
-                    self.events += 1
+                    count = self.events = self.events + 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
-                    if late is not None or self.events >= history.due:
+                    if count >= due or late is not None:
                         prediction = None if late is None else late.get(number)
                         self._look_back(prediction, known, event.w, EntryId.of(entry_id).ms)
+                        due = self.history.due
                     results.append(outcome)
             except hinged.InvalidEvent as error:
                 self.rejected += 1

@@ -7,7 +7,7 @@ Python packages that a service would install for that script alone, set styles i
 code from text, which the policy below forbids, and most of them paint on a canvas, where a screen
 reader finds nothing. What is needed here is little: lines over time with marks, bars, a histogram
 and a plane with a boundary. As SVG these are text to a screen reader, take their colours from the
-style sheet in light and dark, and cost a viewer less than 150 kB.
+style sheet in light and dark, and cost a viewer about 150 kB.
 """
 
 from __future__ import annotations

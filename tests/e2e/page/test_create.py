@@ -38,6 +38,10 @@ def test_every_learner_and_step_of_the_schema_has_a_form(visit: Open, client: ht
     wanted = schema["properties"]["learner"]["discriminator"]["mapping"]
     choice = here.page.locator("[data-path='learner.type']")
     choice.wait_for()
+    assert choice.input_value() == "auto", "the recommended one comes first"
+    assert choice.locator("optgroup").first.get_attribute("label") == "Recommended"
+    texts = {o.get_attribute("value"): o.inner_text() for o in choice.locator("option").all()}
+    assert [kind for kind in wanted if texts[kind] == kind] == ["custom"], "others have advice"
     for kind in wanted:
         choice.select_option(kind)
         here.sees(f'"type": "{kind}"')
@@ -53,6 +57,7 @@ def test_what_the_service_refuses_is_shown_at_the_field(visit: Open, client: htt
     here.expected.add(422)
     page = here.page
     page.get_by_label("name", exact=True).fill("refused")
+    page.get_by_label("learner", exact=True).select_option("perceptron")
     rate = page.get_by_label("learning_rate", exact=True)
     rate.fill("-1")
     page.get_by_label("labels", exact=True).fill("a, b, c")

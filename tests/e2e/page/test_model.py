@@ -94,8 +94,107 @@ def test_what_was_learned_before_one_looked_is_there(visit: Open, client: httpx.
     here.until(lambda: here.number("events") == 60)
     here.until(lambda: here.card("Latest events").locator("tbody tr").count() == 14)
     here.until(lambda: here.card("Two features").locator(".point").count() == 60)
-    now = here.card("Latest events").get_by_text(re.compile("now (right|wrong)"))
+    now = here.card("Latest events").get_by_text(re.compile("^(right|wrong) today$"))
     here.until(lambda: now.count() == 14)
+
+
+def drawn(here: Visit, title: str) -> int:
+    """Return of how many points the first line of a chart is made."""
+    path = here.card(title).locator("path.line").first
+    return len(re.findall("[ML]", path.get_attribute("d") or "")) if path.count() else 0
+
+
+def test_charts_show_the_whole_life_and_go_on_live(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "lived", metrics=["log_loss"])
+    client.post(f"{path}/learn", json=events(400)).raise_for_status()
+    client.post(f"{path}/configure", json={"set": {"learning_rate": 0.5}}).raise_for_status()
+    client.post(f"{path}/learn", json=events(400)).raise_for_status()
+    here = watching(visit, "lived")
+    for title in ("Accuracy", "Log loss", "Mistakes and updates"):
+        here.until(lambda t: drawn(here, t) >= 100, title)
+        for anchor in ("end", "middle"):  # of the values; of the places and the titles
+            labels = here.card(title).locator(f".axes text[text-anchor={anchor}]")
+            texts = labels.all_text_contents()
+            assert len(set(texts)) == len(texts) > 1, f"equal labels: {texts}"
+        assert "Events learned" in texts
+    told = here.card("Accuracy").locator(".mark.command title").text_content()
+    assert 'configure {"learning_rate": 0.5}, after 400 events' in (told or "")
+    chart = here.card("Accuracy").locator("svg")
+    chart.focus()
+    here.page.keyboard.press("ArrowLeft")
+    here.until(lambda: "800 events" in here.card("Accuracy").locator(".readout").inner_text())
+    here.button("Zoom in on the newest: Accuracy").click()
+    here.until(lambda: 40 < drawn(here, "Accuracy") < 60)
+    client.post(f"{path}/learn", json=events(50)).raise_for_status()
+    here.until(lambda: "850" in (here.page.locator("[data-number=events]").inner_text()))
+    box = chart.bounding_box()
+    for x, act in ((0.3, here.page.mouse.down), (0.6, here.page.mouse.up)):
+        here.page.mouse.move(box["x"] + x * box["width"], box["y"] + 50)
+        act()
+    here.until(lambda: 10 < drawn(here, "Accuracy") < 30)
+    here.button("Show all: Accuracy").click()
+    here.until(lambda: drawn(here, "Accuracy") >= 100)
+
+
+def test_a_model_without_events_says_what_to_do(visit: Open, client: httpx.Client) -> None:
+    put(client, "idle")
+    here = watching(visit, "idle")
+    here.until(lambda: here.page.locator("[data-number=last]").inner_text() == "none yet")
+    assert here.page.locator("[data-number=accuracy]").inner_text() == "–"
+    for title in ("Accuracy", "Mistakes and updates", "Throughput", "Latest events"):
+        here.until(lambda t: "No events yet. Send" in here.card(t).first.inner_text(), title)
+    assert not here.card("Accuracy").locator("svg").is_visible()
+
+
+def test_a_model_that_is_not_there_has_no_commands(visit: Open) -> None:
+    here = visit("#/m/nowhere")
+    here.expected.add(404)
+    here.page.locator(".empty").get_by_text("There is no model 'nowhere'").wait_for()
+    assert not here.button("Freeze").is_visible()
+    here.page.get_by_role("link", name="create one").click()
+    here.page.get_by_role("heading", name="Create a model").wait_for()
+
+
+def test_weights_come_by_size_whatever_their_names(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "sized")
+    x = {"1": 1, "10": 3, "b": -2, "2": 0.10638299999999999}
+    here = watching(visit, "sized")
+    client.post(f"{path}/learn", json=[{"x": x, "y": "up"}]).raise_for_status()
+    names = here.card("Largest weights").locator("li .name")
+    here.until(lambda: names.all_inner_texts() == ["10", "b", "1", "2"])
+    values = here.card("Try it").get_by_label(re.compile("^Value of 2"))
+    here.until(lambda: values.count() == 1 and values.input_value() == "0.1064")
+    with here.page.expect_request("**/predict") as asked:
+        here.button("Predict and explain").click()
+    assert asked.value.post_data_json["x"]["2"] == 0.10638299999999999
+
+
+def test_text_has_no_plane_but_room(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "texts", pipeline=[{"type": "BagOfWords", "on": "text"}])
+    text = "a long subject of very many words indeed"
+    client.post(f"{path}/learn", json=[{"x": {"text": text}, "y": "up"}]).raise_for_status()
+    here = watching(visit, "texts")
+    here.until(lambda: "hold text" in here.card("Two features").inner_text())
+    field = here.card("Try it").locator("textarea").first
+    here.until(lambda: field.input_value() == text)
+    assert field.bounding_box()["width"] > 250
+
+
+def test_nothing_is_cut_off_on_a_telephone(visit: Open, client: httpx.Client) -> None:
+    path = put(client, "narrow")
+    put(client, "narrow-too", learner={"type": "averaged_perceptron"}, stream="narrow")
+    client.post(f"{path}/learn", json=events(300)).raise_for_status()
+    client.post(f"{path}/checkpoints", json={"name": "good"}).raise_for_status()
+    here = visit("#/m/narrow", viewport={"width": 390, "height": 844})
+    here.button("Restore good").wait_for()
+    here.until(lambda: here.card("Challengers").locator(".share").count() == 2)
+    here.until(lambda: here.card("Latest events").locator("tbody tr").count() == 14)
+    for view in ("#/m/narrow", "#/new", "#/play/and", "#/"):
+        here.go(view)
+        here.page.wait_for_timeout(300)
+        wide = """() => [document.documentElement, ...document.querySelectorAll(".scroll")]
+          .map((node) => node.scrollWidth - node.clientWidth)"""
+        assert max(here.page.evaluate(wide)) <= 0, view
 
 
 def test_the_boundary_lies_where_the_weights_say_and_moves(
@@ -235,3 +334,4 @@ def test_labels_that_come_later_are_accounted(visit: Open, client: httpx.Client)
     facts = here.card("Labels that come later")
     here.until(lambda: "100.0%" in facts.inner_text())
     here.until(lambda: re.search(r"Waiting\s+1\b", facts.inner_text()))
+    here.until(lambda: facts.locator("circle.dot").count() == 1)

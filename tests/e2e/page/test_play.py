@@ -33,7 +33,9 @@ def shown(here: Visit) -> dict[str, float]:
 
 def test_and_is_learned_in_eight_passes(visit: Open, client: httpx.Client) -> None:
     here = visit("#/play/and")
-    here.sees("Pass 1.")
+    here.sees("There is no model yet")
+    here.until(lambda: here.card("The boundary").locator(".point").count() == 4)
+    assert client.get("/v1/models/example-and").status_code == 404, "to look creates nothing"
     step(here, 4)
     # 00, 01 and 10 are ties with label false: -1 to the intercept at 00; then 11 is missed.
     assert shown(here) == {"a": 1, "b": 1, "(intercept)": 0}
@@ -52,11 +54,14 @@ def test_and_is_learned_in_eight_passes(visit: Open, client: httpx.Client) -> No
     here.button("Start over").click()
     here.sees("A new model, all weights zero.")
     here.sees("In all 0 events")
+    here.button("Delete the model").click()
+    here.sees("There is no model yet")
+    assert client.get("/v1/models/example-and").status_code == 404
 
 
 def test_the_six_rows(visit: Open, client: httpx.Client) -> None:
     here = visit("#/play/six-rows")
-    here.sees("Pass 1.")
+    here.sees("There is no model yet")
     step(here, 6)
     expected = {"x0": 0, "x1": 1, "x2": 0, "x3": -0.5, "x4": 0.5, "(intercept)": 0}
     assert shown(here) == expected
@@ -67,7 +72,8 @@ def test_the_six_rows(visit: Open, client: httpx.Client) -> None:
 @pytest.mark.parametrize(("key", "right"), [("xor", False), ("xor-product", True)])
 def test_xor_needs_the_product(visit: Open, client: httpx.Client, key: str, right: bool) -> None:
     here = visit(f"#/play/{key}")
-    here.sees("Pass 1.")
+    here.sees("There is no model yet")
+    step(here, 1)
     path = f"/v1/models/example-{key}"
     rows = [{"x": {"a": a, "b": b}, "y": a != b} for a in (0, 1) for b in (0, 1)]
     client.post(f"{path}/learn", json=rows * 20).raise_for_status()

@@ -407,8 +407,11 @@ def test_a_restored_model_is_the_fold_of_its_checkpoint_and_what_came_after(
             async with worker(redis_url) as cold:
                 for name, parts in STREAMS.items():
                     last, again = (_order(p[name]) for p in (places, restored))
-                    part = [e for e in log if not last < _order(e[0]) < again]
-                    plain = state_of(folded(spec(**parts), part, mixed=False))
+                    before = [e for e in log if _order(e[0]) <= last]
+                    after = [e for e in log if again <= _order(e[0])]
+                    fold = folded(spec(**parts), before, mixed=False)
+                    fold.note({"do": "restore"}, restored[name])
+                    plain = state_of(folded(fold, after, mixed=False))
                     for who in (one, two, cold):
                         assert state_of(await fold_of(who, name)) == plain, name
 

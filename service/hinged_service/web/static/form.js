@@ -4,6 +4,7 @@
 // default. What the form cannot take apart is asked for as JSON.
 
 import { freshId, h, put } from "./dom.js";
+import { offered } from "./learners.js";
 
 /** A mistake that the form itself can tell. */
 export class FormFault extends Error {
@@ -110,7 +111,11 @@ export class Forms {
   /** One of several kinds, each with parameters of its own. */
   #choice(schema, path, name) {
     const kinds = Object.entries(schema.discriminator.mapping);
-    const select = h("select", null, kinds.map(([kind]) => h("option", { value: kind }, kind)));
+    const groups = offered(kinds.map(([kind]) => kind));
+    const select = h("select", null, groups.map(([title, list]) => {
+      const options = list.map(([kind, text]) => h("option", { value: kind }, text));
+      return title ? h("optgroup", { label: title }, options) : options;
+    }));
     const about = h("p", { class: "help" });
     const holder = h("div");
     let part = null;
@@ -122,8 +127,6 @@ export class Forms {
     };
     select.addEventListener("change", show);
     const first = this.#field(select, { description: schema.description }, `${path}.type`, name);
-    const start = kinds.find(([kind]) => kind === "perceptron") ?? kinds[0];
-    select.value = start[0];
     show();
     return { node: h("fieldset", { class: "group", "data-path": path }, h("legend", null, name), first, about, holder), read: () => part.read() };
   }

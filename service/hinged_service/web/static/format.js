@@ -1,19 +1,19 @@
 // Numbers, times and labels as people read them.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const compact = (digits) => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: digits });
 
 export const NONE = "–";
 
-/** A count. */
-export function count(value) {
+/** A count; a large one in so many digits. */
+export function count(value, digits = 1) {
   if (value === null || value === undefined) return NONE;
-  return Math.abs(value) >= 1e6 ? short.format(value) : whole.format(value);
+  return Math.abs(value) >= 1e6 ? compact(digits).format(value) : whole.format(value);
 }
 
 /** A share as percent. */
-export function percent(value) {
-  return value === null || value === undefined || Number.isNaN(value) ? NONE : `${(100 * value).toFixed(1)}%`;
+export function percent(value, digits = 1) {
+  return value === null || value === undefined || Number.isNaN(value) ? NONE : `${(100 * value).toFixed(digits)}%`;
 }
 
 /** Any number, in at most four digits. */
@@ -31,9 +31,9 @@ export function signed(value) {
 }
 
 /** Events per second. */
-export function rate(value) {
+export function rate(value, digits = 1) {
   if (value === null || value === undefined) return NONE;
-  return value < 10 ? value.toFixed(1) : whole.format(value);
+  return value < 10 ? value.toFixed(digits) : whole.format(value);
 }
 
 /** A span of time. */
@@ -51,6 +51,12 @@ export function ago(ms) {
   if (!ms) return NONE;
   const seconds = Math.max(0, (Date.now() - ms) / 1000);
   return seconds < 2 ? "now" : `${span(seconds)} ago`;
+}
+
+/** A time: that of today by the clock, another one with its day. */
+export function moment(ms) {
+  const day = new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return new Date(ms).toDateString() === new Date().toDateString() ? clock(ms) : `${day}, ${clock(ms).slice(0, 5)}`;
 }
 
 /** The time of day. */

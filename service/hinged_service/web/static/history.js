@@ -1,9 +1,9 @@
-// What this tab has seen of a model. It outlives the view, so that charts go on where they were.
+// The life of a model: what the service keeps of it, then what this tab sees. It outlives the view,
+// so that charts go on where they were.
 
 const SAMPLES = 900;
 const OUTCOMES = 300;
 const MARGINS = 1000;
-const ROLLING = 200;
 const kept = new Map();
 
 /** The history of a model, by its uid. */
@@ -15,48 +15,63 @@ export function historyOf(uid) {
   return kept.get(uid);
 }
 
+/** The text of a command or drift. */
+export function turnText(kind, text) {
+  return kind === "configure" ? `configure ${text}` : kind;
+}
+
 /** Samples, outcomes, margins, confusions and marks, the oldest first. */
 export class History {
   constructor() {
-    this.samples = [];
+    this.past = [];
+    this.seen = [];
     this.outcomes = [];
     this.margins = [];
     this.marks = [];
     this.confusion = new Map();
     this.metrics = null;
+    this.whole = null;
+  }
+
+  /** All samples `{t, events, mistakes, …}`, of before this tab and since. */
+  get samples() {
+    this.whole ??= [...this.past, ...this.seen].sort((a, b) => a.events - b.events || a.t - b.t);
+    return this.whole;
+  }
+
+  /** Take in the history that the service keeps: what was seen of an earlier state goes. */
+  addLife({ points, turns }) {
+    const last = points.at(-1)?.events ?? 0;
+    this.past = points.map((one) => ({
+      t: one.at_ms, events: one.events, judged: one.judged, mistakes: one.mistakes, updates: one.updates,
+      rate: one.events_per_s, accuracy: one.accuracy, rolling: one.rolling_accuracy, loss: one.log_loss, delay: one.mean_delay_s,
+    }));
+    this.seen = this.seen.filter((one) => one.events <= last);
+    this.whole = null;
+    this.marks = [];
+    for (const one of turns) this.addMark(one.kind, turnText(one.kind, one.text), one.at_ms, one.events);
   }
 
   /** Take in how the model stands. */
   addMetrics(data, now = Date.now()) {
+    if (data.events < (this.metrics?.events ?? 0)) this.seen = []; // an earlier state was restored
     this.metrics = data;
-    this.samples.push({
+    this.seen.push({
       t: now,
       events: data.events,
       judged: data.judged,
       mistakes: data.mistakes,
       updates: data.updates,
-      rate: data.events_per_s ?? null,
-      accuracy: data.accuracy ?? null,
-      rolling: null,
+      rate: data.events_per_s,
+      accuracy: data.accuracy,
+      rolling: data.rolling_accuracy,
+      loss: data.metrics.log_loss,
     });
-    this.samples.at(-1).rolling = this.#rolling();
-    if (this.samples.length > SAMPLES) {
+    if (this.seen.length > SAMPLES) {
       const half = SAMPLES / 2; // the older half becomes coarser, so the chart reaches further back
-      this.samples = [...this.samples.slice(0, half).filter((_, i) => i % 2 === 0), ...this.samples.slice(half)];
+      this.seen = [...this.seen.slice(0, half).filter((_, i) => i % 2 === 0), ...this.seen.slice(half)];
     }
-  }
-
-  /** The accuracy over the last events, at least so many if they were seen. */
-  #rolling() {
-    const last = this.samples.at(-1);
-    let from = null;
-    for (let i = this.samples.length - 2; i >= 0; i -= 1) {
-      if (this.samples[i].events > this.samples[i + 1].events) break; // an earlier state was restored
-      from = this.samples[i];
-      if (last.judged - from.judged >= ROLLING) break;
-    }
-    const judged = from === null ? 0 : last.judged - from.judged;
-    return judged >= 10 ? 1 - (last.mistakes - from.mistakes) / judged : (this.samples.at(-2)?.rolling ?? null);
+    this.whole = null;
   }
 
   /** Take in the outcome of an event. */
@@ -80,10 +95,10 @@ export class History {
     this.outcomes = all.sort((a, b) => a.at_ms - b.at_ms).slice(-OUTCOMES);
   }
 
-  /** Take in a drift or command. */
-  addMark(kind, text, at_ms) {
+  /** Take in a drift or command, and after how many events it came. */
+  addMark(kind, text, at_ms, events = this.metrics?.events ?? 0) {
     if (this.marks.some((one) => one.t === at_ms && one.text === text)) return;
-    this.marks.push({ t: at_ms, kind, text });
+    this.marks.push({ t: at_ms, events, kind: kind === "drift" ? "drift" : "command", text });
     this.marks.sort((a, b) => a.t - b.t);
     if (this.marks.length > 200) this.marks.shift();
   }

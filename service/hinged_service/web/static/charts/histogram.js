@@ -1,10 +1,10 @@
 // How often values fell into equal bins, wrong ones (below zero) in another colour.
 
 import { h, put, s } from "../dom.js";
-import { number } from "../format.js";
+import { count, number } from "../format.js";
 import { extent, linear, ticks } from "./scale.js";
 
-const MARGIN = { top: 8, right: 12, bottom: 22, left: 34 };
+const MARGIN = { top: 8, right: 12, bottom: 38, left: 56 };
 const BINS = 31;
 
 /** A histogram of margins. */
@@ -57,13 +57,15 @@ export class Histogram {
         class: first + i < 0 ? "bin wrong" : "bin",
         x: x((first + i) * size) + 0.5, width: Math.max(1, x(size) - x(0) - 1),
         y: y(n), height: y(0) - y(n),
-      })),
+      }, s("title", null, `margin ${number((first + i) * size)} to ${number((first + i + 1) * size)}: ${count(n)} events`))),
       s(
         "g",
         { class: "axes", "aria-hidden": "true" },
         s("line", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y(0), y2: y(0) }),
-        ticks(0, Math.max(...bins, 1), 3).map((n) => s("text", { x: MARGIN.left - 6, y: y(n) + 4, "text-anchor": "end" }, number(n))),
-        ticks(low, high, this.width / 70).map((at) => s("text", { x: x(at), y: this.height - 6, "text-anchor": "middle" }, number(at))),
+        ticks(0, Math.max(...bins, 1), 3).filter(Number.isInteger).map((n) => s("text", { x: MARGIN.left - 6, y: y(n) + 4, "text-anchor": "end" }, count(n))),
+        ticks(low, high, this.width / 70).map((at) => s("text", { x: x(at), y: this.height - 22, "text-anchor": "middle" }, number(at))),
+        s("text", { class: "name", x: (MARGIN.left + this.width - MARGIN.right) / 2, y: this.height - 4, "text-anchor": "middle" }, "Margin before learning"),
+        s("text", { class: "name", x: 11, y: this.height / 2 - 14, "text-anchor": "middle", transform: `rotate(-90 11 ${this.height / 2 - 14})` }, "Events"),
         [0, 1].filter((at) => at >= low && at <= high).map((at) => s("line", { class: at ? "hinge" : "zero", x1: x(at), x2: x(at), y1: MARGIN.top, y2: y(0) })),
       ),
     );

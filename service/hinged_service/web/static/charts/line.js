@@ -1,11 +1,14 @@
-// Lines over time, with marks of what happened, and a readout that follows the pointer.
+// Lines over events or time, with marks of what happened, a readout that follows the pointer or the
+// arrow keys, and zoom.
 
-import { h, put, s, say } from "../dom.js";
-import { clock } from "../format.js";
-import { extent, linear, ticks, timeTicks } from "./scale.js";
+import { announce, h, put, s, say } from "../dom.js";
+import { count, moment } from "../format.js";
+import { extent, linear, texts, ticks, timeTicks } from "./scale.js";
 
-const MARGIN = { top: 10, right: 12, bottom: 22, left: 44 };
-const SHORTEST_MS = 30_000;
+const MARGIN = { top: 10, right: 14, bottom: 38, left: 62 };
+const SHORTEST = { t: 30_000, events: 10 };
+const DRAGGED_PX = 8;
+const TITLES = { events: "Events learned", t: "Time" };
 
 /**
  * A chart of one or more lines.
@@ -13,70 +16,138 @@ const SHORTEST_MS = 30_000;
  * @param title what it shows, for those who cannot see it
  * @param lines each `{key, label, sparse?}`; `key` names a field of the samples, and a sparse line
  *   has values in few of them: they are joined and dotted
- * @param format how a value is written
- * @param range `[low, high]`, each a number or null for what the values need
+ * @param yTitle name and unit of the values
+ * @param format how a value is written, with so many digits
+ * @param within `[low, high]` beyond which there are no values, each a number or null
+ * @param from where the axis begins, if not with the values
+ * @param empty what it says without values
  */
 export class LineChart {
-  constructor({ title, lines, format, range = [0, null], height = 180 }) {
-    Object.assign(this, { title, lines, format, range, height });
+  constructor({ title, lines, yTitle, format, within = [0, null], from = null, empty, axis = "events", height = 200 }) {
+    Object.assign(this, { title, lines, yTitle, format, within, from, axis, height });
     this.samples = [];
     this.marks = [];
-    this.svg = s("svg", { role: "img", class: "chart" });
+    this.window = null; // `[from, to]` of the axis; `to` is null at the newest
+    this.svg = s("svg", { role: "img", class: "chart", tabindex: 0 });
     this.readout = h("p", { class: "readout", "aria-hidden": "true" });
     this.legend = h("ul", { class: "legend" });
-    this.node = h("div", { class: "plot" }, this.legend, this.svg, this.readout);
+    this.nothing = h("p", { class: "nothing", hidden: true }, empty);
+    this.nearer = h("button", { type: "button", class: "quiet small", "aria-label": `Zoom in on the newest: ${title}` }, "Zoom in");
+    this.all = h("button", { type: "button", class: "quiet small", "aria-label": `Show all: ${title}` }, "Show all");
+    this.other = h("button", { type: "button", class: "quiet small" });
+    this.tools = h("span", { class: "tools" }, this.other, this.nearer, this.all);
+    this.node = h("div", { class: "plot" }, h("div", { class: "charthead" }, this.legend, this.tools), this.nothing, h("div", { class: "plotarea" }, this.svg, this.readout));
     this.width = 0;
-    this.svg.addEventListener("pointermove", (event) => this.#point(event));
-    this.svg.addEventListener("pointerleave", () => { this.pointed = null; this.#render(); });
+    this.#listen();
     new ResizeObserver(([entry]) => {
       this.width = Math.round(entry.contentRect.width);
       this.#render();
     }).observe(this.node);
   }
 
-  /** Show samples `{t, …}` in order of time and marks `{t, kind, text}`. */
+  /** Show samples `{t, events, …}` in their order and marks `{t, events, kind, text}`. */
   draw(samples, marks = []) {
     Object.assign(this, { samples, marks });
     if (this.waiting) return;
     this.waiting = requestAnimationFrame(() => { this.waiting = null; this.#render(); });
   }
 
-  #point(event) {
-    this.pointed = event.clientX - this.svg.getBoundingClientRect().left;
+  #listen() {
+    const at = (event) => event.clientX - this.svg.getBoundingClientRect().left;
+    const again = () => this.#render();
+    this.svg.addEventListener("pointermove", (event) => { this.pointed = at(event); again(); });
+    this.svg.addEventListener("pointerleave", () => { this.pointed = this.dragged = null; again(); });
+    this.svg.addEventListener("pointerdown", (event) => { this.dragged = at(event); });
+    this.svg.addEventListener("pointerup", (event) => {
+      const ends = [this.dragged, at(event)].sort((a, b) => a - b);
+      const far = this.dragged !== null && this.dragged !== undefined && ends[1] - ends[0] > DRAGGED_PX;
+      this.dragged = null;
+      if (far) this.#zoom(ends.map((px) => this.#scales().x.invert(px)));
+      else again();
+    });
+    this.svg.addEventListener("dblclick", () => this.#zoom(null));
+    this.svg.addEventListener("keydown", (event) => this.#key(event));
+    this.svg.addEventListener("blur", () => { this.pointed = null; again(); });
+    this.nearer.addEventListener("click", () => {
+      const [low, high] = this.#ends();
+      this.#zoom([high - (high - low) / 2, null]);
+    });
+    this.all.addEventListener("click", () => this.#zoom(null));
+    this.other.addEventListener("click", () => {
+      this.axis = this.axis === "t" ? "events" : "t";
+      this.#zoom(null);
+    });
+  }
+
+  #zoom(window) {
+    this.window = window;
     this.#render();
   }
 
+  /** Move the readout from sample to sample. */
+  #key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const { shown, x } = this.#scales();
+    if (!step || !shown.length) return;
+    event.preventDefault();
+    const before = this.pointed === null || this.pointed === undefined ? shown.length : shown.indexOf(this.#nearest(shown, x));
+    const next = shown[Math.max(0, Math.min(shown.length - 1, before + step))];
+    this.pointed = x(next[this.axis]);
+    this.#render();
+    announce(this.readout.textContent);
+  }
+
+  /** The first and last place on the axis that are shown. */
+  #ends() {
+    const last = this.samples.at(-1)?.[this.axis] ?? (this.axis === "t" ? Date.now() : 0);
+    const first = this.axis === "events" ? 0 : Math.min(this.samples[0]?.t ?? last, last - SHORTEST.t);
+    const [low, high] = this.window ?? [first, null];
+    return [low, Math.max(high ?? last, low + (this.window ? 1e-9 : SHORTEST[this.axis]))];
+  }
+
   #scales() {
-    const last = this.samples.at(-1)?.t ?? Date.now();
-    const first = Math.min(this.samples[0]?.t ?? last, last - SHORTEST_MS);
-    const values = this.samples.flatMap((one) => this.lines.map((line) => one[line.key]));
+    const ends = this.#ends();
+    const here = this.samples.filter((one) => one[this.axis] >= ends[0] && one[this.axis] <= ends[1]);
+    const shown = here.length > 1 ? here : this.samples.slice(-2);
+    const values = shown.flatMap((one) => this.lines.map((line) => one[line.key]));
     const [low, high] = extent(values, 0.08);
-    const from = this.range[0] ?? low;
-    const to = this.range[1] ?? Math.max(high, from + 1e-9);
+    const [least, most] = this.within;
+    const from = this.from ?? Math.max(low, least ?? low);
+    const to = Math.max(Math.min(high, most ?? high), from + 1e-9);
     return {
-      x: linear([first, last], [MARGIN.left, this.width - MARGIN.right]),
+      x: linear(ends, [MARGIN.left, this.width - MARGIN.right]),
       y: linear([from, to], [this.height - MARGIN.bottom, MARGIN.top]),
-      times: [first, last],
+      shown,
+      ends,
       values: [from, to],
     };
   }
 
   #render() {
-    if (!this.width || !this.svg.isConnected) return;
-    const { x, y, times, values } = this.#scales();
+    if (!this.width || !this.node.isConnected) return;
+    const none = !this.samples.some((one) => one.events > 0 && this.lines.some((line) => Number.isFinite(one[line.key])));
+    this.nothing.hidden = !none;
+    this.svg.parentElement.hidden = this.legend.parentElement.hidden = none;
+    if (none) return;
+    const scales = this.#scales();
+    const { x, y, ends } = scales;
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     put(
       this.svg,
       s("title", null, this.#summary()),
-      this.#axes(x, y, times, values),
-      this.marks.filter((mark) => mark.t >= times[0] && mark.t <= times[1]).map((mark) => this.#mark(mark, x)),
+      this.#axes(scales),
+      this.marks.filter((mark) => mark[this.axis] >= ends[0] && mark[this.axis] <= ends[1]).map((mark) => this.#mark(mark, x)),
       this.lines.map((line, i) => [
-        s("path", { class: `line c${i}`, d: this.#path(line, x, y) }),
-        line.sparse ? this.#dots(line, i, x, y) : null,
+        s("path", { class: `line c${i}`, d: this.#path(line, scales) }),
+        line.sparse ? this.#dots(line, i, scales) : null,
       ]),
-      this.#cursor(x, y),
+      this.#selection(),
+      this.#cursor(scales),
     );
+    this.all.disabled = this.window === null;
+    this.nearer.disabled = this.samples.filter((one) => one[this.axis] >= (ends[0] + ends[1]) / 2).length < 3;
+    say(this.other, this.axis === "t" ? "By events" : "By time");
     this.#legend();
   }
 
@@ -86,80 +157,101 @@ export class LineChart {
     return `${this.title}. Latest: ${parts.join(", ")}${marks}`;
   }
 
-  #axes(x, y, times, values) {
+  #axes({ x, y, ends, values }) {
     const right = this.width - MARGIN.right;
     const bottom = this.height - MARGIN.bottom;
+    const whole = this.format === count; // a count has no fractions
+    const rows = ticks(values[0], values[1], this.height / 50).filter((one) => !whole || Number.isInteger(one));
+    const places = this.axis === "t"
+      ? timeTicks(ends[0], ends[1], this.width / 110)
+      : ticks(ends[0], ends[1], this.width / 90).filter(Number.isInteger);
+    const named = this.axis === "t" ? places.map(moment) : texts(places, count);
+    const middle = (MARGIN.top + bottom) / 2;
     return s(
       "g",
       { class: "axes", "aria-hidden": "true" },
-      ticks(values[0], values[1], this.height / 45).map((value) => [
-        s("line", { x1: MARGIN.left, x2: right, y1: y(value), y2: y(value) }),
-        s("text", { x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)),
+      texts(rows, this.format).map((text, i) => [
+        s("line", { x1: MARGIN.left, x2: right, y1: y(rows[i]), y2: y(rows[i]) }),
+        s("text", { x: MARGIN.left - 6, y: y(rows[i]) + 4, "text-anchor": "end" }, text),
       ]),
-      timeTicks(times[0], times[1], this.width / 110).map((at) =>
-        s("text", { x: x(at), y: bottom + 16, "text-anchor": "middle" }, clock(at))),
+      named.map((text, i) => s("text", { x: x(places[i]), y: bottom + 15, "text-anchor": "middle" }, text)),
+      s("text", { class: "name", x: (MARGIN.left + right) / 2, y: this.height - 4, "text-anchor": "middle" }, TITLES[this.axis]),
+      s("text", { class: "name", x: 11, y: middle, "text-anchor": "middle", transform: `rotate(-90 11 ${middle})` }, this.yTitle),
     );
   }
 
   #mark(mark, x) {
-    const at = x(mark.t);
+    const at = x(mark[this.axis]);
+    const shape = mark.kind === "drift" ? `M${at - 4} ${MARGIN.top - 8}h8l-4 7z` : `M${at - 3.5} ${MARGIN.top - 8}h7v7h-7z`;
     return s(
       "g",
       { class: `mark ${mark.kind}` },
-      s("title", null, `${mark.text}, ${clock(mark.t)}`),
+      s("title", null, `${mark.text}, after ${count(mark.events)} events, ${moment(mark.t)}`),
       s("line", { x1: at, x2: at, y1: MARGIN.top, y2: this.height - MARGIN.bottom }),
-      s("path", { d: `M${at - 4} ${MARGIN.top - 8}h8l-4 7z` }),
+      s("path", { d: shape }),
     );
   }
 
-  #dots(line, i, x, y) {
-    return this.samples.filter((one) => Number.isFinite(one[line.key])).map((one) =>
-      s("circle", { class: `dot c${i}`, cx: x(one.t), cy: y(one[line.key]), r: 3.5 }));
+  #dots(line, i, { x, y, shown }) {
+    return shown.filter((one) => Number.isFinite(one[line.key])).map((one) =>
+      s("circle", { class: `dot c${i}`, cx: x(one[this.axis]), cy: y(one[line.key]), r: 3.5 }));
   }
 
-  #path(line, x, y) {
+  #path(line, { x, y, shown }) {
     let path = "";
     let pen = "M";
-    for (const one of this.samples) {
+    for (const one of shown) {
       const value = one[line.key];
-      if (value === null || value === undefined) {
+      if (!Number.isFinite(value)) {
         if (!line.sparse) pen = "M";
         continue;
       }
-      path += `${pen}${x(one.t).toFixed(1)} ${y(value).toFixed(1)}`;
+      path += `${pen}${x(one[this.axis]).toFixed(1)} ${y(value).toFixed(1)}${pen === "M" ? "h0" : ""}`; // a dot if alone
       pen = "L";
     }
     return path;
   }
 
-  #cursor(x, y) {
-    if (this.pointed === null || this.pointed === undefined || !this.samples.length) {
+  #selection() {
+    if (this.dragged === null || this.dragged === undefined || !Number.isFinite(this.pointed)) return null;
+    const [left, right] = [this.dragged, this.pointed].sort((a, b) => a - b);
+    return s("rect", { class: "selection", x: left, width: right - left, y: MARGIN.top, height: this.height - MARGIN.top - MARGIN.bottom });
+  }
+
+  #nearest(shown, x) {
+    const at = x.invert(this.pointed);
+    return shown.reduce((a, b) => (Math.abs(b[this.axis] - at) < Math.abs(a[this.axis] - at) ? b : a));
+  }
+
+  #cursor({ x, y, shown }) {
+    if (this.pointed === null || this.pointed === undefined || !shown.length) {
       say(this.readout, "");
       return null;
     }
-    const at = x.invert(this.pointed);
-    const near = this.samples.reduce((a, b) => (Math.abs(b.t - at) < Math.abs(a.t - at) ? b : a));
-    const parts = this.lines.map((line) => `${line.label} ${this.format(near[line.key])}`);
-    const marks = this.marks.filter((mark) => Math.abs(x(mark.t) - this.pointed) < 6).map((mark) => mark.text);
-    say(this.readout, [clock(near.t), ...parts, ...marks].join(" · "));
+    const near = this.#nearest(shown, x);
+    const parts = this.lines.filter((line) => Number.isFinite(near[line.key])).map((line) => `${line.label} ${this.format(near[line.key])}`);
+    const marks = this.marks.filter((mark) => Math.abs(x(mark[this.axis]) - this.pointed) < 6).map((mark) => mark.text);
+    say(this.readout, [`${count(near.events)} events`, moment(near.t), ...parts, ...marks].join(" · "));
+    const at = x(near[this.axis]);
     return s(
       "g",
       { class: "cursor" },
-      s("line", { x1: x(near.t), x2: x(near.t), y1: MARGIN.top, y2: this.height - MARGIN.bottom }),
+      s("line", { x1: at, x2: at, y1: MARGIN.top, y2: this.height - MARGIN.bottom }),
       this.lines.map((line, i) => (Number.isFinite(near[line.key])
-        ? s("circle", { class: `c${i}`, cx: x(near.t), cy: y(near[line.key]), r: 3.5 }) : null)),
+        ? s("circle", { class: `c${i}`, cx: at, cy: y(near[line.key]), r: 3.5 }) : null)),
     );
   }
 
   #legend() {
-    const shown = this.lines.map((line) => !line.sparse || Number.isFinite(this.#latest(line)));
     if (this.legend.childElementCount !== this.lines.length) {
-      put(this.legend, this.lines.map((line, i) =>
-        h("li", { class: `c${i}` }, h("span", { class: "swatch" }), line.label, " ", h("b"))));
+      put(this.legend, this.lines.map((_, i) =>
+        h("li", { class: `c${i}` }, h("span", { class: "swatch" }), h("span"), " ", h("b"))));
     }
     this.lines.forEach((line, i) => {
-      this.legend.children[i].hidden = !shown[i];
-      say(this.legend.children[i].querySelector("b"), this.format(this.#latest(line)));
+      const item = this.legend.children[i];
+      item.hidden = line.sparse === true && !Number.isFinite(this.#latest(line));
+      say(item.children[1], line.label);
+      say(item.children[2], this.format(this.#latest(line)));
     });
   }
 
@@ -167,20 +259,4 @@ export class LineChart {
     const known = line.sparse ? this.samples.findLast((one) => one[line.key] !== undefined) : this.samples.at(-1);
     return known?.[line.key];
   }
-}
-
-/** A small line without axes, with marks; for tables. */
-export function sparkline(values, marks, title) {
-  const [w, height] = [120, 28];
-  const known = values.filter((one) => one.v !== null);
-  const svg = s("svg", { class: "spark", role: "img", viewBox: `0 0 ${w} ${height}`, width: w, height });
-  svg.append(s("title", null, title));
-  if (known.length < 2) return svg;
-  const x = linear([known[0].t, known.at(-1).t], [2, w - 2]);
-  const y = linear(extent(known.map((one) => one.v)), [height - 3, 3]);
-  svg.append(
-    s("path", { class: "line c0", d: known.map((one, i) => `${i ? "L" : "M"}${x(one.t).toFixed(1)} ${y(one.v).toFixed(1)}`).join("") }),
-    ...marks.filter((t) => t >= known[0].t).map((t) => s("line", { class: "drift", x1: x(t), x2: x(t), y1: 0, y2: height })),
-  );
-  return svg;
 }

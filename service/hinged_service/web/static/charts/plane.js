@@ -11,6 +11,11 @@ const MARGIN = { top: 10, right: 14, bottom: 36, left: 52 };
 const FINE = 33;
 const FEW = 20;
 const GLIDE_MS = 450;
+const SHAPES = {
+  1: (x, y, r) => `M${x - r * 0.9} ${y - r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`,
+  2: (x, y, r) => `M${x} ${y - r * 1.1}l${r} ${r * 1.9}h${-2 * r}z`,
+  3: (x, y, r) => `M${x} ${y - r * 1.25}l${r * 1.25} ${r * 1.25}l${-r * 1.25} ${r * 1.25}l${-r * 1.25} ${-r * 1.25}z`,
+};
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** A plane. `draw` takes points, `answer` what the model says on a grid. */
@@ -49,6 +54,13 @@ export class Plane {
     if (names.join() !== this.names.join()) this.field = null;
     Object.assign(this, { points, names, range, classes });
     this.#render();
+  }
+
+  /** Show points only. */
+  forget() {
+    cancelAnimationFrame(this.gliding);
+    this.field = null;
+    this.#renderField();
   }
 
   /** Show what the model says on an n × n grid over the range: scores, or indices of classes. */
@@ -159,9 +171,7 @@ export class Plane {
     const text = `${label(point.label)}: ${this.names[0]} ${number(point.x)}, ${this.names[1]} ${number(point.y)}${point.wrong ? ", predicted wrong" : ""}`;
     const props = { class: `point k${which}${point.wrong ? " wrong" : ""}${point.newest ? " newest" : ""}` };
     const r = this.points.length > FEW ? 5 : 9;
-    const shape = which % 2
-      ? s("rect", { ...props, x: cx - r * 0.9, y: cy - r * 0.9, width: r * 1.8, height: r * 1.8, rx: 1.5 })
-      : s("circle", { ...props, cx, cy, r });
+    const shape = which % 4 === 0 ? s("circle", { ...props, cx, cy, r }) : s("path", { ...props, d: SHAPES[which % 4](cx, cy, r) });
     shape.append(s("title", null, text));
     return shape;
   }

@@ -19,6 +19,14 @@ export function ticks(low, high, wanted) {
   return found;
 }
 
+/** Texts of round values with as few digits as say them; `format` takes a value and digits. */
+export function texts(values, format) {
+  const said = (value, digits) => parseFloat(format(value, digits).replaceAll(",", ""));
+  let digits = 0;
+  while (digits < 6 && values.some((value) => said(value, digits) !== said(value, digits + 2))) digits += 1;
+  return values.map((value) => format(value, digits));
+}
+
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
 /** Round times between two, in ms. */

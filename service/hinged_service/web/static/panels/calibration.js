@@ -39,7 +39,7 @@ export function calibrationPanel() {
       const [name, bins] = found;
       const loss = reported(metrics, "log_loss");
       const whose = isMulticlass(info.spec) ? "the predicted label" : `the label ${label(info.classes[1])}`;
-      const which = name === "reliability" ? "All events since the beginning" : `The newest ${name.split("_").at(-1)} events`;
+      const which = name === "reliability" ? "All events" : `The newest ${name.split("_").at(-1)} events`;
       say(note, `${which}, by the probability of ${whose}. Calibration error ${number(gap(bins))}${loss ? `, log loss ${number(loss[1])}` : ""}.`);
       chart.draw(bins);
     },

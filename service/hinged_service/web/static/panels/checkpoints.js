@@ -56,8 +56,8 @@ export function checkpointsPanel(name, signal) {
 
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Checkpoints", hidden: true }, h(
     "table",
-    null,
-    h("thead", null, h("tr", null, ["Checkpoint", "Made", "Events", "Accuracy"].map((one) => h("th", { scope: "col" }, one)), h("td"))),
+    { class: "checkpoints" },
+    h("thead", null, h("tr", null, ["Checkpoint", "Made", "Events", "Accuracy"].map((one, i) => h("th", { scope: "col", class: i > 1 ? "num" : null }, one)))),
     rows,
   ));
   const form = h(

@@ -26,7 +26,7 @@ function cells(history) {
 export function confusionPanel() {
   const body = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Confusion matrix" });
   const note = h("p", { class: "soft" });
-  let drawn = "";
+  let drawn = null;
   return {
     node: card("Confusion", null, body, note),
     update({ history }) {
@@ -39,7 +39,7 @@ export function confusionPanel() {
       for (const [truth, answer, n] of pairs) for (const one of [truth, answer]) totals.set(one, (totals.get(one) ?? 0) + n);
       const names = [...totals].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([name]) => name).sort();
       const largest = Math.max(...pairs.map(([, , n]) => n), 1);
-      say(note, cut ? `Of the ${cut.shown} classes that occur most often, of ${count(cut.of)}.` : all ? "All events since the beginning." : "The outcomes shown here; with the metric confusion_matrix in its spec a model counts all.");
+      say(note, cut ? `Of the ${cut.shown} classes that occur most often, of ${count(cut.of)}.` : all ? "All events." : found.size === 0 ? "Counts of true and predicted labels come with the events that are learned while this page is open. With the metric confusion_matrix in its spec a model counts all." : "The outcomes shown here; with the metric confusion_matrix in its spec a model counts all.");
       put(body, names.length === 0 ? null : h(
         "table",
         { class: "confusion" },

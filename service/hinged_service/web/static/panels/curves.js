@@ -1,4 +1,4 @@
-// How a model does over time: accuracy, mistakes and updates, throughput.
+// How a model does over its life: accuracy, log loss, mistakes and updates, throughput.
 
 import { get, modelPath, Problem } from "../api.js";
 import { LineChart } from "../charts/line.js";
@@ -9,24 +9,45 @@ const SMALL = 2000;
 const GROWN = 1.4;
 const REST_MS = 5000;
 
-/** Accuracy since the beginning and lately. */
+export const FEED = "No events yet. Send labelled events with POST …/learn, or teach one under “Try it”.";
+const ZOOM = "Drag across a chart to zoom in, double-click to see all. Triangles mark drifts, squares mark commands.";
+
+/** The name of the accuracy of the newest events. */
+export function recentName(metrics) {
+  const name = Object.keys(metrics?.metrics ?? {}).find((one) => one.startsWith("rolling_accuracy_"));
+  return name === undefined ? "newest 200+ events" : `newest ${count(Number(name.split("_").at(-1)))} events`;
+}
+
+/** Accuracy of all events and of the newest. */
 export function accuracyPanel() {
-  const chart = new LineChart({
-    title: "Accuracy over time",
-    lines: [{ key: "rolling", label: "lately" }, { key: "accuracy", label: "since the beginning" }],
-    format: percent,
-    range: [null, null],
-    height: 210,
-  });
+  const lines = [{ key: "rolling", label: "" }, { key: "accuracy", label: "all events" }];
+  const chart = new LineChart({ title: "Accuracy", lines, yTitle: "Accuracy", format: percent, within: [0, 1], height: 230, empty: FEED });
   return {
-    node: card("Accuracy", null, chart.node, h("p", { class: "soft" }, "Each event is predicted first and learned then. Triangles mark drifts and commands.")),
-    update({ history }) { chart.draw(history.samples, history.marks); },
+    node: card("Accuracy", null, chart.node, h("p", { class: "soft" }, `Each event is predicted first and learned then. ${ZOOM}`)),
+    update({ history }) {
+      lines[0].label = recentName(history.metrics);
+      chart.draw(history.samples, history.marks);
+    },
+  };
+}
+
+/** Log loss, if the spec asks for it. */
+export function lossPanel() {
+  const chart = new LineChart({ title: "Log loss", lines: [{ key: "loss", label: "all events" }], yTitle: "Log loss (nats per event)", format: (value, digits = 3) => (Number.isFinite(value) ? value.toFixed(digits) : "–"), from: 0, empty: FEED });
+  const node = card("Log loss", null, chart.node);
+  node.hidden = true;
+  return {
+    node,
+    update({ history, info }) {
+      node.hidden = !history.samples.some((one) => Number.isFinite(one.loss)) && !(info && "log_loss" in info.metrics);
+      if (!node.hidden) chart.draw(history.samples, history.marks);
+    },
   };
 }
 
 /** Events per second. */
 export function throughputPanel() {
-  const chart = new LineChart({ title: "Events per second", lines: [{ key: "rate", label: "events per s" }], format: rate });
+  const chart = new LineChart({ title: "Throughput", lines: [{ key: "rate", label: "events per second" }], yTitle: "Events per second", format: rate, from: 0, axis: "t", empty: FEED });
   return {
     node: card("Throughput", null, chart.node),
     update({ history }) { chart.draw(history.samples, history.marks); },
@@ -43,8 +64,10 @@ export function boundPanel(name, signal) {
   const chart = new LineChart({
     title: "Mistakes and updates",
     lines: [{ key: "updates", label: "updates" }, { key: "mistakes", label: "mistakes" }, { key: "bound", label: "best bound when asked", sparse: true }],
+    yTitle: "Number so far",
     format: count,
-    range: [0, null],
+    from: 0,
+    empty: FEED,
   });
   const says = h("p", { class: "soft", role: "status" });
   const button = h("button", { type: "button" }, "Hold it against the theorem");

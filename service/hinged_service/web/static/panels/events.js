@@ -1,10 +1,13 @@
 // The latest events with their outcome.
 
-import { card, h, put } from "../dom.js";
-import { clock, cut, label, number, signed } from "../format.js";
+import { card, h, put, say } from "../dom.js";
+import { cut, label, moment, number, signed } from "../format.js";
+import { FEED } from "./curves.js";
 
 const ROWS = 14;
 const SHOWN = 20;
+const COLUMNS = ["Time", "Features", "Label", "Predicted", "Score", "Outcome"];
+const TODAY = "Events of before this page was opened are predicted anew: right or wrong today. What was predicted then is in the accuracy.";
 
 function features(x) {
   if (!x) return "";
@@ -13,40 +16,44 @@ function features(x) {
 
 function verdict(one) {
   const mistake = one.mistake ?? (one.past ? one.y_pred !== one.y : false);
-  if (one.past) return h("span", { class: mistake ? "badge bad" : "badge", title: "what it says now; what it said then is not known here" }, mistake ? "now wrong" : "now right");
+  if (one.past) return h("span", { class: mistake ? "badge bad" : "badge" }, mistake ? "wrong today" : "right today");
   return [h("span", { class: mistake ? "badge bad" : "badge good" }, mistake ? "mistake" : "right"), one.updated ? h("span", { class: "badge" }, "update") : null];
 }
 
 function row(one) {
-  return h(
-    "tr",
-    null,
-    h("td", { class: "soft" }, clock(one.at_ms)),
-    h("td", { class: "features", title: one.id ?? null }, features(one.x)),
+  const cells = [
+    h("td", { class: "soft" }, moment(one.at_ms)),
+    h("td", { class: "features", title: one.id ? `id ${one.id}` : null }, features(one.x)),
     h("td", null, label(one.y)),
     h("td", null, label(one.y_pred)),
     h("td", { class: "num" }, one.score === null ? "–" : signed(one.score)),
     h("td", null, verdict(one)),
-  );
+  ];
+  cells.forEach((cell, i) => { cell.dataset.column = COLUMNS[i]; }); // for narrow screens
+  return h("tr", null, cells);
 }
 
 /** A table of the latest events. */
 export function eventsPanel() {
   const rows = h("tbody");
   let newest = null;
+  const note = h("p", { class: "soft" }, FEED);
   const table = h(
     "table",
-    null,
-    h("thead", null, h("tr", null, ["Time", "Features", "Label", "Predicted", "Score", "Outcome"].map((name) => h("th", { scope: "col", class: name === "Score" ? "num" : null }, name)))),
+    { class: "latest", hidden: true },
+    h("thead", null, h("tr", null, COLUMNS.map((name) => h("th", { scope: "col", class: name === "Score" ? "num" : null }, name)))),
     rows,
   );
   return {
-    node: card("Latest events", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latest events" }, table)),
+    node: card("Latest events", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latest events" }, table), note),
     update({ history }) {
       const last = history.outcomes.at(-1);
       if (last === newest) return;
       newest = last;
-      put(rows, history.outcomes.slice(-ROWS).reverse().map(row));
+      const shown = history.outcomes.slice(-ROWS).reverse();
+      table.hidden = shown.length === 0;
+      say(note, shown.length === 0 ? FEED : shown.some((one) => one.past) ? TODAY : "");
+      put(rows, shown.map(row));
     },
   };
 }

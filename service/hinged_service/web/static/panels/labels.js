@@ -1,16 +1,22 @@
 // Predictions that waited for their labels: how many got one, and how long it took.
 
+import { LineChart } from "../charts/line.js";
 import { card, h, put } from "../dom.js";
-import { count, percent, span } from "../format.js";
+import { count, NONE, percent, span } from "../format.js";
 
 /** Label coverage and delay. */
 export function labelsPanel() {
   const list = h("dl", { class: "facts" });
   const bar = h("div", { class: "meter", role: "img" }, h("span"));
-  const none = h("p", { class: "soft" }, "No prediction was made with an id, so none waits for a label.");
+  const chart = new LineChart({
+    title: "Label delay", lines: [{ key: "delay", label: "mean delay of a label", sparse: true }], yTitle: "Seconds", format: (value, digits = 3) => (Number.isFinite(value) ? value.toFixed(digits) : NONE), from: 0, height: 170, empty: "",
+  });
+  const none = h("p", { class: "soft" }, "No prediction waits for a label. Predict with an id, and send the label with the same id when it is known.");
   return {
-    node: card("Labels that come later", null, none, bar, list),
-    update({ info }) {
+    node: card("Labels that come later", null, none, bar, list, chart.node),
+    update({ info, history }) {
+      chart.node.hidden = !history.samples.some((one) => Number.isFinite(one.delay));
+      if (!chart.node.hidden) chart.draw(history.samples, history.marks);
       const labels = info?.label_counts;
       none.hidden = Boolean(labels);
       bar.hidden = !labels;

@@ -16,8 +16,8 @@ export function marginsPanel() {
       const none = history.margins.length === 0;
       chart.node.hidden = none;
       say(note, none
-        ? "Margins show as events come in; only linear models of two classes have them."
-        : `The last ${count(history.margins.length)} events shown. Below 0 the label was wrong; from 1 on the hinge loss is 0.`);
+        ? "Margins are shown as events come in while this page is open. Only linear models of two labels have them."
+        : `The last ${count(history.margins.length)} events seen here. Below 0, in red, the label was wrong; from 1 on, the dashed line, the hinge loss is 0.`);
       chart.draw(history.margins);
     },
   };

@@ -9,6 +9,17 @@ import { isAffine, isMulticlass, numericFeatures, strongest, typical } from "../
 const GRID = 25;
 const GRID_COSTS = 3; // times the pause: so many questions at once are work for the service
 const NAMES = 60;
+const KEY = "Each mark is one of the latest events, its colour and shape the label. A strong outline: predicted wrong. A thick one: the newest. The shades are the predictions of the model now, the line is its boundary.";
+const OTHERS = " The other features are at their mean.";
+
+/** Why there is no picture. */
+function nothing(events) {
+  if (events.length === 0) return "No events yet. Send some with two numeric features, and they are drawn here with the boundary.";
+  const text = events.some((one) => Object.values(one.x ?? {}).some((value) => typeof value === "string"));
+  return text
+    ? "No picture: the events of this model hold text, not two numbers. “Largest weights” and “Try it” show what counts."
+    : "No picture: it needs two numeric features, and the latest events have fewer.";
+}
 
 /** The plane, which asks the model where its boundary is whenever the model has moved. */
 export function planePanel(name, signal, { title = "Two features", wanted = null, pause_ms = 1000 } = {}) {
@@ -35,7 +46,8 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
   function choose(features) {
     const known = new Set(features.map((one) => one.name));
     if (!byHand || !chosen?.every((one) => known.has(one))) {
-      const best = strongest(features, state.weights?.weights ?? Object.values(state.weights?.classes ?? {})[0]?.weights);
+      const order = (one) => features.findIndex((feature) => feature.name === one);
+      const best = strongest(features, state.weights?.weights ?? Object.values(state.weights?.classes ?? {})[0]?.weights).sort((a, b) => order(a) - order(b)); // as in the events
       // The picture must not jump about while two features are about equally strong.
       if (!chosen || chosen.length < 2 || state.history.outcomes.length % 50 === 0) {
         if (best.join("\0") !== chosen?.join("\0")) range = null;
@@ -61,8 +73,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
     const features = numericFeatures(history.outcomes);
     controls.hidden = features.length < 2;
     plane.node.hidden = features.length < 2;
-    const others = features.length > 2 ? "The boundary is drawn where the other features have their mean." : "";
-    say(note, features.length < 2 ? "The picture needs two numeric features; it comes with the events." : others);
+    say(note, features.length < 2 ? nothing(history.outcomes) : KEY + (features.length > 2 ? OTHERS : ""));
     if (features.length < 2) return;
     choose(features);
     const events = history.outcomes.filter((one) => chosen.every((f) => typeof one.x?.[f] === "number"));
@@ -81,6 +92,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
   }
 
   function ask() {
+    if (!state.weights && !state.history.metrics) { plane.forget(); return; } // there is no model yet
     const position = state.weights?.position ?? state.history.metrics?.position;
     const question = JSON.stringify([chosen, range, position]);
     if (question === asked.question || asked.timer) return;

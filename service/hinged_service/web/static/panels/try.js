@@ -8,6 +8,7 @@ import { isMulticlass } from "../features.js";
 
 const FIELDS = 12;
 const MOST = 12;
+const LONG = 30;
 
 /** A value as its field says it: JSON, or else text. */
 function valueOf(text) {
@@ -58,17 +59,24 @@ export function tryPanel(name) {
       return typeof parsed?.x === "object" && parsed.x !== null ? parsed.x : parsed;
     }
     const rows = [...fields.querySelectorAll(".field")];
-    const pairs = rows.map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
+    const pairs = rows.map((row) => [...row.querySelectorAll("input, textarea")].map((input) => (input.value === input.dataset.shown ? input.dataset.exact : input.value)));
     const given = pairs.filter(([feature, value]) => feature !== "" && value !== "");
     return Object.fromEntries(given.map(([feature, value]) => [feature, valueOf(value)]));
   }
 
+  /** A field for a value; a number is shown short, and sent with all its digits if left alone. */
   function addField(feature = "", value = "") {
+    const long = typeof value === "string" && value.length > LONG;
+    const exact = typeof value === "string" ? value : JSON.stringify(value);
+    const shown = typeof value === "number" ? number(value) : exact;
+    const about = { "aria-label": `Value of ${feature || "the feature"}`, placeholder: "value", value: shown, spellcheck: "false" };
+    const input = long ? h("textarea", { ...about, rows: 4 }) : h("input", about);
+    Object.assign(input.dataset, { exact, shown });
     const row = h(
       "div",
-      { class: "field" },
+      { class: long ? "field long" : "field" },
       h("input", { "aria-label": "Feature", placeholder: "feature", value: feature, spellcheck: "false" }),
-      h("input", { "aria-label": `Value of ${feature || "the feature"}`, placeholder: "value", value, spellcheck: "false" }),
+      input,
       h("button", { type: "button", class: "quiet", "aria-label": `Remove ${feature || "the feature"}`, onclick: () => row.remove() }, "×"),
     );
     fields.append(row);
@@ -79,7 +87,7 @@ export function tryPanel(name) {
     const pairs = Object.entries(x);
     text.value = JSON.stringify(x, null, 1);
     put(fields);
-    for (const [feature, value] of pairs.slice(0, FIELDS)) addField(feature, typeof value === "string" ? value : JSON.stringify(value));
+    for (const [feature, value] of pairs.slice(0, FIELDS)) addField(feature, value);
     if (pairs.length === 0) addField();
     asJson.checked = pairs.length > FIELDS;
     swap();

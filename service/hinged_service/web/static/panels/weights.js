@@ -28,8 +28,9 @@ export function weightsPanel() {
     if (choice.options.length !== all.length) put(choice, all.map(([name], i) => h("option", { value: i }, name)));
     [...choice.options].forEach((option, i) => say(option, all[i][0]));
     const [, one] = all[Math.max(0, choice.selectedIndex)] ?? all[0] ?? ["", { weights: {}, intercept: 0 }];
-    bars.draw(Object.entries(one.weights).slice(0, MOST));
-    say(intercept, `Intercept ${signed(one.intercept)}`);
+    const largest = Object.entries(one.weights).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a)).slice(0, MOST);
+    bars.draw(largest);
+    say(intercept, largest.length ? `Length of a bar: the weight, which is what 1 of the feature adds to the score. Intercept ${signed(one.intercept)}.` : "No weights yet: they come with the first update.");
   }
 
   choice.addEventListener("change", draw);

@@ -3,12 +3,12 @@
 import { call, every, get, modelPath, Problem, watch } from "../api.js";
 import { announce, card, h, put, say } from "../dom.js";
 import { count, percent } from "../format.js";
-import { historyOf } from "../history.js";
+import { historyOf, turnText } from "../history.js";
 import { calibrationPanel } from "../panels/calibration.js";
 import { challengersPanel } from "../panels/challengers.js";
 import { checkpointsPanel } from "../panels/checkpoints.js";
 import { confusionPanel } from "../panels/confusion.js";
-import { accuracyPanel, boundPanel, throughputPanel } from "../panels/curves.js";
+import { accuracyPanel, boundPanel, lossPanel, throughputPanel } from "../panels/curves.js";
 import { doorsPanel } from "../panels/doors.js";
 import { eventsPanel } from "../panels/events.js";
 import { labelsPanel } from "../panels/labels.js";
@@ -21,11 +21,6 @@ import { weightsPanel } from "../panels/weights.js";
 const UPDATE_MS = 200;
 const INFO_MS = 5000;
 const SAID_MS = 15_000;
-
-function commandText(data) {
-  if (data.do === "configure") return `configure ${Object.entries(data.set ?? {}).map(([k, v]) => `${k} ${JSON.stringify(v)}`).join(", ")}`;
-  return String(data.do);
-}
 
 /** The buttons that command the model. */
 function commands(name, says) {
@@ -49,7 +44,7 @@ function commands(name, says) {
   });
   reset.addEventListener("blur", () => { delete reset.dataset.sure; say(reset, "Reset"); });
   return {
-    node: h("span", { class: "row" }, frozen, reset),
+    node: h("span", { class: "row", hidden: true }, frozen, reset), // until there is a model
     update(now) {
       isFrozen = now;
       say(frozen, isFrozen ? "Unfreeze" : "Freeze");
@@ -72,7 +67,7 @@ function specPanel() {
 
 /** The view. */
 export function modelView(name, signal) {
-  const state = { name, info: null, weights: null, history: historyOf(`?${name}`) };
+  const state = { name, info: null, weights: null, life: null, history: historyOf(`?${name}`) };
   const badges = h("span", { class: "row" });
   const status = h("span", { class: "status", role: "status" }, "connecting");
   const says = h("p", { class: "wrong", role: "alert" });
@@ -81,7 +76,7 @@ export function modelView(name, signal) {
   const challengers = challengersPanel(name, signal);
   const numbers = numbersPanel();
   const wide = [
-    [accuracyPanel()], [planePanel(name, signal)], [boundPanel(name, signal), throughputPanel()],
+    [accuracyPanel()], [lossPanel()], [planePanel(name, signal)], [boundPanel(name, signal), throughputPanel()],
     [marginsPanel(), confusionPanel()], [calibrationPanel()], [eventsPanel()],
   ];
   const narrow = [weightsPanel(), tryPanel(name), challengers, checkpoints, labelsPanel(), doorsPanel(), specPanel()];
@@ -113,18 +108,20 @@ export function modelView(name, signal) {
     try {
       state.info = await get(modelPath(name), signal);
     } catch (error) {
-      if (error instanceof Problem && !state.info) gone(error.message);
+      if (error instanceof Problem && !state.info) gone(error.message, error.status === 404);
       throw error;
     }
-    const { spec, frozen, detections } = state.info;
+    const { spec, frozen } = state.info;
+    controls.node.hidden = false;
     const alias = state.info.name === name ? null : h("span", { class: "badge" }, `alias of ${state.info.name}`);
     put(badges, alias, h("span", { class: "badge" }, spec.learner.type), (spec.pipeline ?? []).map((step) => h("span", { class: "badge" }, step.type)), frozen ? h("span", { class: "badge cold" }, "frozen") : null);
-    for (const one of detections) state.history.addMark("drift", "drift", Number(one.entry.split("-")[0]));
     update();
   }
 
-  function gone(text) {
-    put(body, h("p", { class: "empty" }, text));
+  function gone(text, absent) {
+    const next = absent ? h("p", null, h("a", { href: "#/" }, "See all models"), " or ", h("a", { href: "#/new" }, "create one"), ".") : null;
+    put(body, h("div", { class: "empty" }, h("p", null, text), next));
+    status.hidden = absent;
     controls.node.hidden = true;
   }
 
@@ -132,14 +129,18 @@ export function modelView(name, signal) {
     if (event === "model") {
       const before = state.history;
       state.history = historyOf(data.uid);
-      if (before !== state.history) state.history.addPast([...before.outcomes].reverse());
+      if (before !== state.history) {
+        state.history.addPast([...before.outcomes].reverse());
+        if (state.life) state.history.addLife(state.life);
+      }
     }
     if (event === "metrics") state.history.addMetrics(data);
     if (event === "outcome") state.history.addOutcome(data);
     if (event === "weights") state.weights = data;
-    if (event === "drift") state.history.addMark("drift", "drift", data.at_ms);
+    if (event === "drift") state.history.addMark("drift", "drift", data.at_ms, data.events);
     if (event === "command") {
-      state.history.addMark("command", commandText(data), data.at_ms);
+      state.history.addMark(data.do, turnText(data.do, JSON.stringify(data.set)), data.at_ms);
+      if (data.do === "restore") life().catch(() => undefined); // the checkpoint has its own
       lookUp().catch(() => undefined);
     }
     update();
@@ -148,7 +149,13 @@ export function modelView(name, signal) {
   function stands(text) {
     say(status, text);
     status.className = `status ${["live", "connecting", "paused"].includes(text) ? text : "off"}`;
-    if (text === "deleted") gone("The model was deleted.");
+    if (text === "deleted") gone("The model was deleted.", true);
+  }
+
+  async function life() {
+    state.life = await get(modelPath(name, "/history"), signal);
+    state.history.addLife(state.life);
+    update();
   }
 
   async function past() {
@@ -163,7 +170,7 @@ export function modelView(name, signal) {
     turn += 1;
     if (turn % 2 === 1) await Promise.all([challengers.refresh(), checkpoints.refresh()]);
   }, signal);
-  past().catch(() => undefined).finally(() => watch(name, told, stands, signal));
+  Promise.allSettled([past(), life()]).then(() => watch(name, told, stands, signal));
   return h(
     "div",
     null,

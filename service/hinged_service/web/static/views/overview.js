@@ -1,7 +1,7 @@
 // All models: what they are, how they stand, and how that changes.
 
 import { every, get, Problem } from "../api.js";
-import { sparkline } from "../charts/line.js";
+import { sparkline } from "../charts/spark.js";
 import { h, put, say } from "../dom.js";
 import { ago, count, percent, rate, span } from "../format.js";
 import { EXAMPLES } from "./examples.js";
@@ -14,23 +14,9 @@ function noted(model, now) {
   if (!seen.has(model.name)) seen.set(model.name, []);
   const samples = seen.get(model.name);
   if (samples.length && model.events < samples.at(-1).events) samples.length = 0;
-  samples.push({ t: now, events: model.events ?? 0, judged: model.judged ?? 0, mistakes: model.mistakes ?? 0 });
+  samples.push({ t: now, events: model.events ?? 0, v: model.rolling_accuracy });
   if (samples.length > SAMPLES) samples.shift();
   return samples;
-}
-
-/** Accuracy over about the last minute, event by event as far as they were seen. */
-function rollings(samples) {
-  return samples.map((one, i) => {
-    const from = samples[Math.max(0, i - 15)];
-    const judged = one.judged - from.judged;
-    return { t: one.t, v: judged > 0 ? 1 - (one.mistakes - from.mistakes) / judged : null };
-  });
-}
-
-function reported(metrics) {
-  const name = Object.keys(metrics ?? {}).find((one) => one.startsWith("rolling_accuracy_"));
-  return name === undefined ? null : metrics[name];
 }
 
 function perSecond(samples) {
@@ -41,8 +27,7 @@ function perSecond(samples) {
 
 function row(model, now) {
   const samples = noted(model, now);
-  const points = rollings(samples);
-  const rolling = points.at(-1).v ?? reported(model.metrics);
+  const rolling = model.rolling_accuracy;
   const accuracy = model.judged ? 1 - model.mistakes / model.judged : null;
   const link = h("a", { href: `#/m/${encodeURIComponent(model.name)}` }, model.name);
   if (model.problem) {
@@ -58,10 +43,10 @@ function row(model, now) {
     h("td", { class: "num" }, rate(perSecond(samples))),
     h("td", { class: "num" }, percent(accuracy)),
     h("td", { class: "num strong" }, percent(rolling)),
-    h("td", null, sparkline(points, model.drifts_at_ms, `rolling accuracy ${percent(rolling)}`)),
+    h("td", null, sparkline(samples, model.drifts_at_ms, `recent accuracy ${percent(rolling)}`)),
     h("td", { class: "num" }, count(model.mistakes)),
     h("td", null, drifts),
-    h("td", { class: "num soft", title: `last event ${ago(model.at_ms)}` }, span(model.stale_s)),
+    h("td", { class: "num soft", title: model.events ? `last event ${ago(model.at_ms)}` : null }, span(model.stale_s)),
   ];
   cells.forEach((cell, i) => { cell.dataset.column = COLUMNS[i][0]; }); // for narrow screens
   return h("tr", null, cells);
@@ -73,11 +58,11 @@ const COLUMNS = [
   ["Events", "num"],
   ["Per s", "num"],
   ["Accuracy", "num"],
-  ["Lately", "num"],
-  ["Trend", ""],
+  ["Recent", "num", "accuracy of the newest events: those of the rolling accuracy in its spec, else at least 200"],
+  ["Trend", "", "recent accuracy since this page was opened"],
   ["Mistakes", "num"],
   ["Drift", ""],
-  ["Fresh", "num"],
+  ["Log read", "num", "how long ago this worker last read the log"],
 ];
 
 function empty() {
@@ -96,10 +81,11 @@ export function overviewView(_, signal) {
   const table = h(
     "div",
     { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models" },
-    h("table", { class: "models" }, h("thead", null, h("tr", null, COLUMNS.map(([name, kind]) => h(name ? "th" : "td", { class: kind, scope: name ? "col" : null }, name)))), rows),
+    h("table", { class: "models" }, h("thead", null, h("tr", null, COLUMNS.map(([name, kind, title]) => h("th", { class: kind, scope: "col", title: title ?? null }, name)))), rows),
   );
   const filter = h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find a model by name" });
   const note = h("p", { class: "soft", role: "status" });
+  const key = h("p", { class: "soft" }, "Accuracy is that of all events. Recent is that of the newest: those of the rolling accuracy in the spec, else at least 200. Trend shows it since this page was opened.");
   const tiles = new Map();
   const totals = h("dl", { class: "tiles", hidden: true }, ["Models", "Events", "Events per s", "Mistakes", "Drifts"].map((one) => {
     tiles.set(one, h("dd", null, "–"));
@@ -129,6 +115,7 @@ export function overviewView(_, signal) {
       if (body.dataset.shows !== wanted) {
         body.dataset.shows = wanted;
         put(body, none ? empty() : table);
+        key.hidden = none;
       }
       const hidden = found.total - found.models.length;
       say(note, hidden > 0 ? `${count(hidden)} more match; type a part of the name.` : found.total === 0 && !none ? "No model has this in its name." : "");
@@ -147,5 +134,6 @@ export function overviewView(_, signal) {
     totals,
     body,
     note,
+    key,
   );
 }

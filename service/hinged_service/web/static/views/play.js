@@ -15,15 +15,18 @@ function player(example, signal) {
   const name = `example-${example.key}`;
   const history = new History();
   history.outcomes = example.events.map((one, number) => ({ ...one, y_pred: one.y, past: true, number }));
-  const state = { history, info: null, weights: null };
+  const state = { history, info: null, weights: null, there: false };
   const plane = planePanel(name, signal, { title: "The boundary", wanted: example.plane ?? ["a", "b"], pause_ms: 0 });
   const bars = new Bars({ title: "The weights" });
-  const says = h("p", { class: "verdict", role: "status" }, "Press “Next event”: it is predicted first and learned then.");
+  const start = `Press “Next event”: it is predicted first and learned then. The first press creates the model ${name}.`;
+  const says = h("p", { class: "verdict", role: "status" }, start);
   const facts = h("p", { class: "soft" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const next = h("button", { type: "button", class: "main" }, "Next event");
   const play = h("button", { type: "button", "aria-pressed": "false" }, "Play");
   const again = h("button", { type: "button", class: "quiet" }, "Start over");
+  const remove = h("button", { type: "button", class: "quiet" }, "Delete the model");
+  const page = h("a", { class: "button quiet", href: `#/m/${name}` }, "Its page");
   const features = Object.keys(example.events[0].x);
   const rows = example.events.map((one) => h(
     "tr",
@@ -35,10 +38,31 @@ function player(example, signal) {
   const tally = { step: 0, mistakes: 0, updates: 0, clean: 0 };
   let timer = null;
 
+  function there(is) {
+    state.there = is;
+    for (const one of [again, remove, page]) one.hidden = !is;
+    if (is) return;
+    Object.assign(tally, { step: 0, clean: 0 });
+    Object.assign(state, { info: { spec: example.spec, classes: [false, true] }, weights: null });
+    plane.update(state);
+    rows.forEach((row) => { row.classList.remove("here"); put(row.lastChild, "not asked yet"); });
+    bars.draw([]);
+    say(facts, "There is no model yet, so there are no weights.");
+  }
+
+  /** Go on with the model if it was played before; nothing is created by looking. */
+  async function find() {
+    const found = await get(`v1/overview?count=100&match=${name}`, signal);
+    there(found.models.some((one) => one.name === name));
+    if (!state.there) return;
+    tally.step = (await get(modelPath(name), signal)).events;
+    say(says, "Press “Next event”: it goes on where it was.");
+    await look();
+  }
+
   async function create() {
     await call("PUT", modelPath(name), example.spec, signal);
-    tally.step = (await get(modelPath(name), signal)).events; // it may have been played before
-    await look();
+    there(true);
   }
 
   /** Show weights and boundary, and what the model says of each row now. */
@@ -62,6 +86,7 @@ function player(example, signal) {
   }
 
   async function step() {
+    if (!state.there) await create();
     const i = tally.step % rows.length;
     const { x, y } = example.events[i];
     const learned = await call("POST", modelPath(name, "/learn"), { x, y }, signal);
@@ -116,18 +141,26 @@ function player(example, signal) {
   again.addEventListener("click", () => guarded(async () => {
     stop();
     await call("DELETE", modelPath(name), undefined, signal);
-    Object.assign(tally, { step: 0, clean: 0 });
-    rows.forEach((row) => row.classList.remove("here"));
+    there(false);
     await create();
+    await look();
     say(says, "A new model, all weights zero.");
     announce("A new model, all weights zero.");
   }));
-  guarded(create);
+  remove.addEventListener("click", () => guarded(async () => {
+    stop();
+    await call("DELETE", modelPath(name), undefined, signal);
+    there(false);
+    say(says, start);
+    announce("The model is deleted.");
+  }));
+  there(false);
+  guarded(find);
   return h(
     "div",
     null,
     h("p", { class: "lead" }, example.about),
-    h("div", { class: "row" }, next, play, again, h("a", { class: "button quiet", href: `#/m/${name}` }, "Its page")),
+    h("div", { class: "row" }, next, play, again, remove, page),
     says,
     wrong,
     h(
