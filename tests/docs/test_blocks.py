@@ -1,10 +1,10 @@
 """Every command and every Python block of README and docs runs, and answers as shown.
 
-A page's blocks run in order, in a folder of their own: `sh` in a shell, `python` in a Python, and a
-`json` block is what the command before it printed, where `"..."` stands for any text. A block with
-a title is a file. `hinged serve` is the service that the following blocks talk to. Blocks of
-`console` need what a test does not have, a registry or a cluster: their syntax is checked, and
-their options of `hinged`.
+A page's blocks run in order, in a folder of their own: `sh` in a shell, `python` in a Python,
+`javascript` in Node.js where that is installed, and a `json` block is what the command before it
+printed, where `"..."` stands for any text. A block with a title is a file. `hinged serve` is the
+service that the following blocks talk to. Blocks of `console` need what a test does not have, a
+registry or a cluster: their syntax is checked, and their options of `hinged`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 ADDRESS = "http://127.0.0.1:8000"
-RUN = [page for page in PAGES if any(block.kind in {"sh", "python"} for block in blocks(page))]
+KINDS = {"sh", "python"} | ({"javascript"} if which("node") else set())
+RUN = [page for page in PAGES if any(block.kind in KINDS for block in blocks(page))]
 SHOWN = [page for page in PAGES if any(block.kind == "console" for block in blocks(page))]
-EVENTS = 8
+EVENTS = 9 if "javascript" in KINDS else 8
 """Events that `doors.md` brings in through its doors, the inbox among them."""
 REDIS_CLI = """#!{python}
 import sys, redis
@@ -87,10 +88,15 @@ class Session:
     def run(self, block: Block) -> str:
         """Run a block and return what it printed."""
         text = self._there(block.text.replace(ADDRESS, self.url))
-        text = text.replace("curl ", "curl --silent --show-error --fail-with-body ")
-        command = ["bash", "-euo", "pipefail", "-c", text]
+        if block.kind == "sh":
+            text = text.replace("curl ", "curl --silent --show-error --fail-with-body ")
+        command = {
+            "python": [sys.executable, "-c", text],
+            "javascript": ["node", "--input-type=module", "-e", text],
+            "sh": ["bash", "-euo", "pipefail", "-c", text],
+        }[block.kind]
         done = subprocess.run(
-            [sys.executable, "-c", text] if block.kind == "python" else command,
+            command,
             cwd=self._folder,
             env={**self._environment, "HINGED_URL": self.url},
             capture_output=True,
@@ -159,7 +165,7 @@ def test_the_blocks_of_a_page_run_and_answer_as_shown(
             session.stop()
         elif _serves(block):
             session.serve(block.text)
-        elif block.kind in {"sh", "python"}:
+        elif block.kind in KINDS:
             answer = session.run(block)
         elif block.kind == "json":
             assert alike(json.loads(answer), json.loads(block.text)), answer

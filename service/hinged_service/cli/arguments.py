@@ -116,7 +116,7 @@ NameOrAll = Annotated[
 AliasName = Annotated[str, typer.Argument(help="The alias.", autocompletion=_completed(_aliases))]
 StreamName = Annotated[
     str | None,
-    typer.Argument(help="Compare the models of this one.", autocompletion=_completed(_streams)),
+    typer.Argument(help="A stream: compare its models.", autocompletion=_completed(_streams)),
 ]
 CheckpointName = Annotated[
     str,
@@ -127,8 +127,8 @@ LearnerType = Annotated[
     typer.Option(
         "--learner",
         metavar="TYPE",
-        help="The update rule: perceptron, arow, multiclass_perceptron and so on; the service's "
-        "/docs list them.",
+        help="The update rule, such as perceptron, arow or multiclass_perceptron. "
+        "docs/reference/spec-learners.md lists all.",
         autocompletion=_learners,
     ),
 ]
@@ -137,24 +137,24 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="PARAMETER=VALUE",
-        help="A parameter of the learner, as learning_rate=0.5; may be given several times.",
+        help="A parameter of the learner, such as learning_rate=0.5; repeat it for more.",
     ),
 ]
 ClassName = Annotated[
-    str | None, typer.Option("--class", metavar="LABEL", help="Multiclass: of this class only.")
+    str | None, typer.Option("--class", metavar="LABEL", help="Multiclass: only this class.")
 ]
 Proba = Annotated[
     str | None,
     typer.Option(
         metavar="CHOICE",
-        help="Probabilities to tell: all, none, or top:5 for those of the five likeliest classes; "
-        "top:10 if left out.",
+        help="Probabilities to return: all, none, or top:5 for the five likeliest classes. "
+        "Default: top:10.",
     ),
 ]
 AtLeast = Annotated[
     str | None,
     typer.Option(
         metavar="POSITION",
-        help="Wait until the model has learned as much as a position of an earlier answer says.",
+        help="Wait until the model has learned up to this position, which an earlier answer gave.",
     ),
 ]

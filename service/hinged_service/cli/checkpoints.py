@@ -29,7 +29,7 @@ def checkpoint(
     session: Session,
     name: Name,
     as_: Annotated[
-        str | None, typer.Option("--name", help="Name of the checkpoint; it has a uid in any case.")
+        str | None, typer.Option("--name", help="Name of the checkpoint. It has a uid, too.")
     ] = None,
 ) -> None:
     """Keep the present state of a model.
@@ -63,7 +63,7 @@ def checkpoints(session: Session, name: Name) -> None:
 
 
 def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
-    """Go back to a checkpoint; later events are learned from there.
+    """Go back to a checkpoint. The model learns later events from there.
 
     hinged restore mail before-the-campaign
     """
@@ -114,7 +114,7 @@ def export(
     file: Annotated[str, typer.Argument(help="Where to write; - is standard output.")],
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="Name or uid of a checkpoint; the present state if left out."),
+        typer.Option(help="Name or uid of a checkpoint. Default: the present state."),
     ] = None,
     format: Annotated[  # noqa: A002 - as the option is called
         Format,
@@ -209,21 +209,24 @@ def replay(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new model's name.")],
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="Start there; at the oldest event that the stream has if left out."),
+        typer.Option(help="Checkpoint to start from. Default: the oldest event in the log."),
     ] = None,
     without_ids: Annotated[
         list[str] | None,
-        typer.Option("--without-id", help="Leave out the event of this id."),
+        typer.Option("--without-id", help="Leave out the event with this id; repeat it for more."),
     ] = None,
     without_entries: Annotated[
         list[str] | None,
-        typer.Option("--without-entry", help="Leave out the events of this position or entry."),
+        typer.Option(
+            "--without-entry",
+            help="Leave out the events of this position or log entry; repeat it for more.",
+        ),
     ] = None,
     learner: LearnerType = None,
     parameters: Settings = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has caught up.")] = False,
 ) -> None:
-    """Make a new model that learns the past of a stream without some events, or otherwise.
+    """Make a new model that learns the past of a stream without some events, or with a new rule.
 
     hinged replay mail mail2 --without-id m17 --wait
     """
@@ -246,7 +249,7 @@ def replay(
             while (found := session.client.model(new)).progress < 1:
                 tell(found.progress, found.events)
                 time.sleep(_POLL_S)
-    state = "has caught up" if wait else f"is catching up; `hinged show {new}` tells how far"
+    state = "has caught up" if wait else f"is catching up; `hinged show {new}` shows its progress"
     session.show(made, f"The model {new} is there and {state}.")
 
 

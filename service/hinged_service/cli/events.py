@@ -29,8 +29,8 @@ Features = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FEATURE=VALUE",
-        help='The features. Values are read as JSON if they are: 3, true, null, "3"; else they '
-        "are text.",
+        help='The features. A value that is JSON is read as JSON (3, true, null, "3"), '
+        "any other as text.",
     ),
 ]
 EventJson = Annotated[
@@ -53,7 +53,7 @@ def predict(
     at_least: AtLeast = None,
     proba: Proba = None,
 ) -> None:
-    """Predict the label of one or many events; this changes nothing.
+    """Predict the labels of events. This changes nothing.
 
     hinged predict mail free=1 money=1
 
@@ -77,17 +77,19 @@ def learn(
     features: Features = None,
     event: EventJson = None,
     label: Annotated[
-        str | None, typer.Option(help="The label, unless the event's JSON holds it as y.")
+        str | None, typer.Option(help="The label, if the JSON of the event has no y.")
     ] = None,
     event_id: Annotated[
         str | None,
-        typer.Option("--id", help="Names the event: it counts once, however often it is sent."),
+        typer.Option(
+            "--id", help="Id of the event. An id counts once; a repetition changes nothing."
+        ),
     ] = None,
     weight: Annotated[
-        float | None, typer.Option(min=0.0, help="How much the event counts; 1 if left out.")
+        float | None, typer.Option(min=0.0, help="Sample weight of the event. Default: 1.")
     ] = None,
 ) -> None:
-    """Learn one or many labelled events; each is predicted and scored first.
+    """Learn labelled events. Each is predicted and scored first.
 
     hinged learn mail free=1 money=1 --label spam --id m1
 

@@ -33,11 +33,11 @@ ingest = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Bring events from files and streams into a model, each exactly once.\n\n"
-    "An ingest is a worker of its own: it needs no running `hinged serve`, and disturbs none. "
-    "How far it came is kept with the model, in the same step as the events: stop it, kill it, "
-    "start it again, and it goes on where it was. Records that are no events do not stop it; "
-    "they go to the stream `hinged:{S}:dead` with their place and the reason, and the exit code "
-    "is 1 unless `--max-bad` allows them.",
+    "An ingest is a worker of its own: it needs no running `hinged serve`. It stores its offset "
+    "with the model, in the same step as the events. Stop it or kill it, start it again, and it "
+    "continues where it was. A bad record does not stop it: it goes to the stream "
+    "`hinged:{S}:dead` with its place and the reason, and the exit code is 1 unless `--max-bad` "
+    "allows it.",
     epilog=_ABOUT_CODES,
 )
 
@@ -74,7 +74,7 @@ def file(
         typer.Option(
             "--type",
             metavar="COLUMN=number|text|bool|ignore",
-            help="How to read a column, where a guess by the first rows will not do.",
+            help="Type of a column, if the first rows suggest a wrong one.",
         ),
     ] = None,
     labels: Annotated[
@@ -105,7 +105,7 @@ def file(
     ] = "auto",
     encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
     missing: Annotated[
-        list[str] | None, typer.Option(help="A cell that stands for a missing value, as `NA`.")
+        list[str] | None, typer.Option(help="A cell that means a missing value, such as `NA`.")
     ] = None,
     restart: Annotated[
         bool,
@@ -171,13 +171,13 @@ def redis_stream(
     ],
     stream: Annotated[str, typer.Option(callback=sendable, help="Key of the stream.")],
     group: Annotated[
-        str, typer.Option(callback=sendable, help="Consumer group; made if there is none.")
+        str, typer.Option(callback=sendable, help="Consumer group. A missing group is created.")
     ] = "hinged",
     consumer: Annotated[
         str | None,
         typer.Option(
             callback=sendable,
-            help="This reader's name in the group, one each; the machine's if left out.",
+            help="Name of this reader in the group, different for each. Default: that of the host.",
         ),
     ] = None,
     event: Annotated[
@@ -198,9 +198,9 @@ def redis_stream(
         Begin | None,
         typer.Option(
             "--from",
-            help="Where to begin the first time: where the group stands (a new one at the start), "
-            "at the start, or with what comes from now on. If left out: where the group stands, "
-            "unless the stream holds entries before that, which the model never took.",
+            help="Where to begin the first time: at the position of the group (the start, for a "
+            "new one), at the start, or with new entries. Default: the position of the group, "
+            "unless the stream has earlier entries that the model never took.",
         ),
     ] = None,
     claim_after_s: Annotated[
@@ -216,16 +216,16 @@ def redis_stream(
         ),
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="End at the end of the stream instead of waiting.")
+        bool,
+        typer.Option("--drain", help="Stop at the end of the stream instead of waiting for more."),
     ] = False,
     wait_s: WaitS = 30.0,
 ) -> None:
     r"""Learn a Redis stream of your own, in the order of its entries, each once.
 
-    Start as many readers as you like: one holds the stream, another takes over when it stops.
-    The offset is kept with the model, so it does not matter what a crash leaves in the group.
-    Do not trim the stream behind the group's back: what is gone before it was read is told, not
-    learned.
+    Several readers may run: one reads the stream, and another takes over when it stops. The offset
+    is kept with the model, so a crash loses nothing and repeats nothing. Do not trim entries before
+    they were read: the command reports them as gone, and they are not learned.
 
         hinged ingest redis-stream --url redis://queue:6379/0 --stream labels --model mail
     """

@@ -76,7 +76,9 @@ def kafka(
     ] = OnGap.stop,
     drain: Annotated[
         bool,
-        typer.Option("--drain", help="End when all is read to its end, instead of waiting."),
+        typer.Option(
+            "--drain", help="Stop at the end of all partitions instead of waiting for more."
+        ),
     ] = False,
     wait_s: WaitS = 30.0,
     config: Annotated[

@@ -28,8 +28,8 @@ WaitS = Annotated[
     typer.Option(
         "--wait-s",
         min=0,
-        help="With --drain: seconds to wait for a server that does not answer, before the "
-        "command ends with exit code 1. Without it they are waited for.",
+        help="With --drain: seconds to wait for a server that does not answer; then the exit code "
+        "is 1. Without --drain the command waits for ever.",
     ),
 ]
 
@@ -49,11 +49,14 @@ def target_options(
     model: Annotated[str, typer.Option(callback=_a_name, help="Name or alias of the model.")],
     create: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Make the model, if there is none, by this spec (JSON)."),
+        typer.Option(
+            dir_okay=False,
+            help="JSON file with a spec: create the model from it if it does not exist.",
+        ),
     ] = None,
     learner: Annotated[
         str | None,
-        typer.Option(help="Or make it with this learner and nothing else, such as `perceptron`."),
+        typer.Option(help="Or create it with this learner and defaults, such as `perceptron`."),
     ] = None,
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,

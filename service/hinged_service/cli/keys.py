@@ -21,25 +21,27 @@ def key(
     name: Annotated[str, typer.Argument(help="Name of its user: letters, digits and -.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="predict, learn or admin; may be given several times."),
+        typer.Option(help="predict, learn or admin; repeat it for more."),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Names of models it is for, with * and ?; all if left out."),
+        typer.Option(help="Names of its models, with * and ?; repeat it for more. Default: all."),
     ] = None,
     rate: Annotated[
         str | None,
         typer.Option(
-            help="How often it may call a worker, such as 100/second or 5000/minute; as often "
-            "as it likes if left out."
+            help="Calls that it may make to each worker, such as 100/second or 5000/minute. "
+            "Default: no limit."
         ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="JSON file of keys to add it to, made if need be."),
+        typer.Option(
+            dir_okay=False, help="JSON file of keys to add it to. A missing file is created."
+        ),
     ] = None,
 ) -> None:
-    """Make an API key. It is shown this once; only its salted hash is kept.
+    """Make an API key. It is shown once; only its salted hash is kept.
 
     hinged key web --scope predict --model 'spam*' --file keys.json
     """

@@ -133,7 +133,7 @@ def serve(
     workers: Annotated[
         int,
         typer.Option(
-            min=1, help="Processes that serve; every one serves every model. One per core is right."
+            min=1, help="Processes that serve. Each serves every model. Use one per core."
         ),
     ] = 1,
     host: Annotated[
@@ -159,7 +159,7 @@ def serve(
         ),
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Let other machines in although there are no keys.")
+        bool, typer.Option("--insecure", help="Accept other machines without API keys.")
     ] = False,
     stop_with_stdin: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input closes.")

@@ -56,8 +56,8 @@ def create(
         list[str] | None,
         typer.Option(
             "--label",
-            help="A label; binary: two, the negative one first. Without it true and false, or "
-            "for a multiclass learner any text.",
+            help="A label; repeat it for each. Binary: the negative one first. Without it: true "
+            "and false; of a multiclass learner any text.",
         ),
     ] = None,
     steps: Annotated[
@@ -65,11 +65,11 @@ def create(
         typer.Option(
             "--step",
             metavar="TRANSFORMER",
-            help="A step of the pipeline, as StandardScaler; in their order.",
+            help="A transformer, such as StandardScaler; repeat it for more, in order.",
         ),
     ] = None,
     stream: Annotated[
-        str | None, typer.Option(help="The stream to follow; one of its own if left out.")
+        str | None, typer.Option(help="The stream to follow. Default: a stream of its own.")
     ] = None,
     spec: Annotated[
         str | None,
@@ -78,7 +78,7 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Create a model; the same command again changes nothing.
+    """Create a model. The same command again changes nothing.
 
     hinged create mail --learner perceptron --label ham --label spam
 
@@ -118,10 +118,10 @@ def weights(
     session: Session,
     name: Name,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Only the largest so many of each class.")
+        int | None, typer.Option(min=1, help="Only this many of the largest weights of each class.")
     ] = None,
     skip: Annotated[
-        int | None, typer.Option(min=0, help="Leave out the so many largest of each class.")
+        int | None, typer.Option(min=0, help="Skip this many of the largest weights of each class.")
     ] = None,
     label: ClassName = None,
     at_least: AtLeast = None,
@@ -143,11 +143,11 @@ def configure(
         list[str],
         typer.Argument(
             metavar="PARAMETER=VALUE",
-            help="Of learning_rate, C, r, phi, margin, share and forgetting those that it has.",
+            help="learning_rate, C, r, phi, margin, share or forgetting, if the learner has it.",
         ),
     ],
 ) -> None:
-    """Change parameters of the learner from now on; what was learned stays.
+    """Change parameters of the learner from now on. The model keeps its weights.
 
     hinged configure mail learning_rate=0.1
     """
@@ -156,7 +156,7 @@ def configure(
 
 
 def freeze(session: Session, name: Name) -> None:
-    """Stop learning: the model only predicts, events are still scored.
+    """Stop learning. The model predicts, and scores events without learning them.
 
     hinged freeze mail
     """
@@ -184,7 +184,7 @@ def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a model; the last one on a stream takes the stream with it.
+    """Delete a model. The last model of a stream takes the stream with it.
 
     hinged delete mail --yes
     """
@@ -200,11 +200,11 @@ def upgrade(
     name: NameOrAll = None,
     every: Annotated[bool, typer.Option("--all", help="All models.")] = False,
 ) -> None:
-    """Hand a model to the version of the service that answers.
+    """Upgrade a model to the version of the service that answers.
 
-    Versions whose arithmetic may differ do not fold the same model: a worker of a new one
-    answers 503 for it until this is done, one of the old version after. Models that the version
-    folds already stay as they are.
+    Versions whose arithmetic may differ never share a model. Workers of the new version answer 503
+    for it before the upgrade, workers of the old version after it. A model that has the version
+    already does not change.
 
     hinged upgrade mail
 
@@ -288,7 +288,7 @@ def _facts(info: ModelInfo) -> Facts:
             **{n: _metric(n, value) for n, value in info.metrics.items() if n != "accuracy"},
             "drifts": info.drifts or None,
             "rejected": info.rejected or None,
-            **{f"in vain by {door}": _counted(counts) for door, counts in info.doors.items()},
+            **{f"not learned from {door}": _counted(counts) for door, counts in info.doors.items()},
             "excluded": info.excluded or None,
             "overflows": info.overflows or None,
             "ignored features": info.ignored_features or None,
@@ -339,8 +339,8 @@ def repair(
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            help="Name or uid of a checkpoint to go on from, if the model's snapshot is lost and "
-            "its log does not reach back. The events after that are not learned again."
+            help="Name or uid of a checkpoint to continue from, if the model's snapshot is lost "
+            "and the log no longer holds the events before. Later events are not learned again."
         ),
     ] = None,
 ) -> None:

@@ -16,7 +16,7 @@ __all__ = ["alias", "aliases", "promote", "streams", "unalias"]
 
 
 def streams(session: Session, name: StreamName = None) -> None:
-    """List the streams, or compare the models of one: all of them learn from every event.
+    """List the streams, or compare the models of one. Each of them learns every event.
 
     hinged streams
 
@@ -69,21 +69,23 @@ def alias(
 def promote(
     session: Session,
     alias: AliasName,
-    model: Annotated[str, typer.Argument(help="The model that it is to mean.")],
+    model: Annotated[str, typer.Argument(help="The model that the alias is to mean.")],
     from_: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="MODEL",
-            help="Only if it means this one still; what it means now if left out.",
+            help="Promote only if the alias means this model. Default: what it means now.",
         ),
     ] = None,
     decision: Annotated[
         str | None,
-        typer.Option(help="Names the decision: it is carried out once, however often it is sent."),
+        typer.Option(
+            help="Name of the decision. It is carried out once; a repetition changes nothing."
+        ),
     ] = None,
 ) -> None:
-    """Switch an alias to another model of its stream; exit code 4 if it was changed meanwhile.
+    """Move an alias to another model of its stream. The exit code is 4 if it meant another model.
 
     hinged promote live mail2 --from mail
     """

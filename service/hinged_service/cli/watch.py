@@ -192,7 +192,7 @@ class _Board:
                 "events": m.events,
                 "events_per_s": self._rate(m),
                 "accuracy": accuracy(m.judged, m.mistakes),
-                "rolling": _rolling(m.metrics or {}),
+                "rolling": None if m.rolling_accuracy is None else Share(m.rolling_accuracy),
                 "updates": m.updates,
                 "stale_s": None if m.stale_s is None else round(m.stale_s, 1),
                 "status": _status(m),
@@ -229,13 +229,6 @@ class _Board:
         elapsed_s = min(logged_s, last_s - first_s + _CACHED_S)
         more = now.events - before.events
         return round(more / elapsed_s, 2) if more > 0 and elapsed_s > 0 else 0.0
-
-
-def _rolling(metrics: Mapping[str, Any]) -> float | None:
-    for name, value in metrics.items():
-        if name.startswith("rolling_") and isinstance(value, float):
-            return Share(value) if "accuracy" in name else value
-    return None
 
 
 def _status(model: ModelGlance) -> str:

@@ -99,7 +99,7 @@ class ToldAnswers:
 
     async def _from_base(self, stem: str, before: EntryId) -> Replica | None:
         """Return a replica at the newest state of a stem that was kept before an entry."""
-        entry, now_s = self._follower.entry, asyncio.get_running_loop().time()
+        entry = self._follower.entry
         for base in reversed(await self._bases(stem)):
             at = Position.parse(base.position or "")
             if at.order < before:
@@ -107,7 +107,7 @@ class ToldAnswers:
                     found = await self._checkpoints.read(base)
                     state = None if found.state is None else replace(found.state, marks=[])
                     loaded = Loaded(at, state, found.vectors)
-                    return await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded, now_s)
+                    return await asyncio.to_thread(Replica, entry.uid, entry.fold, loaded)
                 except (NotFound, SetAside, hinged.InvalidState):
                     return None
         return None
@@ -122,15 +122,13 @@ class ToldAnswers:
         """Return the answers of the entry `to`, to which a replica is folded."""
         follower, heard = self._follower, _Heard()
         replica.state.tell(heard)
-        connection, settings = follower.connection, follower.settings
+        connection, settings, keys = follower.connection, follower.settings, follower.keys
         status = ModelStatus()
         status.change(Status.CATCHING_UP)
-        snapshots = SnapshotWriter(
-            connection, settings, follower.name, follower.keys, lambda _: None
-        )
+        snapshots = SnapshotWriter(connection, settings, follower.name, keys, lambda _: None)
         snapshots.stop()
         other = LogFollower(
-            connection, settings, follower.name, follower.entry, replica, status, snapshots
+            connection, settings, follower.name, follower.entry, keys, replica, status, snapshots
         )
         await other.fold_through(to)
         return heard.entries.get(to.id)

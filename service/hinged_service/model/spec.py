@@ -74,7 +74,8 @@ class LateLabels(StrictModel):
         100_000, ge=1, le=10_000_000, description="Predictions that wait at most; then 429."
     )
     default_label: bool | Integer | Text | None = Field(
-        None, description="The label of a prediction that waited in vain; none if left out."
+        None,
+        description="The label of a prediction whose label did not come in time. Default: none.",
     )
     early: bool = Field(False, description="Let a label come before its prediction.")
 

@@ -227,8 +227,8 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     doors: Annotated[
         dict[str, dict[str, int]],
         about(
-            "Records that sources (inbox, file, redis-stream, kafka) brought it in vain, by door "
-            "and reason: duplicates had counted before, the others are dead letters."
+            "Records from sources (inbox, file, redis-stream, kafka) that it did not learn, by "
+            "door and reason: duplicates had counted before, the others are dead letters."
         ),
     ] = {}
     excluded: Annotated[int, about("Events of the stream that its spec leaves out.")] = 0
