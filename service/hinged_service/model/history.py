@@ -87,7 +87,7 @@ class History:
 
     def add(self, point: Point) -> None:
         """Add a point; of too many keep every other one."""
-        counts = point[:-2]
+        counts: tuple[int, ...] = point[:-2]
         if max(counts) > _MOST:
             counts = tuple(min(count, _MOST) for count in counts)
         self._counts.extend(counts)
