@@ -223,6 +223,26 @@ async def test_what_nobody_can_tell_any_more_is_counted(redis_url: str) -> None:
         assert (again.predictions.lost, len(out.rows)) == (7, 2)
 
 
+async def test_what_the_model_cannot_take_has_no_prediction(redis_url: str) -> None:
+    rows = [{"x": {"a": 1.0}, "y": y} for y in "abcb"]
+    async with worker(redis_url) as one:
+        await one.create("m", learner={"type": "multiclass_perceptron", "max_classes": 2})
+        made = feeder(one, out := Kept())
+        for number, row in enumerate(rows):  # a batch each: the third is refused whole
+            await feed(made, [row], number)
+        assert made.tally.rejected == 1
+        killed = feeder(one, Kept(dies_at=1))
+        with pytest.raises(RuntimeError):
+            await feed(killed, [rows[0], rows[2]], 4)
+        again = feeder(one, rest := Kept())
+        assert await again.offset("s") == "6"
+        for run in (made, again):
+            assert run.predictions is not None
+            assert run.predictions.lost == 0
+    assert [row.offset for row in [*out.rows, *rest.rows]] == ["0", "1", "3", "4"]
+    assert out.rows[0].label is out.rows[0].probability is None
+
+
 async def test_a_run_over_many_files_keeps_few_checkpoints(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

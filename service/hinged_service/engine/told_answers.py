@@ -93,7 +93,8 @@ class ToldAnswers:
         order = EntryId.of(note.position.id)
         for find in (self._from_base, self._from_snapshot):
             replica = await find(stem, order)
-            if replica is not None and (found := await self._folded(replica, note.position)):
+            found = None if replica is None else await self._folded(replica, note.position)
+            if found is not None:
                 return found
         return None
 
@@ -130,5 +131,7 @@ class ToldAnswers:
         other = LogFollower(
             connection, settings, follower.name, follower.entry, keys, replica, status, snapshots
         )
-        await other.fold_through(to)
-        return heard.entries.get(to.id)
+        folded = await other.fold_through(to)
+        if folded is None or other.replica is not replica:
+            return None
+        return heard.entries.get(to.id, {})

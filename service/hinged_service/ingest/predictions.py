@@ -20,6 +20,7 @@ from hinged_service.engine.told_answers import Answers
 from hinged_service.errors import ModelGone
 from hinged_service.ingest.records import Batch
 from hinged_service.model.predictor import Label, label_text
+from hinged_service.model.results import Rejection
 from hinged_service.wire.position import EntryId, Position
 
 __all__ = ["Output", "Predicted", "Predictions"]
@@ -133,7 +134,8 @@ class Predictions:
         at = fed.learned.position
         if self._ready.get(source, ("", ()))[0] != at.id:
             answers = model.told.heard(at.id)
-            if not answers:  # all had counted before, or this entry was not folded here
+            if not answers and Rejection not in map(type, fed.learned.outcomes):
+                # all had counted before, or this entry was not folded here
                 await self.recover(model, source)
                 return
             pairs = list(zip(batch.places, [event.id for event in batch.events], strict=True))
@@ -154,7 +156,9 @@ class Predictions:
         at = note.position
         if self._ready.get(source, ("", ()))[0] != at.id:
             pairs = json.loads(note.text)
-            answers = model.told.heard(at.id) or await model.told.again(note, _stem(source))
+            answers: Answers | None = model.told.heard(at.id)
+            if not answers:
+                answers = await model.told.again(note, _stem(source))
             if answers is None:
                 self.lost += len(pairs)
             self._ready[source] = at.id, _rows(at, pairs, answers or {})
