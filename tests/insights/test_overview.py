@@ -31,12 +31,14 @@ def test_numbers_are_those_of_the_model(client: httpx.Client, new_model: NewMode
     info = client.get(model).json()
 
     def seen() -> dict[str, Any]:
-        (one,) = (m for m in look(client, match=name, count=100)["models"] if m["name"] == name)
-        return dict(one)
+        found = look(client, match=name, count=100)["models"]  # a new one may not be there yet
+        return next((dict(one) for one in found if one["name"] == name), {"events": None})
 
     wait_until(lambda: seen()["events"] == 4)
     one = seen()
     assert one["stream"] == name
+    last = client.get(f"{model}/history").json()["points"][-1]
+    assert one["rolling_accuracy"] == last["rolling_accuracy"] == 0.75
     assert one["learner"] == "perceptron"
     for part in ("mistakes", "updates", "metrics", "drifts", "frozen"):
         assert one[part] == info[part]
