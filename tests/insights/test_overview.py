@@ -37,6 +37,8 @@ def test_numbers_are_those_of_the_model(client: httpx.Client, new_model: NewMode
     wait_until(lambda: seen().get("events") == 4)  # the names are read every second
     one = seen()
     assert one["stream"] == name
+    last = client.get(f"{model}/history").json()["points"][-1]
+    assert one["rolling_accuracy"] == last["rolling_accuracy"] == 0.75
     assert one["learner"] == "perceptron"
     for part in ("mistakes", "updates", "metrics", "drifts", "frozen"):
         assert one[part] == info[part]
