@@ -22,10 +22,14 @@ def git_version() -> str | None:
     """
     root = Path(hinged.__file__).parents[2]
     if (root / ".git").exists():
-        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+        describe = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]  # no tags
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             done = subprocess.run(  # noqa: S603 - our own arguments, no shell
-                command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+                ["git", "-C", str(root), *describe],  # noqa: S607 - that of the user
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=True,
             )
             return done.stdout.strip()
         return None
