@@ -20,11 +20,12 @@ from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import lost_part, translated
-from hinged_service.store.transport.pool import Word
+from hinged_service.store.transport.lane import Pulse, Seen, Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import Condition, inspect
 from hinged_service.store.transport.server_watch import ServerWatch
 from hinged_service.store.transport.standalone import Standalone, Topology
+from hinged_service.tasks import cancel
 from hinged_service.telemetry.observer import Observer
 
 __all__ = ["Connection"]
@@ -76,9 +77,11 @@ class Connection:
             address, settings.redis_connections, self._timeout_s
         )
         self._checked = False
+        self._looks: dict[Pulse, asyncio.Task[None]] = {}
 
     async def aclose(self) -> None:
         """Close every connection."""
+        await cancel(*self._looks.values())
         await self._servers.aclose()
 
     @property
@@ -120,20 +123,69 @@ class Connection:
                 except exceptions.NoScriptError:
                     reply = await self._servers.ask(keys[0], "EVAL", script.source, *rest)
         except Exception as error:
-            if part := lost_part(error):
-                self.observer.changes.enter(
-                    ("lost", keys[0]),
-                    logger,
-                    "Redis lost the %s of the stream that has %s: it takes no events any more",
-                    part,
-                    keys[0],
-                    level=logging.ERROR,
-                )
+            self._tell_of_lost_part(error, keys[0])
             with translated(self._answering):
                 raise
         if self._answering.lost:
             self._answering.answered()
         return reply
+
+    async def share(
+        self,
+        script: Script,
+        keys: list[str],
+        *args: Word,
+        changes: bool = False,
+        timeout_s: float | None = None,
+    ) -> tuple[Any, Seen]:
+        """Run a script as `run` does, its connection shared with all others that come this way.
+
+        Parameters
+        ----------
+        script, keys, args, timeout_s
+            As for `run`.
+        changes
+            Whether the script may change the stream.
+
+        Returns
+        -------
+        The reply, and up to when what it tells of the stream is known to hold.
+
+        """
+        key, rest, share = keys[0], (len(keys), *keys, *args), self._servers.share
+        try:
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
+                try:
+                    found = await share(key, ("EVALSHA", script.sha, *rest), changes)
+                except exceptions.NoScriptError:
+                    found = await share(key, ("EVAL", script.source, *rest), changes)
+        except Exception as error:
+            self._tell_of_lost_part(error, key)
+            with translated(self._answering):
+                raise
+        if self._answering.lost:
+            self._answering.answered()
+        return found
+
+    def look(self, pulse: Pulse, key: str, field: str) -> asyncio.Task[None]:
+        """Return a look at a field where `share` asks, which brings the pulse of that server on.
+
+        All who ask meanwhile get the same one, which they must not cancel.
+        """
+        task = self._looks.get(pulse)
+        if task is None:
+            task = self._looks[pulse] = asyncio.create_task(self._look(key, field))
+            task.add_done_callback(lambda done: self._looked(pulse, done))
+        return task
+
+    async def _look(self, key: str, field: str) -> None:
+        async with self._bounded():
+            await self._servers.share(key, ("HGET", key, field), False)
+
+    def _looked(self, pulse: Pulse, task: asyncio.Task[None]) -> None:
+        del self._looks[pulse]
+        if not task.cancelled():
+            task.exception()  # taken note of: the callers that waited have it
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole; bytes that are no UTF-8 come as escapes.
@@ -241,6 +293,18 @@ class Connection:
         async with self._bounded():
             primaries = await self._servers.primaries()
             return await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
+
+    def _tell_of_lost_part(self, error: Exception, key: str) -> None:
+        """Log which part of a stream, of the key, a script missed, if it did."""
+        if part := lost_part(error):
+            self.observer.changes.enter(
+                ("lost", key),
+                logger,
+                "Redis lost the %s of the stream that has %s: it takes no events any more",
+                part,
+                key,
+                level=logging.ERROR,
+            )
 
     def _why_no_writes(self) -> str | None:
         disk = self._disk()

@@ -9,6 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
+from hinged_service.store.transport.lane import UNSEEN, Seen
 from hinged_service.wire.position import Position
 
 __all__ = [
@@ -212,6 +213,8 @@ class Appended(NamedTuple):
     left_out
         Ids of entries in between that do not follow from the one before, and are no part of the
         log.
+    seen
+        Up to when the answer is known to be the newest.
 
     """
 
@@ -229,6 +232,7 @@ class Appended(NamedTuple):
     fold: str = ""
     damaged: str = ""
     left_out: Sequence[str] = ()
+    seen: Seen = UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,7 @@ class CaughtUp:
     fold: str = ""
     damaged: str = ""
     left_out: Sequence[str] = ()
+    seen: Seen = UNSEEN
 
 
 class Commanded(NamedTuple):

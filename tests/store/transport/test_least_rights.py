@@ -23,6 +23,7 @@ AS_HINGED = f"hinged:{'not%25a%2Fsecret%3F'}@"
 BY_ITSELF = {
     *("eval", "evalsha", "hget", "hgetall", "hdel", "hscan", "xrange", "xrevrange", "xlen"),
     *("info", "ping", "role", "asking", "select", "cluster|slots", "cluster|info"),
+    "client|tracking",
 }
 """What the service sends, in whatever shape Redis is, and the probes of a container."""
 
