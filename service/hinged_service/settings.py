@@ -58,7 +58,10 @@ class RedisSettings(_Group):
         description="Free bytes of that disk below which the log, /readyz and /metrics warn.",
     )
     redis_connections: int = Field(
-        16, ge=1, description="Connections to Redis per worker; of a cluster, to each primary."
+        16,
+        ge=1,
+        description="Connections to Redis per worker, besides the one that all models share; of a "
+        "cluster, to each primary.",
     )
     redis_timeout_ms: int = Field(
         800, ge=50, description="Longest time of one command; then its connection is closed."
@@ -164,7 +167,7 @@ class TimeoutSettings(_Group):
     """Bounds on time, in milliseconds."""
 
     max_staleness_ms: int = Field(
-        100, ge=0, description="Age of a model beyond which a prediction reads the log first."
+        100, ge=0, description="Age of a model beyond which a prediction asks Redis first."
     )
     read_wait_ms: int = Field(
         250,

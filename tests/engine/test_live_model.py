@@ -10,6 +10,7 @@ import hinged
 from hinged import Outcome
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.store.scripts import Script as LuaScript
+from hinged_service.store.transport.lane import UNSEEN
 from tests.support.checks import learns
 from tests.support.engine import (
     Worker,
@@ -152,16 +153,16 @@ async def test_predictions_share_one_read_of_the_log(
         await one.create("m")
         await one.open("m")
         ran: list[str] = []
-        script_run = one.connection.run
+        script_run = one.connection.share
 
         async def counted(script: LuaScript, *rest: Any, **bounds: Any) -> Any:
             ran.append(script.name)
             return await script_run(script, *rest, **bounds)
 
-        monkeypatch.setattr(one.connection, "run", counted)
+        monkeypatch.setattr(one.connection, "share", counted)
         await asyncio.gather(*(one.open("m") for _ in range(50)))
         assert ran == []
-        (await one.registry.open("m"))._follower.fresh_at_s = -1e9
+        (await one.registry.open("m"))._follower.seen = UNSEEN
         await asyncio.gather(*(one.open("m") for _ in range(50)))
         assert ran == ["catch_up"]
         await one.learn("m", event(0))

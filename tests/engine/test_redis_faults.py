@@ -211,14 +211,14 @@ async def test_thirty_learns_at_once_share_two_connections(redis_url: str, db: r
             assert (await one.state(name))["events"] == 3
             assert await one.state(name) == fold_of(db, name)
         clients: Any = db.client_list()
-        assert len(clients) <= 2 + 2  # the test's own two
+        assert len(clients) <= 2 + 1 + 2  # the one that all share, and the test's own two
 
 
 @timed
-async def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
+async def test_learns_of_many_models_need_one_connection_and_one_time_of_waiting(
     proxy: Proxy, redis_url: str, clock: Clock
 ) -> None:
-    async with worker(proxy.url, redis_connections=2) as one:
+    async with worker(proxy.url, redis_connections=1) as one:
         names = [f"m{i}" for i in range(30)]
         for name in names:
             await one.create(name)
@@ -229,15 +229,10 @@ async def test_with_all_connections_busy_a_learn_waits_or_is_refused_in_time(
         stood_still_s = 1.0
         while stood_still_s > 0.3:  # then nobody could answer in time: that tells nothing
             began_s, machine_s = clock(), time.monotonic()
-            answers = await asyncio.gather(
-                *(one.learn(name, event(0)) for name in names), return_exceptions=True
-            )
+            await asyncio.gather(*(one.learn(name, event(0)) for name in names))
             took_s = clock() - began_s
-            assert took_s < 1.2
             stood_still_s = time.monotonic() - machine_s - took_s
-        refused = [a for a in answers if isinstance(a, BaseException)]
-        assert all(isinstance(a, Unavailable) for a in refused)
-        assert 0 < len(refused) < 30
+        assert took_s < 0.15 * 10, "30 times one after the other"
         proxy.delay_s = 0.0
         for name in names:
             await one.learn(name, event(0))

@@ -64,7 +64,7 @@ async def test_an_id_known_before_is_left_out_and_one_of_other_content_is_told(o
 async def test_a_lost_reply_is_found_out(one: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     await one.create("m")
     await one.open("m")
-    whole = one.connection.run
+    whole = one.connection.share
     lost = 0
 
     async def losing(script: Any, *args: Any, **more: Any) -> Any:
@@ -75,7 +75,7 @@ async def test_a_lost_reply_is_found_out(one: Worker, monkeypatch: pytest.Monkey
             raise Unavailable("The reply got lost.")
         return reply
 
-    monkeypatch.setattr(one.connection, "run", losing)
+    monkeypatch.setattr(one.connection, "share", losing)
     fed = await feed(one, events_of(0, 4), "", "4")
     assert lost == 1
     assert fed == SourceAppendResult("4", None)

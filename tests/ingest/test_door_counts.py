@@ -99,7 +99,7 @@ async def test_a_batch_is_counted_once_however_often_it_is_sent(
     await one.create("m")
     await one.create("other", stream="m")
     live_model = await one.open("m")
-    whole = one.connection.run
+    whole = one.connection.share
     lost = 0
 
     async def losing(script: Any, *args: Any, **more: Any) -> Any:
@@ -110,7 +110,7 @@ async def test_a_batch_is_counted_once_however_often_it_is_sent(
             raise Unavailable("The reply got lost.")
         return reply
 
-    monkeypatch.setattr(one.connection, "run", losing)
+    monkeypatch.setattr(one.connection, "share", losing)
     records = [Raw(str(at), text.encode()) for at, text in enumerate(RECORDS)]
     batch = gather([live_model.state], records)
     span = batch.span("file", "file:x", "", "9")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, ClassVar, NoReturn
 
@@ -25,6 +25,7 @@ from hinged_service.store.keys import ModelKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
+from hinged_service.store.transport.lane import UNSEEN, Pulse, Seen
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position
@@ -57,8 +58,8 @@ class LogFollower:
         The current replica; another one after a rebuild.
     status
         The model's status: live once the end of the log was seen.
-    fresh_at_s
-        When the log was last asked, on the loop's clock, and told all it had.
+    seen
+        Up to when, on the loop's clock, the replica is known to have all of the log.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
     pace
@@ -94,7 +95,7 @@ class LogFollower:
         self.keys = keys
         self.log = EventLog(connection, self.keys)
         self.observer = connection.observer
-        self.fresh_at_s = -1e9
+        self.seen = UNSEEN
         self.in_trouble = True
         self.pace = Pace(entry.fold)
         self.worked_until_s = -1e9
@@ -117,7 +118,6 @@ class LogFollower:
         rebuilds = 0
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
-            sent_at_s = self._loop.time()
             reply = await self.log.catch_up(self.replica.position, self.settings.reply_bytes)
             if reply.kind not in ("ok", "lost"):
                 await self.give_up(reply)
@@ -138,7 +138,7 @@ class LogFollower:
                 await self.replica.at_rest(None)
                 self.replica.note_stored(reply.stored)
             if not reply.more:
-                self.fresh_at_s = sent_at_s if reply.asked_s is None else reply.asked_s
+                self.seen = reply.seen
                 if self.in_trouble:
                     self.end_trouble()
                 break
@@ -265,6 +265,7 @@ class LogFollower:
                 retry_after_s=60,
             )
         self.in_trouble = True
+        self.seen = Seen(Pulse(self.seen.pulse.at_s))
         self.observer.changes.enter(
             ("rebuilt", self.entry.uid),
             logger,
@@ -357,7 +358,7 @@ class LogFollower:
             extra=self.context,
         )
 
-    async def traced(self, name: str, done: asyncio.Future[Any], events: int | None = None) -> Any:
+    async def traced(self, name: str, done: Awaitable[Any], events: int | None = None) -> Any:
         """Wait for work on the model, under a span if there are any."""
         tracing = self.observer.tracing
         if tracing is None:

@@ -10,6 +10,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.retry import RETRY_S
+from hinged_service.store.transport.lane import UNSEEN
 from hinged_service.wire.position import Position
 
 __all__ = ["Freshness"]
@@ -38,7 +39,7 @@ class Freshness:
 
     def age_s(self) -> float:
         """Return how old the replica's knowledge of the log is, in seconds."""
-        return self._loop.time() - self._follower.fresh_at_s
+        return self._loop.time() - self._follower.seen.pulse.at_s
 
     def staleness_s(self) -> float | None:
         """Return the replica's age in seconds if it is older than allowed, else `None`."""
@@ -108,12 +109,25 @@ class Freshness:
         await self.ensure_caught_up()
         reader = self._reading
         if reader is None:
-            reader = self._reading = asyncio.ensure_future(self.read())
+            traced = self._follower.traced("catch up", self._refresh())
+            reader = self._reading = asyncio.ensure_future(traced)
             reader.add_done_callback(self._done_reading)
         wait_s = 0.0 if self._status.now is Status.STALE else self._read_wait_s
         await asyncio.wait([reader], timeout=wait_s)
         if self._status.ended:
             raise ModelGone("The model was deleted.")
+
+    async def _refresh(self) -> None:
+        """Read the log, unless its server says that nobody changed it."""
+        seen = self._follower.seen
+        if seen.told and self._status.now is not Status.STALE:
+            try:
+                if await self._follower.log.unchanged(seen):
+                    return
+            except Unavailable:
+                if self._status.caught_up:
+                    self._status.change(Status.STALE)
+        await self._commit.read()
 
     def _done_reading(self, reader: asyncio.Future[None]) -> None:
         self._reading = None
@@ -146,7 +160,7 @@ class Freshness:
     def read_again(self, replica: Replica) -> None:
         """Read the log again: a snapshot of `replica` was not of the log's past."""
         if replica is self._follower.replica:
-            self._follower.fresh_at_s = -1e9
+            self._follower.seen = UNSEEN
             self._commit.read().add_done_callback(_ignore)
 
 

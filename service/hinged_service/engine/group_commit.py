@@ -263,6 +263,8 @@ class GroupCommit:
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
             await follower.replica.at_rest(None)
             follower.replica.note_stored(stored)
+        if straight:
+            follower.seen = reply.seen
         return outcomes
 
     def _count_duplicates(self, batch: Batch, reply: Appended) -> None:
@@ -275,14 +277,13 @@ class GroupCommit:
         """Append a batch until the log has it or has refused it for good."""
         follower, rebuilds = self._follower, 0
         while True:
-            sent_at_s = self._loop.time()
             try:
                 reply = await follower.log.append(
                     follower.replica.position,
                     batch,
                     follower.settings.reply_bytes,
                     self._delayed.in_use,
-                    min(deadline_s - sent_at_s, self._redis_timeout_s),
+                    min(deadline_s - self._loop.time(), self._redis_timeout_s),
                 )
             except Unavailable:
                 if self._loop.time() + RETRY_S >= deadline_s:
@@ -290,10 +291,8 @@ class GroupCommit:
                 await asyncio.sleep(RETRY_S)
                 continue
             if reply.kind == "ok":
-                if not reply.more:
-                    follower.fresh_at_s = sent_at_s
-                    if follower.in_trouble:
-                        follower.end_trouble()
+                if not reply.more and follower.in_trouble:
+                    follower.end_trouble()
                 return reply
             if reply.kind in _ANSWERS:
                 return reply

@@ -304,7 +304,7 @@ class LiveModel:
         """
         freshness, follower = self.freshness, self._follower
         stale_s = None
-        if self._loop.time() - follower.fresh_at_s > freshness.limit_s:
+        if self._loop.time() - follower.seen.pulse.at_s > freshness.limit_s:
             await freshness.refresh_if_stale()
             stale_s = freshness.staleness_s()
         if at_least is not None:
@@ -327,7 +327,7 @@ class LiveModel:
         """Tell whether `size` bytes of questions need no wait and no look at the log."""
         follower = self._follower
         return (
-            self._loop.time() - follower.fresh_at_s <= self.freshness.limit_s
+            self._loop.time() - follower.seen.pulse.at_s <= self.freshness.limit_s
             and size <= follower.pace.few
             and not follower.replica.taken
         )

@@ -294,7 +294,7 @@ class Background:
         changes = self._connection.observer.changes
         changes.leave(self, logger, "model %s is followed again", self._name)
         self._decided.set()
-        return tail.fresh_at_s
+        return tail.seen.pulse.at_s
 
     async def _drop(self) -> None:
         """Answer nothing more: the model was deleted."""

@@ -140,7 +140,7 @@ class _Answers(base.Classifier):
     def staleness_s(self) -> float:
         """Seconds since the model was at the end of its log, infinite if it was deleted."""
         tail = self._background.tail
-        return math.inf if tail is None else time.monotonic() - tail.fresh_at_s
+        return math.inf if tail is None else time.monotonic() - tail.seen.pulse.at_s
 
     @property
     def status(self) -> Literal["live", "stale", "set_aside", "gone"]:

@@ -344,5 +344,7 @@ else -- the answer is kept: sent again, the batch gets this one, not the one of 
   note_batch(producers, producer, record, {sequence, id, chain, skip_text, refused, now_ms})
 end
 
+-- Read again after it was written, for the server to tell this connection of the next change.
+redis.call('HGET', meta, 'last')
 return {'ok', id, chain, skip_text, refused, appended, (words(stored)), more, between, joined_json,
   early_labels, left_out}

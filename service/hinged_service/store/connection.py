@@ -21,11 +21,12 @@ from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import lost_part, translated
-from hinged_service.store.transport.pool import Command, Word
+from hinged_service.store.transport.lane import UNSEEN, Command, Pulse, Seen, Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import Condition, inspect
 from hinged_service.store.transport.server_watch import ServerWatch
 from hinged_service.store.transport.standalone import Standalone, Topology
+from hinged_service.tasks import cancel
 from hinged_service.telemetry.observer import Observer
 
 __all__ = ["Connection"]
@@ -84,9 +85,11 @@ class Connection:
         )
         self._rounds = Rounds(self._ask_round)
         self._checked = False
+        self._looks: dict[Pulse, asyncio.Task[None]] = {}
 
     async def aclose(self) -> None:
         """Close every connection."""
+        await cancel(*self._looks.values())
         await self._rounds.aclose()
         await self._servers.aclose()
 
@@ -129,7 +132,7 @@ class Connection:
                 except exceptions.NoScriptError:
                     reply = await self._servers.ask(keys[0], script.by_text, script.source, *rest)
         except Exception as error:
-            self._look_at(error, keys[0])
+            self._tell_of_lost_part(error, keys[0])
             with translated(self._answering):
                 raise
         if self._answering.lost:
@@ -147,28 +150,32 @@ class Connection:
         except exceptions.NoScriptError:
             return await self.run(script, keys, *args)
         except Exception as error:
-            self._look_at(error, keys[0])
+            self._tell_of_lost_part(error, keys[0])
             with translated(self._answering):
                 raise
 
-    async def hget_and_run(
+    async def hget_and_share(
         self, field: tuple[str, str], script: Script, keys: list[str], *args: Word
-    ) -> tuple[bytes | None, Any]:
-        """Return a field of a hash and the reply of a reading script, asked in one round trip.
+    ) -> tuple[bytes | None, Any, Seen]:
+        """Return a field of a hash and what `share` returns of a reading script, in one round trip.
 
         The reply is `None` if the script ran into an error.
         """
+        words, share = (len(keys), *keys, *args), self._servers.share
         async with self._bounded():
-            words = (len(keys), *keys, *args)
-            found, reply = await self._servers.ask_each(
-                {field[0]: ("HGET", *field), keys[-1]: ("EVALSHA", script.sha, *words)}
+            answers: list[Any] = await asyncio.gather(
+                share(field[0], ("HGET", *field), False),
+                share(keys[0], ("EVALSHA", script.sha, *words), False),
+                return_exceptions=True,
             )
-            if isinstance(reply, exceptions.NoScriptError):
+            found, answer = answers
+            if isinstance(answer, exceptions.NoScriptError):
                 with contextlib.suppress(exceptions.ResponseError):
-                    reply = await self._servers.ask(keys[0], "EVAL", script.source, *words)
-            if isinstance(found, Exception):
+                    answer = await share(keys[0], ("EVAL", script.source, *words), False)
+            if isinstance(found, BaseException):
                 raise found
-        return found, None if isinstance(reply, Exception) else reply
+        reply, seen = (None, UNSEEN) if isinstance(answer, BaseException) else answer
+        return found[0], reply, seen
 
     async def _ask_round(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         async with asyncio.timeout(self._timeout_s):
@@ -177,17 +184,62 @@ class Connection:
             self._answering.answered()
         return answers
 
-    def _look_at(self, error: Exception, key: str) -> None:
-        """Tell of a stream that lost a part, if that is the error."""
-        if part := lost_part(error):
-            self.observer.changes.enter(
-                ("lost", key),
-                logger,
-                "Redis lost the %s of the stream that has %s: it takes no events any more",
-                part,
-                key,
-                level=logging.ERROR,
-            )
+    async def share(
+        self,
+        script: Script,
+        keys: list[str],
+        *args: Word,
+        changes: bool = False,
+        timeout_s: float | None = None,
+    ) -> tuple[Any, Seen]:
+        """Run a script as `run` does, its connection shared with all others that come this way.
+
+        Parameters
+        ----------
+        script, keys, args, timeout_s
+            As for `run`.
+        changes
+            Whether the script may change the stream.
+
+        Returns
+        -------
+        The reply, and up to when what it tells of the stream is known to hold.
+
+        """
+        key, rest, share = keys[0], (len(keys), *keys, *args), self._servers.share
+        try:
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
+                try:
+                    found = await share(key, ("EVALSHA", script.sha, *rest), changes)
+                except exceptions.NoScriptError:
+                    found = await share(key, ("EVAL", script.source, *rest), changes)
+        except Exception as error:
+            self._tell_of_lost_part(error, key)
+            with translated(self._answering):
+                raise
+        if self._answering.lost:
+            self._answering.answered()
+        return found
+
+    def look(self, pulse: Pulse, key: str, field: str) -> asyncio.Task[None]:
+        """Return a look at a field where `share` asks, which brings the pulse of that server on.
+
+        All who ask meanwhile get the same one, which they must not cancel.
+        """
+        task = self._looks.get(pulse)
+        if task is None:
+            task = self._looks[pulse] = asyncio.create_task(self._look(key, field))
+            task.add_done_callback(lambda done: self._looked(pulse, done))
+        return task
+
+    async def _look(self, key: str, field: str) -> None:
+        async with self._bounded():
+            await self._servers.share(key, ("HGET", key, field), False)
+
+    def _looked(self, pulse: Pulse, task: asyncio.Task[None]) -> None:
+        del self._looks[pulse]
+        if not task.cancelled():
+            task.exception()  # taken note of: the callers that waited have it
 
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole; bytes that are no UTF-8 come as escapes.
@@ -252,7 +304,7 @@ class Connection:
         found = await self._ask(log, "XRANGE", log, "-", "+", "COUNT", 1)
         return replies.text(found[0][0]) if found else None
 
-    async def look(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+    async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Return the answers to a reading command for each key, sent together in that order."""
         async with self._bounded():
             answers = await self._servers.ask_each(commands)
@@ -308,6 +360,18 @@ class Connection:
         async with self._bounded():
             primaries = await self._servers.primaries()
             return await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
+
+    def _tell_of_lost_part(self, error: Exception, key: str) -> None:
+        """Log which part of a stream, of the key, a script missed, if it did."""
+        if part := lost_part(error):
+            self.observer.changes.enter(
+                ("lost", key),
+                logger,
+                "Redis lost the %s of the stream that has %s: it takes no events any more",
+                part,
+                key,
+                level=logging.ERROR,
+            )
 
     def _why_no_writes(self) -> str | None:
         disk = self._disk()

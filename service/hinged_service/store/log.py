@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -24,6 +25,7 @@ from hinged_service.store.log_types import (
 )
 from hinged_service.store.offsets import UNREADABLE
 from hinged_service.store.scripts import load
+from hinged_service.store.transport.lane import Pulse, Seen, Word
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import EntryId, Mark, Position
@@ -38,6 +40,7 @@ _NOTE_DAMAGE = load("note_damage")
 _PACK = msgspec.msgpack.Encoder()
 _NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
+_SHARED_BYTES = 2**16  # a larger batch would keep those of other models waiting
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
 _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
@@ -96,13 +99,12 @@ class EventLog:
         """
         callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
         span = batch.span
-        reply = await self._connection.run(
-            _APPEND,
-            [
-                *self._appended,
-                *(self._on.pending if ring else ()),
-                *((self._on.inbox,) if span is not None and span.source == INBOX else ()),
-            ],
+        keys = [
+            *self._appended,
+            *(self._on.pending if ring else ()),
+            *((self._on.inbox,) if span is not None and span.source == INBOX else ()),
+        ]
+        args: Sequence[Word] = (
             self._uid,
             batch.producer,
             batch.sequence,
@@ -116,8 +118,14 @@ class EventLog:
             codec.fold_tag(),
             *(() if span is None else (*span[:3], _PACK.encode(span[3:7]))),
             *(() if span is None or not span.note else (span.note,)),
-            timeout_s=timeout_s,
         )
+        if len(batch.payload) > _SHARED_BYTES:
+            seen = Seen(Pulse(asyncio.get_running_loop().time()))
+            reply = await self._connection.run(_APPEND, keys, *args, timeout_s=timeout_s)
+        else:
+            reply, seen = await self._connection.share(
+                _APPEND, keys, *args, changes=True, timeout_s=timeout_s
+            )
         kind = reply[0].decode()
         if kind == "moved":
             return Appended("moved", offset=reply[1].decode())
@@ -147,6 +155,7 @@ class EventLog:
             joined=reply[9] or None,
             early=frozenset(reply[10]),
             left_out=replies.ids(reply[11]) if reply[11] else (),
+            seen=seen,
         )
 
     async def command(
@@ -195,16 +204,18 @@ class EventLog:
         ahead, self.ahead = self.ahead, None
         if ahead is not None and ahead[0] == position:
             return ahead[1]
-        reply = await self._connection.run(
-            _CATCH_UP if self._connection.notes else _CATCH_UP_READING,
-            self._on.followed,
-            self._uid,
-            position.id,
-            position.chain,
-            reply_bytes,
-            codec.fold_tag(),
-        )
-        return caught_up(reply)
+        args = self._uid, position.id, position.chain, reply_bytes, codec.fold_tag()
+        if self._connection.notes:
+            reply, seen = await self._connection.share(_CATCH_UP, self._on.followed, *args)
+        else:
+            seen = Seen(Pulse(asyncio.get_running_loop().time()))
+            reply = await self._connection.run(_CATCH_UP_READING, self._on.followed, *args)
+        return caught_up(reply, seen)
+
+    async def unchanged(self, seen: Seen) -> bool:
+        """Ask the log's server whether anybody changed the stream since it was `seen`."""
+        await asyncio.shield(self._connection.look(seen.pulse, self._on.meta, "last"))
+        return seen.told
 
     async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
         """Note, for all workers to know, past which entry none can read, and those left out."""
@@ -216,7 +227,7 @@ class EventLog:
         )
 
 
-def caught_up(reply: list[Any]) -> CaughtUp:
+def caught_up(reply: list[Any], seen: Seen) -> CaughtUp:
     """Return the answer to a catch-up from the reply of its script."""
     kind = reply[0].decode()
     if kind == "other":
@@ -231,6 +242,7 @@ def caught_up(reply: list[Any]) -> CaughtUp:
         replies.entries(reply[3]),
         bool(reply[2]),
         left_out=replies.ids(reply[4]),
+        seen=seen,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from hinged_service.store.followers import parse_position
 from hinged_service.store.keys import ModelKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import CaughtUp, Entry
+from hinged_service.store.transport.lane import Pulse, Seen
 from hinged_service.wire import codec
 from hinged_service.wire.position import Position
 
@@ -43,7 +45,8 @@ class LogReader(EventLog):
         it may be one that a server brought back after its second start.
         """
         on, uid, count = self._on, self._uid, self._count
-        meta, stored, found = await self._connection.look(
+        seen = Seen(Pulse(asyncio.get_running_loop().time()))
+        meta, stored, found = await self._connection.ask_each(
             {
                 on.meta: ("HMGET", on.meta, "last", "chain", f"fold:{uid}"),
                 on.followers: ("HGET", on.followers, uid),
@@ -62,7 +65,8 @@ class LogReader(EventLog):
             entries.pop()
         largest = max((len(entry.payload or b"") for entry in entries), default=0)
         self._count = max(_FEWEST, min(2 * count, _MOST, reply_bytes // (largest + 1)))
-        return CaughtUp("ok", parse_position(stored.decode(errors="replace")).id, entries, more)
+        stored_id = parse_position(stored.decode(errors="replace")).id
+        return CaughtUp("ok", stored_id, entries, more, seen=seen)
 
 
 def _straight(position: Position, found: Sequence[Any]) -> list[Entry] | None:

@@ -9,6 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
+from hinged_service.store.transport.lane import UNSEEN, Seen
 from hinged_service.wire.position import Position
 
 __all__ = [
@@ -216,6 +217,8 @@ class Appended(NamedTuple):
     left_out
         Ids of entries in between that do not follow from the one before, and are no part of the
         log.
+    seen
+        Up to when the answer is known to be the newest.
 
     """
 
@@ -233,14 +236,12 @@ class Appended(NamedTuple):
     fold: str = ""
     damaged: str = ""
     left_out: Sequence[str] = ()
+    seen: Seen = UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The answer to a catch-up; fields as in `Appended`.
-
-    `asked_s` is when it was asked, on the loop's clock, if that was not a moment ago.
-    """
+    """The answer to a catch-up; fields as in `Appended`."""
 
     kind: Literal["ok", "lost", "gone", "other", "damaged"]
     stored: str | None = None
@@ -249,7 +250,7 @@ class CaughtUp:
     fold: str = ""
     damaged: str = ""
     left_out: Sequence[str] = ()
-    asked_s: float | None = None
+    seen: Seen = UNSEEN
 
 
 class Commanded(NamedTuple):

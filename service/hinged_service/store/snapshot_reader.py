@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, Self
 
 from hinged_service.errors import ModelGone, Unavailable
@@ -22,6 +21,7 @@ from hinged_service.store.log import caught_up
 from hinged_service.store.log_types import CaughtUp
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Loaded
+from hinged_service.store.transport.lane import Seen
 from hinged_service.wire import codec
 from hinged_service.wire.codec import (
     VECTORS,
@@ -111,9 +111,8 @@ async def open_small(
     fold tag: then `load_snapshot` reads it, or tells what is wrong.
 
     """
-    asked_s = asyncio.get_running_loop().time()
     script_keys = [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in VECTORS)]
-    entry, reply = await connection.hget_and_run(
+    entry, reply, seen = await connection.hget_and_share(
         (INDEX, name),
         _OPEN,
         script_keys,
@@ -122,15 +121,15 @@ async def open_small(
     if reply is None or len(reply) == 1:
         return entry, None
     try:
-        opened = _opened(reply, base, asked_s)
+        opened = _opened(reply, base, seen)
     except (DamagedState, OtherVersion, ValueError):
         return entry, None
     return entry, opened if opened.tail.kind == "ok" else None
 
 
-def _opened(reply: list[Any], base: str, asked_s: float) -> Opened:
+def _opened(reply: list[Any], base: str, seen: Seen) -> Opened:
     position = replies.position(reply[0], reply[1])
-    tail = replace(caught_up(reply[8]), asked_s=asked_s)
+    tail = caught_up(reply[8], seen)
     state = None
     vectors: dict[str, dict[Any, float]] = {}
     if reply[2]:

@@ -25,6 +25,7 @@ BY_ITSELF = {
     *("eval", "evalsha", "eval_ro", "evalsha_ro"),
     *("hget", "hgetall", "hdel", "hscan", "xrange", "xrevrange", "xlen"),
     *("info", "ping", "role", "asking", "select", "cluster|slots", "cluster|info"),
+    "client|tracking",
 }
 """What the service sends, in whatever shape Redis is, and the probes of a container."""
 

@@ -22,7 +22,7 @@ import hinged
 from hinged_service.store.connection import Connection
 from tests.store.transport.conftest import running
 from tests.support.cluster import Cluster, Node
-from tests.support.engine import connected, event, until
+from tests.support.engine import connected, event, until, worker
 from tests.support.fleet.served import bits
 from tests.support.plain_fold import fold_log
 from tests.support.processes import wait_until
@@ -218,6 +218,38 @@ def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(cluster: Cluster,
         wait_until(lambda: cluster.primary_of(f"{{{name}}}") is other, PATIENCE_S)
         learning.until_more()
         learning.judge(other)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["key by key", "at once"])
+async def test_a_worker_that_only_predicts_goes_with_a_slot_that_moves(
+    cluster: Cluster, name: str, at_once: bool
+) -> None:
+    """It reads only what it was told of; a model of the next slot keeps the node heard."""
+    slot, quick = key_slot(name.encode()), {"max_staleness_ms": 20}
+    beside = next(
+        n for n in (f"{name}{i}" for i in range(10**6)) if key_slot(n.encode()) == slot - 1
+    )
+    async with worker(cluster.url) as one, worker(cluster.url, **quick) as two:
+        for model in (name, beside):
+            await one.create(model)
+            await two.open(model)
+        for n in range(4):
+            holder = cluster.primary_of(f"{{{name}}}")
+            other = next(node for node in cluster.nodes if node is not holder)
+            if at_once:
+                where = ("SLOTSRANGE", slot, slot, "NODE", cluster.id_of(other))
+                await asyncio.to_thread(holder.ask, "CLUSTER", "MIGRATESLOTS", *where)
+                await until(functools.partial(_holds, cluster, name, other))
+            else:
+                await asyncio.to_thread(cluster.move, f"{{{name}}}", other)
+            await one.learn(name, event(n))
+            await asyncio.sleep(0.04)
+            await two.open(beside)
+            assert (await two.open(name)).log_events == n + 1
+
+
+def _holds(cluster: Cluster, name: str, node: Node) -> bool:
+    return cluster.primary_of(f"{{{name}}}") is node
 
 
 def test_a_slot_half_moved_is_waited_for(cluster: Cluster, name: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
@@ -15,10 +15,13 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connect import ConnectionFactory
-from hinged_service.store.transport.pool import REFUSED, Command, NoPrimary, Pool, Word, mendable
+from hinged_service.store.transport.lane import Command, Pulse, Seen, Word
+from hinged_service.store.transport.pool import REFUSED, NoPrimary, Pool, mendable
 from hinged_service.tasks import cancel
 
 __all__ = ["Cluster"]
+
+T = TypeVar("T")
 
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _TRIES = 10
@@ -60,19 +63,40 @@ class Cluster:
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
+        return await self._at_owner(key, command, lambda pool: pool.ask(*command), lambda a: a)
+
+    async def share(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
+        """Send a command over the connection that all share, as `Lane.ask` does.
+
+        A key of a slot on its way to another node is read there, which does not tell of changes.
+        """
+        seen = Seen(Pulse(asyncio.get_running_loop().time()))
+        return await self._at_owner(
+            key, command, lambda pool: pool.share(key, command, changes), lambda a: (a, seen)
+        )
+
+    async def _at_owner(
+        self,
+        key: str,
+        command: Command,
+        send: Callable[[Pool], Awaitable[T]],
+        found_there: Callable[[Any], T],
+    ) -> T:
+        """Return the result of `send` to the node that holds the key, wherever that goes."""
         slot = key_slot(key.encode())
         place = self._owners[slot] or await self._owner(slot)
         asking = False
         for tried in range(1, _TRIES + 1):
             try:
                 if asking:
-                    return await self._ask_there(place, command)
-                return await self._pool(place).ask(*command)
+                    return found_there(await self._ask_there(place, command))
+                return await send(self._pool(place))
             except _ELSEWHERE as error:
                 if tried == _TRIES:
                     raise
                 asking = type(error) is exceptions.AskError
                 if isinstance(error, exceptions.AskError):
+                    self._pool(place).doubt()
                     place = (error.host or place[0], error.port)
                     if not asking:
                         self._owners[slot] = place
@@ -145,7 +169,8 @@ class Cluster:
         pool = self._pools.get(place)
         if pool is None:
             opened = functools.partial(self._make.opened, place)
-            pool = self._pools[place] = Pool(opened, self._most)
+            lane = functools.partial(self._make.lane, place)
+            pool = self._pools[place] = Pool(opened, self._most, lane)
         return pool
 
     async def _owner(self, slot: int) -> Place:
@@ -185,7 +210,11 @@ class Cluster:
                     trouble = error  # an operator must mend that: it counts more than silence
                 continue
             if ranges:
-                self._owners = _owners(ranges, place)
+                owners = _owners(ranges, place)
+                if owners != self._owners:
+                    for pool in self._pools.values():
+                        pool.doubt()
+                self._owners = owners
                 await self._forget_others()
                 return None
         return trouble

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +20,7 @@ from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
+from hinged_service.store.transport.lane import Lane
 
 __all__ = ["ConnectionFactory"]
 
@@ -45,8 +48,10 @@ class ConnectionFactory:
         self, address: Address, timeout_s: float, login: Mapping[str, Any] | None = None
     ) -> None:
         self._path = address.path
+        self._login = address.login if login is None else login
+        self._patience_s = timeout_s / 2
         self._options: dict[str, Any] = {
-            **(address.login if login is None else login),
+            **self._login,
             **address.files,
             "socket_timeout": None,  # callers bound the whole; a second bound costs 20 µs a call
             "socket_connect_timeout": timeout_s,
@@ -76,3 +81,18 @@ class ConnectionFactory:
             connection = Connection(host=place[0], port=place[1], **self._options)
         await connection.connect()  # type: ignore[no-untyped-call]
         return connection
+
+    async def lane(self, place: Place) -> Lane:
+        """Return a new connection to the same that callers share."""
+        make, loop = functools.partial(Lane, self._patience_s), asyncio.get_running_loop()
+        if self._path:
+            _, lane = await loop.create_unix_connection(make, self._path)
+        else:
+            tls = None if self._tls is None else self._tls.get()
+            _, lane = await loop.create_connection(make, *place, ssl=tls)
+        try:
+            await lane.greet(self._login)
+        except BaseException:
+            lane.cut()
+            raise
+        return lane

@@ -12,10 +12,9 @@ import hiredis
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-__all__ = ["REFUSED", "Command", "NoPrimary", "Pool", "Word", "mendable", "refused"]
+from hinged_service.store.transport.lane import Command, Lane, Seen, Word
 
-Word = str | bytes | int
-Command = tuple[Word, ...]
+__all__ = ["REFUSED", "NoPrimary", "Pool", "mendable", "refused"]
 
 REFUSED = (
     exceptions.AuthenticationError,
@@ -59,10 +58,20 @@ class Pool:
     answer was not read is cut, so that no other caller gets it. redis-py's own pool costs as
     much as the whole exchange with Redis, and its clients repeat a command whose answer they
     missed.
+
+    Besides there is one connection that commands share, as `lane` makes it.
     """
 
-    def __init__(self, opened: Callable[[], Awaitable[AbstractConnection]], most: int) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], Awaitable[AbstractConnection]],
+        most: int,
+        lane: Callable[[], Awaitable[Lane]],
+    ) -> None:
         self._opened = opened
+        self._make_lane = lane
+        self._lane: Lane | None = None
+        self._one_opens = asyncio.Lock()
         self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
@@ -70,7 +79,12 @@ class Pool:
     @property
     def busy(self) -> bool:
         """True while one of its connections is in use."""
-        return bool(self._used) or self._slots.locked()
+        return (
+            bool(self._used)
+            or self._slots.locked()
+            or self._one_opens.locked()
+            or (self._lane is not None and self._lane.busy)
+        )
 
     async def ask(self, *command: Word) -> Any:
         """Send a command and return its answer; an error reply is raised as redis-py does."""
@@ -82,9 +96,22 @@ class Pool:
                 return await connection.read_response()
             except _NOT_PRIMARY:
                 await self._drop(connection, *self._idle)
+                if self._lane is not None:
+                    self._lane.cut()
                 raise
             finally:
                 self._give_back(connection)
+
+    def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
+        """Send a command over the connection that all share, as `Lane.ask` does."""
+        if self._lane is not None and self._lane.open:
+            return self._lane.ask(key, command, changes)
+        return self._share_anew(key, command, changes)
+
+    def doubt(self) -> None:
+        """Let all that was read over the shared connection count as changed."""
+        if self._lane is not None:
+            self._lane.doubt()
 
     async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands together over one connection; an error reply stands in its place."""
@@ -109,7 +136,15 @@ class Pool:
         """Close every connection, also those in use; what is asked later opens new ones."""
         cut = [one.disconnect() for one in (*self._idle, *self._used)]
         self._idle.clear()
+        if self._lane is not None:
+            self._lane.cut()
         await asyncio.gather(*cut, return_exceptions=True)  # some may hang
+
+    async def _share_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
+        async with self._one_opens:
+            if self._lane is None or not self._lane.open:
+                self._lane = await self._make_lane()
+        return await self._lane.ask(key, command, changes)
 
     async def _usable(self) -> AbstractConnection:
         """Lend a connection; one that was cut while it was idle is dropped."""

@@ -6,18 +6,21 @@ import asyncio
 import functools
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connect import ConnectionFactory
-from hinged_service.store.transport.pool import Command, NoPrimary, Pool, Word, mendable
+from hinged_service.store.transport.lane import Command, Lane, Seen, Word
+from hinged_service.store.transport.pool import NoPrimary, Pool, mendable
 from hinged_service.tasks import cancel
 
 __all__ = ["Sentinels"]
+
+T = TypeVar("T")
 
 _AT_A_SENTINEL = 2
 """Connections to each."""
@@ -49,11 +52,15 @@ class Sentinels:
         self._bound_s = timeout_s / 3
         sentinels = ConnectionFactory(address, self._bound_s, address.sentinel_login)
         self._sentinels = [
-            Pool(functools.partial(sentinels.opened, place), _AT_A_SENTINEL)
+            Pool(
+                functools.partial(sentinels.opened, place),
+                _AT_A_SENTINEL,
+                functools.partial(sentinels.lane, place),
+            )
             for place in address.places
         ]
         self._make = ConnectionFactory(address, timeout_s)
-        self._primary = Pool(self._opened, most)
+        self._primary = Pool(self._opened, most, self._lane)
         self._at: Place | None = None
         self._look_at_s = 0.0
         self._looking: asyncio.Task[list[Place]] | None = None
@@ -65,6 +72,12 @@ class Sentinels:
         if time.monotonic() >= self._look_at_s:
             self._look()
         return await self._primary.ask(*command)
+
+    def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
+        """Send a command over the connection that all share, as `Lane.ask` does."""
+        if time.monotonic() >= self._look_at_s:
+            self._look()
+        return self._primary.share(key, command, changes)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a command for each key, at most once; an error stands in its answer's place."""
@@ -84,20 +97,40 @@ class Sentinels:
 
     async def _opened(self) -> AbstractConnection:
         """Return a connection to the primary of this moment."""
+        return await self._to_primary(self._connection_at)
+
+    async def _lane(self) -> Lane:
+        """Return a connection to it that all share."""
+        return await self._to_primary(self._lane_at)
+
+    async def _connection_at(self, place: Place) -> AbstractConnection | None:
+        connection = await self._make.opened(place)
+        await connection.send_command("ROLE")
+        if (await connection.read_response())[0] == b"master":
+            return connection
+        await connection.disconnect(nowait=True)
+        return None
+
+    async def _lane_at(self, place: Place) -> Lane | None:
+        lane = await self._make.lane(place)
+        if lane.primary:
+            return lane
+        lane.cut()
+        return None
+
+    async def _to_primary(self, connect: Callable[[Place], Awaitable[T | None]]) -> T:
+        """Return what connects to the first of the servers named that is a primary."""
         places = await asyncio.shield(self._look())
         failure = self._refusal
         for place in places:
             try:
-                connection = await self._make.opened(place)
-                await connection.send_command("ROLE")
-                role = await connection.read_response()
+                connection = await connect(place)
             except (OSError, exceptions.ConnectionError, exceptions.TimeoutError) as error:
                 failure = error
                 continue
-            if role[0] == b"master":
+            if connection is not None:
                 self._at = place
                 return connection
-            await connection.disconnect(nowait=True)
         if failure is not None:
             raise failure
         raise NoPrimary(f"No Sentinel names a primary {self._service!r} that is one.")

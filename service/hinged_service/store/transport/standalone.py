@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
 from hinged_service.store.transport.connect import ConnectionFactory
-from hinged_service.store.transport.pool import Command, Pool, Word
+from hinged_service.store.transport.lane import Command, Seen, Word
+from hinged_service.store.transport.pool import Pool
 
 __all__ = ["Standalone", "Topology"]
 
@@ -18,6 +19,9 @@ class Topology(Protocol):
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
+
+    def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
+        """Send a command over the connection that all share, as `Lane.ask` does."""
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a command for each key, at most once; an error stands in its answer's place."""
@@ -34,9 +38,11 @@ class Standalone:
 
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
         place = address.places[0] if address.places else ("", 0)
+        make = ConnectionFactory(address, timeout_s)
         self._pool = Pool(
-            functools.partial(ConnectionFactory(address, timeout_s).opened, place), most
+            functools.partial(make.opened, place), most, functools.partial(make.lane, place)
         )
+        self.share = self._pool.share
 
     def ask(self, key: str, *command: Word) -> Coroutine[Any, Any, Any]:
         """Send a command, which runs at most once, and return its answer; to be awaited."""

@@ -1,0 +1,231 @@
+"""One connection to a server that many callers share, and that tells what others change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import hiredis
+import msgspec
+from redis import exceptions
+from redis.asyncio.connection import DefaultParser
+
+__all__ = ["UNSEEN", "Command", "Lane", "Pulse", "Seen", "Word"]
+
+logger = logging.getLogger(__name__)
+
+Word = str | bytes | int
+Command = tuple[Word, ...]
+
+_INCOMPLETE: Final = object()
+_LOST: Final = "The connection was lost."
+_NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
+
+
+class Pulse(msgspec.Struct, gc=False, eq=False):
+    """The moment, on the loop's clock, up to which a server has told all changes.
+
+    Attributes
+    ----------
+    at_s
+        The moment: a command sent then was answered, and changes are told in order with answers.
+
+    """
+
+    at_s: float
+
+
+class Seen(msgspec.Struct, eq=False, weakref=True):
+    """The moment up to which what was read of a stream is known to hold: that of its pulse.
+
+    Attributes
+    ----------
+    pulse
+        The server's while it would tell of a change, so that what nobody changes stays known
+        without a read of its own; else one that stands still.
+    told
+        Whether the server would tell.
+
+    """
+
+    pulse: Pulse
+    told: bool = False
+
+    def end(self) -> None:
+        """Let it stand still, as the server told of a change or cannot be heard any more."""
+        self.pulse, self.told = Pulse(self.pulse.at_s), False
+
+
+UNSEEN: Final = Seen(Pulse(-1e9))
+"""Of what was never read, or may be another's."""
+
+
+class Lane(asyncio.Protocol):
+    """A connection whose commands do not wait for each other's answers.
+
+    Commands of one round of the loop leave in one write, and answers that come together are read
+    together. The server remembers what was read here (client-side caching by RESP3) and tells once
+    when another connection changes it, before any later answer.
+
+    Parameters
+    ----------
+    patience_s
+        Silence, in seconds, after which the next command ends it.
+
+    Attributes
+    ----------
+    open
+        Whether it is connected.
+    primary
+        Whether the server called itself a primary.
+
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._patience_s = patience_s
+        self._reader = hiredis.Reader(
+            replyError=DefaultParser.parse_error, notEnoughData=_INCOMPLETE
+        )
+        self._transport: asyncio.Transport
+        self._sent: deque[tuple[asyncio.Future[Any], float, bytes, bool]] = deque()
+        self._pulse = Pulse(-1e9)
+        self._seen: WeakValueDictionary[bytes, Seen] = WeakValueDictionary()
+        self._tells = False
+        self._out: list[bytes] = []
+        self.open = False
+        self.primary = False
+
+    @property
+    def busy(self) -> bool:
+        """True while an answer is awaited."""
+        return bool(self._sent)
+
+    async def greet(self, login: Mapping[str, Any]) -> None:
+        """Log in and ask the server to tell of changes.
+
+        One that does not, or by the rights of the user may not, is used all the same.
+        """
+        words: Command = ()
+        if "password" in login:
+            words = ("AUTH", login.get("username", "default"), login["password"])
+        try:
+            hello, _ = await self.ask("", ("HELLO", 3, *words))
+            self.primary = hello[b"role"] == b"master"
+        except exceptions.AuthenticationError:
+            raise
+        except exceptions.ResponseError:  # of a proxy that knows no RESP3
+            if words:
+                await self.ask("", words)
+        if database := login.get("db"):
+            await self.ask("", ("SELECT", database))
+        try:
+            await self.ask("", ("CLIENT", "TRACKING", "ON", "NOLOOP"))
+            self._tells = True
+        except exceptions.ResponseError as error:
+            logger.warning("Redis does not tell of changes: %s", error)
+
+    def ask(
+        self, key: str, command: Command, changes: bool = False
+    ) -> asyncio.Future[tuple[Any, Seen]]:
+        """Send a command; return its answer, to be awaited, and up to when that holds.
+
+        Parameters
+        ----------
+        key
+            The key, or one of the stream's, that it reads.
+        command
+            The command; an error reply is raised as redis-py does.
+        changes
+            Whether it may change the stream: of that the server tells only others.
+
+        """
+        answer: asyncio.Future[tuple[Any, Seen]] = self._loop.create_future()
+        now_s, stream = self._loop.time(), key.encode().partition(b"}")[0]
+        self._sent.append((answer, now_s, stream, changes))
+        if not self.open or now_s - self._sent[0][1] > self._patience_s:
+            self.cut()
+            return answer
+        words: Any = command  # hiredis's stub knows only one word
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out.append(hiredis.pack_command(words))
+        return answer
+
+    def _flush(self) -> None:
+        if self.open:
+            self._transport.write(b"".join(self._out))
+        self._out.clear()
+
+    def cut(self) -> None:
+        """Close the connection; who waits gets an error, as when it was lost."""
+        if self.open:
+            self._transport.abort()
+        self.connection_lost(None)
+
+    def doubt(self) -> None:
+        """Let all that was read here count as changed."""
+        for seen in list(self._seen.values()):
+            seen.end()
+        self._seen.clear()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin; called by the loop, as the next two."""
+        self._transport = transport
+        self.open = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell all who wait."""
+        self.open = False
+        self.doubt()
+        for answer, *_ in self._sent:
+            if not answer.done():
+                answer.set_exception(exceptions.ConnectionError(_LOST))
+        self._sent.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out answers, and take note of changes, in the order in which they came."""
+        self._reader.feed(data)
+        try:
+            while (found := self._reader.gets()) is not _INCOMPLETE:
+                if type(found) is hiredis.PushNotification:
+                    self._told(found)
+                    continue
+                answer, sent_at_s, stream, changes = self._sent.popleft()
+                # Other readers of the stream are told here only.
+                if changes and (old := self._seen.pop(stream, None)) is not None:
+                    old.end()
+                if isinstance(found, Exception):
+                    self._fail(answer, found)
+                    continue
+                self._pulse.at_s = sent_at_s
+                seen = self._seen.get(stream)
+                if not self._tells:
+                    seen = Seen(Pulse(sent_at_s))
+                elif seen is None:
+                    seen = self._seen[stream] = Seen(self._pulse, True)
+                if not answer.done():
+                    answer.set_result((found, seen))
+        except (exceptions.InvalidResponse, hiredis.ProtocolError, IndexError):
+            self.cut()  # no server of this protocol
+
+    def _fail(self, answer: asyncio.Future[Any], error: Exception) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+        if isinstance(error, _NOT_PRIMARY):
+            self.cut()
+
+    def _told(self, found: Sequence[Any]) -> None:
+        """Take note of a change of keys, or of all if none is named."""
+        if found[0] != b"invalidate":
+            return
+        if found[1] is None:
+            self.doubt()
+            return
+        for key in found[1]:
+            if (old := self._seen.pop(key.partition(b"}")[0], None)) is not None:
+                old.end()
