@@ -5,11 +5,12 @@ The file is long: the whole interface of a binary rule, with its documentation.
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from collections.abc import Hashable, Mapping
 from math import inf, isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from hinged import frames, state
 from hinged.accounting import Accounting, Fields
@@ -153,6 +154,16 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         self._serves_raw = self._serves_raw  # an instance is read faster than its class
         self._update_margin = self._update_margin
         self._on_tie = self._on_tie
+
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> Self:
+        """Return a learner of the same parameters; with `include_attributes`, as it stands."""
+        one = super().clone(new_params, include_attributes)
+        if include_attributes:  # the compiled kernel keeps these where River does not look
+            for name in ("accounting", "clock", "intercept", "_weights"):
+                setattr(one, name, copy.deepcopy(getattr(self, name)))
+        return one
 
     def _compile(self, kind: type, rule: str) -> None:
         """Let the compiled kernel learn ordinary events by a rule that it knows.

@@ -91,8 +91,8 @@ def test_what_is_not_there(own_server: RedisServer) -> None:
 
 
 def test_settings(own_server: RedisServer, tmp_path: Path) -> None:
-    code, found = examined(own_server.url, HINGED_REDIS_ULR="x")
-    assert (code, found["HINGED_REDIS_ULR"][0]) == (0, "warning")
+    code, found = examined(own_server.url, HINGED_REDIS_ULR="x", HINGED_PURE="1")
+    assert (code, found["HINGED_REDIS_ULR"][0], "HINGED_PURE" in found) == (0, "warning", False)
     code, found = examined(own_server.url, HINGED_MAX_MODELS="many")
     assert (code, found["HINGED_MAX_MODELS"][0]) == (1, "fault")
     code, found = examined(own_server.url, HINGED_KEYS_FILE=str(tmp_path / "none"))

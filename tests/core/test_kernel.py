@@ -126,7 +126,7 @@ EVENTS = st.tuples(
 
 
 @pytest.mark.parametrize("case", LEARNERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(stream=st.lists(EVENTS, max_size=12))
 def test_hostile_events_give_the_same_bits(case: str, stream: list[Any]) -> None:
     compiled, pure = made(hinged, case), made(PURE, case)
@@ -155,7 +155,7 @@ def ordinary(count: int, names: int) -> Iterator[tuple[dict[str, float], bool]]:
 @pytest.mark.parametrize("case", LEARNERS)
 def test_many_names_give_the_same_bits(case: str) -> None:
     compiled, pure = made(hinged, case), made(PURE, case)
-    for number, (x, y) in enumerate(ordinary(300, 400)):
+    for number, (x, y) in enumerate(ordinary(260, 400)):
         assert compiled.predict_learn_one(x, y) == pure.predict_learn_one(x, y)
         if number == 150:
             compiled = pickle.loads(pickle.dumps(compiled))

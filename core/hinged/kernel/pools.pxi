@@ -235,7 +235,7 @@ def pool_event(
             expert = experts[i]
             if not (
                 isinstance(expert, BinaryCore)
-                and (<BinaryCore>expert)._learned(event, target, w, &told)
+                and (<BinaryCore>expert)._learn_event(event, target, w, &told)
             ):
                 outcome = pure.taught(expert, x, positive, w, account)
                 told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
@@ -276,7 +276,7 @@ def teach(list experts, x, list labels, double w, account):
     cdef list outcomes = []
     try:
         for expert, label in zip(experts, labels, strict=True):
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learned(
+            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learn_event(
                 event, 1.0 if label else -1.0, w, &told
             ):
                 outcomes.append(

@@ -59,6 +59,13 @@ cdef struct Told:
     bint positive, mistake, updated
 
 
+cdef struct Given:
+    bint ordinary, on_tie
+    double margin, rate, C, r, phi, forgetting, decay, clock
+    double own  # the intercept's own variance or squares
+    Py_ssize_t events, mistakes, updates  # so far
+
+
 cdef enum:
     PERCEPTRON = 1
     UNCAPPED
@@ -117,7 +124,7 @@ cdef class BinaryCore:
         except TypeError:
             return None
         try:
-            if not self._learned(event, 1.0 if y is True else -1.0, w, &told):
+            if not self._learn_event(event, 1.0 if y is True else -1.0, w, &told):
                 return None
         finally:
             released(event)
@@ -127,32 +134,101 @@ cdef class BinaryCore:
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
         cdef Event *event
         cdef Told told
-        cdef Py_ssize_t row, i, count = len(names)
+        cdef Given given
+        cdef double *own_values
+        cdef Py_ssize_t row, count = len(names)
+        cdef Storage second = self._given(&given)
+        if not given.ordinary:
+            return 0
         event = gathered(dict.fromkeys(names, 0.0))
+        own_values = event.values
         try:
             if event.count != count or count != rows.shape[1]:
                 return 0
             for row in range(rows.shape[0]):
-                for i in range(count):
-                    event.values[i] = rows[row, i]
+                event.values = <double *>&rows[row, 0]
                 event.has_norm = False
-                if not self._learned(event, targets[row], 1.0, &told):
+                if not self._learned(event, targets[row], 1.0, &told, &given, second):
                     return row
             return rows.shape[0]
         finally:
+            event.values = own_values
+            self._keep(&given)
             forget(event)
             released(event)
 
-    cdef bint _learned(self, Event *event, double target, double w, Told *told) except -1:
+    cdef bint _learn_event(self, Event *event, double target, double w, Told *told) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
-        cdef Storage weights = self._weights, second = None
+        cdef Given given
+        cdef Storage second = self._given(&given)
+        if not (given.ordinary and self._learned(event, target, w, told, &given, second)):
+            return False
+        self._keep(&given)
+        return True
+
+    cdef Storage _given(self, Given *given):
+        """Read what a rule is given; return its second vector."""
         cdef int rule = self._rule
-        cdef double step = 0.0, beta = 0.0, forgetting = 0.0, rate = 0.0, decay = -1.0, slope
+        cdef object rate
+        given.events = given.mistakes = given.updates = 0
+        given.ordinary = rule and self._weights is not None and self._weights.plain
+        if not given.ordinary:
+            return None
+        given.clock = self.clock
+        if rule == PERCEPTRON or rule >= CONSTANT:
+            rate = self._learning_rate
+            given.ordinary = type(rate) is float
+            if not given.ordinary:
+                return None
+            given.rate = rate
+        if rule == PERCEPTRON:
+            given.margin, given.on_tie = self._update_margin, self._on_tie
+        elif rule <= SQUARED or rule == SCW:
+            given.C = self._C
+        if rule == SCW:
+            given.phi, given.forgetting = self._phi, 0.0
+        elif rule == AROW:
+            given.r, given.forgetting = self._r, self._forgetting
+        if rule == AROW or rule == SCW:
+            given.own = self.intercept_variance
+            return self._variance
+        if rule >= ADAGRAD:
+            given.decay = self._decay if rule == RMS else -1.0
+            given.own = self.intercept_squares
+            return self._squares
+        return None
+
+    cdef int _keep(self, Given *given) except -1:
+        """Count what was learned, and keep the intercept's own number."""
+        cdef Accounting account = self.accounting
+        if not given.events:
+            return 0
+        account.events += given.events
+        self.clock += given.events
+        if given.mistakes:
+            account.mistakes += given.mistakes
+        if given.updates:
+            account.updates += given.updates
+            if self._rule == AROW or self._rule == SCW:
+                self.intercept_variance = given.own
+            elif self._rule >= ADAGRAD:
+                self.intercept_squares = given.own
+        return 0
+
+    cdef bint _learned(
+        self, Event *event, double target, double w, Told *told, Given *given, Storage second
+    ) except -1:
+        """Learn an event; return whether it was ordinary, else nothing has changed.
+
+        What changes but for the vectors, the intercept and the losses is left in `given`.
+        """
+        cdef Storage weights = self._weights
+        cdef int rule = self._rule
+        cdef double step = 0.0, beta = 0.0, forgetting = 0.0, rate, slope
         cdef double spread, constant = self._constant, own = 0.0, size, bound = 0.0, score, margin
         cdef double intercept = self.intercept
         cdef bint called = True
-        cdef object given
-        if rule == 0 or weights is None or not weights.plain or not 0.0 < w < INFINITY:
+        if not 0.0 < w < INFINITY:
             return False
         if self.max_features is not None and weights.count + event.count > self.max_features:
             return False
@@ -167,52 +243,43 @@ cdef class BinaryCore:
         told.loss = 1.0 - margin if margin < 1.0 else 0.0
 
         if rule == PERCEPTRON:
-            given = self._learning_rate
-            if type(given) is not float:
-                return False
-            if margin <= <double>self._update_margin and (told.mistake or self._on_tie):
-                step = <double>given * w * target
+            if margin <= given.margin and (told.mistake or given.on_tie):
+                step = given.rate * w * target
         elif rule <= SQUARED:
             if rule == UNCAPPED and w != 1.0:
                 return False
             if margin <= 1.0:
                 step = aggressive_step(
-                    rule, <double>self._C * w, 1.0 - margin, size * size + constant
+                    rule, given.C * w, 1.0 - margin, size * size + constant
                 ) * target
         elif rule <= SCW:
-            second = self._variance
             if margin <= 1.0 or rule == SCW:
-                own = self.intercept_variance
+                own = given.own
                 spread = spread_of(second, event)
                 if not isfinite(spread):
                     return False
                 if rule == AROW:
-                    slope = spread + own * constant + <double>self._r / w
+                    slope = spread + own * constant + given.r / w
                     if not slope > 0.0:
                         return False
                     beta = 1.0 / slope
                     step = (1.0 - margin) * beta * target
-                    forgetting = self._forgetting
+                    forgetting = given.forgetting
                 else:
                     step = soft_step(
-                        margin, spread + own * constant, self._phi, <double>self._C * w, &beta
+                        margin, spread + own * constant, given.phi, given.C * w, &beta
                     ) * target
         elif rule <= SQRT:
-            given = self._learning_rate
-            if type(given) is not float:
-                return False
             if margin <= 1.0:
-                rate = given
+                rate = given.rate
                 if rule == SQRT:
-                    rate = rate / sqrt(<double>(self.clock + 1))
+                    if given.clock > MOST_EXACT:
+                        return False
+                    rate = rate / sqrt(given.clock + given.events + 1.0)
                 step = rate * w * target
         else:
-            given = self._learning_rate
-            if type(given) is not float:
-                return False
-            rate = given
-            second = self._squares
-            own = self.intercept_squares
+            rate = given.rate
+            own = given.own
             if rule == ADAGRAD:
                 called = margin <= 1.0
                 if called:
@@ -222,13 +289,11 @@ cdef class BinaryCore:
                     intercept = intercept + step * constant
                     adaptive_results(weights, second, event, rate, target, w)
             else:
-                if rule == RMS:
-                    decay = self._decay
                 slope = -target * w * residual(margin)
                 called = slope != 0.0
                 if called:
-                    logistic_step(rate, decay, slope * constant, &intercept, &own)
-                    logistic_results(weights, second, event, slope, rate, decay)
+                    logistic_step(rate, given.decay, slope * constant, &intercept, &own)
+                    logistic_results(weights, second, event, slope, rate, given.decay)
             if called and not (isfinite(intercept) and isfinite(own) and results_finite(event, 2)):
                 return False
 
@@ -242,20 +307,18 @@ cdef class BinaryCore:
                 weights._open(event)
         told.updated = called
 
-        cdef Accounting account = self.accounting
-        account.events += 1
-        self.clock += 1
+        given.events += 1
+        given.mistakes += told.mistake
         if margin < 1.0:
-            account._add_margin(margin)
-        if told.mistake:
-            account.mistakes += 1
-        account._add_norm(size, constant)
+            self.accounting._add_margin(margin)
+        self.accounting._add_norm(size, constant)
         if not called:
             return True
+        given.updates += 1
         if rule > SQRT:
             weights._set(event, 0)
             second._set(event, 1)
-            self.intercept_squares = own
+            given.own = own
         elif second is not None:
             weights.bound = bound
             move_by_confidence(weights, second, event, step, beta, forgetting)
@@ -264,16 +327,16 @@ cdef class BinaryCore:
                 own = 0.0
             if forgetting > 0.0:
                 own = own / (1.0 - forgetting + forgetting * own)
-            self.intercept_variance = own
+            given.own = own
         else:
             weights.bound = bound
             weights._add_found(event, step)
         self.intercept = intercept
-        account.updates += 1
         return True
 
 
 cdef double LARGEST = pure.LARGEST
+cdef double MOST_EXACT = 2.0 ** 52
 CORE = ("_weights", "accounting", "clock", "max_features", "intercept", "_constant")
 CORE += ("label_at_zero", "_rule")
 

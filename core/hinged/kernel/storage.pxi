@@ -9,6 +9,7 @@ cdef class Storage:
     cdef int32_t *slots  # the entry of each name of the event `seen`, -1 if it is not stored
     cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
     cdef uint64_t seen
+    cdef bint all_found
     cdef Py_ssize_t count, room, mask, dirty_count
     cdef set others  # changed names that are not stored
     cdef bint tracked
@@ -176,6 +177,7 @@ cdef class Storage:
             self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
             self.slots_room = event.room
         self.seen = event.serial
+        self.all_found = True
         if not again and self.count > 1024:
             for i in range(event.count):
                 HK_PREFETCH(&self.index[<Py_ssize_t>(<uint64_t>event.hashes[i] & <uint64_t>self.mask)])
@@ -189,6 +191,8 @@ cdef class Storage:
                     raise RuntimeError("the vector changed while a name was looked up")
                 if slot >= 0:
                     event.hints[i] = slot
+                else:
+                    self.all_found = False
             self.slots[i] = slot
         self.seen_count = self.count
         return 0
@@ -207,6 +211,8 @@ cdef class Storage:
         """Make an entry for each name of an event that has none; touch all."""
         cdef Py_ssize_t i
         self._find(event)
+        if self.all_found and not self.tracked:
+            return 0
         for i in range(event.count):
             if self.slots[i] < 0:
                 self.slots[i] = event.hints[i] = self._opened(event.names[i], event.hashes[i])
@@ -214,6 +220,7 @@ cdef class Storage:
                     raise RuntimeError("the vector changed while a name was looked up")
             self._touch(self.slots[i])
         self.seen_count = self.count
+        self.all_found = True
         return 0
 
     cdef inline double _value(self, Py_ssize_t i) noexcept:

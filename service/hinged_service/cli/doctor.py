@@ -21,7 +21,7 @@ from hinged_service.store.transport.server_check import Condition
 
 __all__ = ["doctor"]
 
-_OF_COMMANDS: Final = {"HINGED_URL", "HINGED_API_KEY"}
+_OTHERS: Final = {"HINGED_URL", "HINGED_API_KEY", "HINGED_PURE"}
 _TIMEOUT_S: Final = 10.0
 
 
@@ -70,7 +70,7 @@ def doctor(
 
 
 def _of_settings() -> Iterator[Finding]:
-    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OF_COMMANDS
+    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OTHERS
     for name in sorted(os.environ):
         if name.startswith("HINGED_") and name not in known:
             yield Finding(name, "warning", "is no setting: nothing reads it. Look at its spelling.")
