@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from hinged_service.errors import Unavailable
+from hinged_service.model.state import ModelState
 from tests.follow.conftest import Create, assert_equal_answers, events, following, learn
 from tests.follow.test_follower import _until
 from tests.store.transport.test_least_rights import login, refusals, users
@@ -90,17 +91,21 @@ def test_one_whose_next_entry_is_lost_goes_on_past_it(
 
 
 def test_a_state_that_was_left_by_halves_answers_nobody(
-    api: httpx.Client, server: RedisServer, create: Create
+    api: httpx.Client, server: RedisServer, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = create()
     learn(api, name, {"x": {"a": 1}, "y": True})
     with following(server, name) as model:
         broken = model._replica()
 
-        def fail(*_: object) -> None:
-            raise RuntimeError("as a part of River may")
+        learn_all, state = ModelState.learn_all, broken.state
 
-        broken.state.learn_all = fail  # type: ignore[assignment, method-assign]
+        def fail(self: ModelState, *arguments: Any) -> Any:
+            if self is state:
+                raise RuntimeError("as a part of River may")
+            return learn_all(self, *arguments)
+
+        monkeypatch.setattr(ModelState, "learn_all", fail)
         position = learn(api, name, {"x": {"a": 1}, "y": False})
         model.wait_for(position, 20)
         assert model._replica() is not broken

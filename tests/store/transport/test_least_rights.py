@@ -31,9 +31,10 @@ BY_ITSELF = {
 
 IN_TROUBLE = {
     *("hold_snapshot", "release_follower", "upgrade"),
-    *("index_replace_damaged", "note_damage", "repair_log", "read_snapshot"),
+    *("index_replace_damaged", "note_damage", "repair_log", "repair_records", "read_snapshot"),
+    "end_note",
 }
-"""Scripts that need a snapshot that moves, a broken model, another version, damage."""
+"""Scripts that need a snapshot that moves, a broken model, another version, damage, an ingestion."""
 
 
 def users_file() -> str:
