@@ -13,7 +13,7 @@ from hinged.start import InitialWeights
 from hinged.state import SUM, ScalarType
 from hinged.vector import Features, Numbers, WeightVector, put_all
 
-__all__ = ["STEPS", "LogisticSGD"]
+__all__ = ["STEPS", "LogisticSGD", "logistic_step"]
 
 STEPS = ("rms", "adagrad", "constant")
 EPSILON = 1e-8
@@ -123,16 +123,17 @@ class LogisticSGD(BinaryLinearClassifier):
         slope = -target * w * residual(margin)
         if slope == 0.0:
             return False
-        rate, moved = rate_at(self._learning_rate, self.clock), self._moved
+        rate = rate_at(self._learning_rate, self.clock)
+        decay = self._decay if self._rms else None
         weight_of, square_of = self._weights.lookup, self._squares.lookup
         weights: Features = {}
         squares: Features = {}
         for name, value in as_floats(self._room(x)).items():
-            weights[name], squares[name] = moved(
-                rate, slope * value, weight_of(name, 0.0), square_of(name, 0.0)
+            weights[name], squares[name] = logistic_step(
+                rate, decay, slope * value, weight_of(name, 0.0), square_of(name, 0.0)
             )
-        intercept, square = moved(
-            rate, slope * self._constant, self.intercept, self.intercept_squares
+        intercept, square = logistic_step(
+            rate, decay, slope * self._constant, self.intercept, self.intercept_squares
         )
         if not put_all(((self._weights, weights), (self._squares, squares)), intercept, square):
             return self._overflow()
@@ -140,15 +141,15 @@ class LogisticSGD(BinaryLinearClassifier):
         self.accounting.updates += 1
         return True
 
-    def _moved(
-        self, rate: float, gradient: float, weight: float, square: float
-    ) -> tuple[float, float]:
-        """Return a weight and its squares after one step."""
-        if gradient == 0.0:
-            return weight, square
-        if self._rms:
-            decay = self._decay
-            square = decay * square + (1.0 - decay) * (gradient * gradient)
-        else:
-            square += gradient * gradient
-        return weight - rate / math.sqrt(square + EPSILON) * gradient, square
+
+def logistic_step(
+    rate: float, decay: float | None, gradient: float, weight: float, square: float
+) -> tuple[float, float]:
+    """Return a weight and its squares after one gradient; no `decay` is AdaGrad."""
+    if gradient == 0.0:
+        return weight, square
+    if decay is None:
+        square += gradient * gradient
+    else:
+        square = decay * square + (1.0 - decay) * (gradient * gradient)
+    return weight - rate / math.sqrt(square + EPSILON) * gradient, square

@@ -31,6 +31,7 @@ from hinged import (
     MulticlassAROW,
     MulticlassAveragedPerceptron,
     MulticlassHedge,
+    MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
     MulticlassPerceptron,
     MulticlassPocketPerceptron,
@@ -617,6 +618,29 @@ class TestMulticlass:
         state = model.get_state()
         assert state["vectors"]["variance/0"].get("a") == pytest.approx(2 / 3, abs=1e-15)
 
+    def test_multiclass_logistic_by_hand(self, known: Any) -> None:
+        model = learned(MulticlassLogisticSGD(fit_intercept=False), known)
+        model.learn_one({"a": 2.0}, "A")  # both have 1/2: the gradients are -1 and 1
+        assert model.weights["A"]["a"] == pytest.approx(0.3, abs=1e-8)
+        assert model.weights["B"]["a"] == pytest.approx(-0.3, abs=1e-8)
+        model.learn_one({"a": 1.0}, "B", 2.0)
+        p = 1.0 / (1.0 + math.exp(-0.6))
+        step = 0.3 / math.sqrt(1.0 + 4.0 * p * p) * 2.0 * p
+        assert model.weights["A"]["a"] == pytest.approx(0.3 - step, abs=1e-8)
+        assert model.weights["B"]["a"] == pytest.approx(step - 0.3, abs=1e-8)
+
+    def test_multiclass_logistic_leaves_improbable_classes_where_they_are(self) -> None:
+        start = {"A": 0.0, "B": 0.0, "C": -6.0}  # C has 0.0012
+        for least, moves in ((0.01, False), (0.001, True)):
+            model = MulticlassLogisticSGD(least=least, initial_intercepts=start)
+            more = model.growth_bytes({"a": 1.0}, "A")
+            assert more == 2 * (128 + 1) * (2 + moves)
+            model.learn_one({"a": 1.0}, "A")
+            assert model.stored_bytes() == more
+            assert (model.intercepts["C"] < -6.0) is moves
+            model.learn_one({"a": 1.0}, "C")
+            assert model.intercepts["C"] > -6.0
+
     def test_averaged_is_the_mean_after_each_event(self) -> None:
         events = [({"x": 1.0}, "A"), ({"y": 1.0}, "B"), ({"x": 1.0, "y": 1.0}, "C")] * 2
         raw, model = MulticlassPerceptron(), MulticlassAveragedPerceptron()
@@ -1017,6 +1041,7 @@ CAPPED: list[Any] = [
     MulticlassAveragedPerceptron,
     MulticlassPocketPerceptron,
     MulticlassAROW,
+    MulticlassLogisticSGD,
     *(
         functools.partial(MulticlassPassiveAggressive, mode=mode)
         for mode in ("uncapped", "I", "II")
