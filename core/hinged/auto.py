@@ -66,7 +66,7 @@ class Auto(LinearClassifier):
     >>> evaluate.progressive_val_score(datasets.Phishing(), Auto(), metrics.Accuracy())
     Accuracy: 89.75%
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), Auto(), metrics.Accuracy())
-    Accuracy: 88.70%
+    Accuracy: 89.00%
 
     """
 

@@ -10,7 +10,7 @@ from hinged.errors import InvalidState
 from hinged.events import Label
 from hinged.state import SIGNED, SUM, ScalarType
 
-__all__ = ["LIMIT", "Temperature"]
+__all__ = ["LIMIT", "MOST_WEIGHT", "Temperature"]
 
 LIMIT = 15.0
 """The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
@@ -19,7 +19,8 @@ _KEPT = 0.998
 _LEAST_CURVATURE = 0.01
 _LONGEST_STEP = 1.0
 _LEAST_LOG_SCALE, _MOST_LOG_SCALE = -700.0, 20.0
-_MOST_WEIGHT = 1e6
+MOST_WEIGHT = 1e6
+"""The most that the weight of an event counts."""
 
 
 class Temperature:
@@ -107,8 +108,8 @@ class Temperature:
         self._move(mean - z[label], max(0.0, square / total - mean * mean), w)
 
     def _move(self, gradient: float, curvature: float, w: float) -> None:
-        if w > _MOST_WEIGHT:
-            w = _MOST_WEIGHT
+        if w > MOST_WEIGHT:
+            w = MOST_WEIGHT
         self.curvature = total = _KEPT * self.curvature + w * curvature
         step = w * gradient / (total + _LEAST_CURVATURE)
         if step > _LONGEST_STEP:
