@@ -251,15 +251,22 @@ def scaled(record: Record, value: float) -> float:
     if n == 0:
         return 0.0
     if dense:
-        weight = min(max(n - 2, 0), MEMORY)
+        if n == 1:
+            return 0.0
+        weight = n - 2 if n - 2 < MEMORY else MEMORY
         inside = LIMIT * math.sqrt(variance) if n > LIMIT else math.inf
-        for extreme in (least, largest):
-            off = extreme - mean
-            if abs(off) <= inside:
-                weight += 1
-                step = off / weight
-                mean += step
-                variance += (off * (off - step) - variance) / weight
+        off = least - mean
+        if off >= -inside:
+            weight += 1
+            step = off / weight
+            mean += step
+            variance += (off * (off - step) - variance) / weight
+        off = largest - mean
+        if off <= inside:
+            weight += 1
+            step = off / weight
+            mean += step
+            variance += (off * (off - step) - variance) / weight
         if variance == 0.0:
             return 0.0
         bound = min(LIMIT, math.sqrt(n))

@@ -631,7 +631,7 @@ class TestMulticlass:
         assert model.weights["B"]["a"] == pytest.approx(step - 0.3, abs=1e-8)
 
     def test_multiclass_logistic_leaves_improbable_classes_where_they_are(self) -> None:
-        start = {"A": 0.0, "B": 0.0, "C": -6.0}  # C has 0.0012
+        start: dict[Any, float] = {"A": 0.0, "B": 0.0, "C": -6.0}  # C has 0.0012
         for least, moves in ((0.01, False), (0.001, True)):
             model = MulticlassLogisticSGD(least=least, initial_intercepts=start)
             more = model.growth_bytes({"a": 1.0}, "A")
@@ -760,8 +760,8 @@ class TestHedge:
         q = 0.5 * p + 0.5 * 0.5  # and half of the base rate, which is 1/2
         assert model.predict_proba_one(x)[True] == pytest.approx(q)
         score = math.log(q / (1.0 - q))
-        outcome = (False, pytest.approx(score), True, True, pytest.approx(1.0 - score))
-        assert model.predict_learn_one(x, True) == outcome
+        wanted: Any = (False, pytest.approx(score), True, True, pytest.approx(1.0 - score))
+        assert model.predict_learn_one(x, True) == wanted
         base = 0.999 * 0.5 / (p + 0.5) + 0.0005
         assert model.base_rate.trust == pytest.approx(base)
         assert model.trust == pytest.approx([0.65, 0.35])
