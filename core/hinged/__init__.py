@@ -23,6 +23,7 @@ from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
 from hinged.multiclass_hedge import MulticlassHedge
 from hinged.multiclass_linear import MulticlassLinearClassifier
+from hinged.multiclass_logistic_sgd import MulticlassLogisticSGD
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.multiclass_pocket import MulticlassPocketPerceptron
@@ -65,6 +66,7 @@ __all__ = [
     "MulticlassAveragedPerceptron",
     "MulticlassHedge",
     "MulticlassLinearClassifier",
+    "MulticlassLogisticSGD",
     "MulticlassPassiveAggressive",
     "MulticlassPerceptron",
     "MulticlassPocketPerceptron",

@@ -65,9 +65,9 @@ class Auto(LinearClassifier):
     >>> from hinged import Auto
 
     >>> evaluate.progressive_val_score(datasets.Phishing(), Auto(), metrics.Accuracy())
-    Accuracy: 89.59%
+    Accuracy: 89.75%
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), Auto(), metrics.Accuracy())
-    Accuracy: 88.44%
+    Accuracy: 89.00%
 
     """
 

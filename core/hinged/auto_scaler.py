@@ -19,7 +19,7 @@ from hinged.vector import VALUE_BYTES, Event, Features, name_bytes
 __all__ = ["NUMBERS", "UNSEEN", "AutoScaler", "Record", "learned", "restored", "scaled", "scaling"]
 
 LIMIT = 8.0
-"""Standard deviations within which every value is kept."""
+"""Standard deviations within which every value is kept; up to as many values are not judged."""
 MEMORY = 1_000
 """Values that mean and variance look back on, about."""
 PROBATION = 16
@@ -48,14 +48,16 @@ class AutoScaler(base.MiniBatchTransformer):
     events have it. What comes out for the value v:
 
     - dense: `(v - mean) / sd`, cut to 8, or to the root of the number of values if that
-      is less; 0 while all values but the least and the largest are equal;
+      is less; 0 while all values are equal, of more than 8 all but the least and the largest;
     - any other: v as it is. Where the root mean square is above 8, v is divided by it. A
       value beyond 16 and 16 times the root mean square is cut to the larger of the two.
 
-    Mean and variance are of all values but the least and the largest ever, those two being
-    held out until more extreme ones come; of the values that count, each is first cut to 8
-    standard deviations. So one huge value, first or later, changes no other value. Up to
-    1,000 values all weigh the same; later ones weigh 1/1000, and older ones fade.
+    Mean and variance are kept of all values but the least and the largest ever, those two
+    being held out until more extreme ones come; of the values kept, each is first cut to 8
+    standard deviations. The two count as well if they are within 8 standard deviations of
+    the others, and of the first 8 values in any case. So one huge value, first or later,
+    changes no other value, once there are more than 8. Up to 1,000 values all weigh the
+    same; later ones weigh 1/1000, and older ones fade.
 
     How it treats
 
@@ -86,7 +88,7 @@ class AutoScaler(base.MiniBatchTransformer):
     >>> for celsius in (18.5, 21.5, 19.5, 23.0, 20.5, 24.0):
     ...     scaler.learn_one({"celsius": celsius, "raining": 1.0})
     >>> scaler.transform_one({"celsius": 22.5, "raining": 1.0, "windy": 1.0})
-    {'celsius': 1.06..., 'raining': 1.0, 'windy': 0.0}
+    {'celsius': 0.69..., 'raining': 1.0, 'windy': 0.0}
 
     """
 
@@ -249,6 +251,22 @@ def scaled(record: Record, value: float) -> float:
     if n == 0:
         return 0.0
     if dense:
+        if n == 1:
+            return 0.0
+        weight = n - 2 if n - 2 < MEMORY else MEMORY
+        inside = LIMIT * math.sqrt(variance) if n > LIMIT else math.inf
+        off = least - mean
+        if off >= -inside:
+            weight += 1
+            step = off / weight
+            mean += step
+            variance += (off * (off - step) - variance) / weight
+        off = largest - mean
+        if off <= inside:
+            weight += 1
+            step = off / weight
+            mean += step
+            variance += (off * (off - step) - variance) / weight
         if variance == 0.0:
             return 0.0
         bound = min(LIMIT, math.sqrt(n))

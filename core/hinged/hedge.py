@@ -11,6 +11,7 @@ from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
 from hinged.base import Contributions, LinearClassifier
+from hinged.base_rate import BaseRate
 from hinged.binary import BinaryLinearClassifier, probabilities
 from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter
@@ -35,16 +36,17 @@ class Hedge(LinearClassifier):
 
     Expert i scores s_i, holds the trust v_i, all of them summing to 1, and has a
     `hinged.temperature.Temperature`, as the pool has one; A and A_i turn scores into
-    log-odds. On an event:
+    log-odds. B mixes the base rate of the labels in, as far as it tells them better, and
+    leaves the sign (`hinged.base_rate.BaseRate`). On an event:
 
-        z_i = A_i(s_i),  score = A(sum of v_i z_i)
+        z_i = A_i(s_i),  score = B(A(sum of v_i z_i))
         v_i *= exp(-learning_rate sample_weight) for each expert whose label is wrong
         v_i = (1 - share) v_i / (sum of all) + share / n
 
-    then every expert learns the event, and every temperature its label. With `share=0`
-    the trust is that of the weighted majority: its vote makes, but for terms in the rate
-    and log n, at most twice the mistakes of the best expert. The share keeps every expert
-    ready to return when the best one changes.
+    then every expert learns the event, and every temperature and the base rate its label.
+    With `share=0` the trust is that of the weighted majority: its vote makes, but for terms
+    in the rate and log n, at most twice the mistakes of the best expert. The share keeps
+    every expert ready to return when the best one changes.
 
     The score is the log-odds of true, from -15 to 15, and its sign is the label: label,
     mistakes, hinge loss and probability all come from it. The vote, by which an expert
@@ -74,6 +76,8 @@ class Hedge(LinearClassifier):
         The trust in each expert, in the order of `models`.
     temperatures : list of Temperature
         That of each expert, and last that of the pool.
+    base_rate : BaseRate
+        The base rate of the labels, and the trust in it.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class Hedge(LinearClassifier):
         self._experts = [model.clone() for model in self._prototypes]
         self.trust = [1.0 / len(self._experts)] * len(self._experts)
         self.temperatures = [Temperature() for _ in range(len(self._experts) + 1)]
+        self.base_rate = BaseRate()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -141,6 +146,7 @@ class Hedge(LinearClassifier):
         told, self.trust = pool_event(
             self._experts,
             self.temperatures,
+            self.base_rate,
             self.trust,
             numbers,
             target > 0.0,
@@ -158,7 +164,7 @@ class Hedge(LinearClassifier):
 
     def score_one(self, x: Event) -> float:
         """Return the pooled log-odds of true, from -15 to 15; true is predicted above 0."""
-        return self._log_odds(x)[-1]
+        return self.base_rate.mixed(self._log_odds(x)[-1])
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
@@ -183,7 +189,8 @@ class Hedge(LinearClassifier):
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-odds of each expert, and their weight in the score, by `"expert i"`."""
-        *log_odds, score = self._log_odds(x)
+        *log_odds, together = self._log_odds(x)
+        score = self.base_rate.mixed(together)
         pool = 0.0
         for v, z in zip(self.trust, log_odds, strict=True):
             pool += v * z
@@ -209,17 +216,20 @@ class Hedge(LinearClassifier):
 
         `"members"` are the experts' types; the scalars and vectors of expert i are
         named `"i/..."`, its trust `trust_i`, its temperature `log_scale_i` and
-        `curvature_i`, that of the pool likewise with the number of experts.
+        `curvature_i`, that of the pool likewise with the number of experts. What begins
+        with `base_` is the base rate.
         """
         own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
         for i, temperature in enumerate(self.temperatures):
             own |= temperature.scalars(f"_{i}")
+        own |= self.base_rate.scalars()
         return members.flat_state(type(self).__name__, own, self.accounting, self._experts)
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing.
 
-        One without any temperature, as fold version 2 saved it, goes on with new ones. One
+        One without any temperature, as fold version 2 saved it, goes on with new ones, as
+        one without a base rate. One
         of the default pool that was then goes on with the experts that it has.
         """
         saved = state.checked_header(saved, type(self).__name__)
@@ -228,15 +238,19 @@ class Hedge(LinearClassifier):
         numbers, new = range(len(fresh) + 1), [Temperature() for _ in range(len(fresh) + 1)]
         starts = {n: v for i in numbers for n, v in new[i].scalars(f"_{i}").items()}
         given = saved.get("scalars")
-        if isinstance(given, Mapping) and not starts.keys() & given.keys():
-            saved = {**saved, "scalars": {**starts, **given}}
+        for part in (starts, BaseRate().scalars()):
+            if isinstance(given, Mapping) and not part.keys() & given.keys():
+                given = {**part, **given}
+        saved = {**saved, "scalars": given}
         kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
+        kinds |= BaseRate.kinds()
         for i in numbers:
             kinds |= Temperature.kinds(f"_{i}")
         scalars, account = members.restored_account(saved, kinds)
         temperatures = [Temperature.restored(scalars, f"_{i}") for i in numbers]
+        base_rate = BaseRate.restored(scalars)
         self._experts = members.restored(saved, fresh)
-        self._prototypes = prototypes
+        self._prototypes, self.base_rate = prototypes, base_rate
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.temperatures = temperatures
         self.clock = scalars["clock"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, ClassVar
 
 from hinged import kernel, state
@@ -256,14 +256,17 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
         numbers, scores = self._raw_scores(x)
-        scores.pop(y, None)  # type: ignore[call-overload]
-        rival = best(scores)
         sizes = {name: VALUE_BYTES + name_bytes((name,)) for name in self._part_kept(numbers)}
         more = 0
-        for label in (y, rival):
+        for label in self._moving(y, scores):
             stored = self._parts[label].weights if label in self._parts else ()
             more += sum(size for name, size in sizes.items() if name not in stored)
-        return 0 if rival is None else self._numbers * more
+        return self._numbers * more
+
+    def _moving(self, y: Hashable, scores: Mapping[Label, float]) -> Collection[Hashable]:
+        """Return the classes that an event of these scores may move."""
+        rival = best({label: score for label, score in scores.items() if label != y})
+        return () if rival is None else (y, rival)
 
     def _part_kept(self, x: Numbers) -> Numbers:
         return room(x, self._names, len(self._names), self.max_features)

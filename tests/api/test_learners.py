@@ -108,6 +108,10 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         lambda: hinged.MulticlassPassiveAggressive(0.1, "I"),
     ),
     "arow": ({"type": "multiclass_arow"}, hinged.MulticlassAROW),
+    "softmax": (
+        {"type": "multiclass_logistic_sgd", "learning_rate": 0.1, "least": 0.0},
+        lambda: hinged.MulticlassLogisticSGD(0.1, 0.0),
+    ),
     "random-weights": (
         {
             "type": "multiclass_pocket_perceptron",

@@ -138,6 +138,10 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
         hinged.MulticlassAROW,
         _one_vs_rest(_river.PAClassifier),
     ),
+    "MulticlassLogisticSGD (beside SoftmaxRegression with AdaGrad)": (
+        hinged.MulticlassLogisticSGD,
+        lambda: _river.SoftmaxRegression(optim.AdaGrad(0.3)),
+    ),
     "MulticlassHedge (beside one-vs-rest)": (
         hinged.MulticlassHedge,
         _one_vs_rest(_river.PAClassifier),

@@ -52,6 +52,7 @@ MULTICLASS: dict[str, Callable[[], Model]] = {
     "MulticlassPocketPerceptron": hinged.MulticlassPocketPerceptron,
     "MulticlassPassiveAggressive": hinged.MulticlassPassiveAggressive,
     "MulticlassAROW": hinged.MulticlassAROW,
+    "MulticlassLogisticSGD": hinged.MulticlassLogisticSGD,
 }
 
 

@@ -19,6 +19,7 @@ from hinged import (
     HingeSGD,
     LinearUnit,
     LogisticSGD,
+    MulticlassLogisticSGD,
     PassiveAggressive,
     Perceptron,
     training,
@@ -220,3 +221,21 @@ def test_confidence_that_is_forgotten(rows: tuple[Array, Array], decay: float) -
             P = P / (1.0 - beta * x * x / P)
             P = (1.0 - decay) * P + decay
     close(learned(AROW(forgetting=decay), *rows), w)
+
+
+def test_multiclass_logistic(rows: tuple[Array, Array]) -> None:
+    X, y = rows
+    model = MulticlassLogisticSGD(0.3, least=0.0, initial_intercepts=dict.fromkeys("ABC", 0.0))
+    river: Any = linear_model
+    other = river.SoftmaxRegression(optim.AdaGrad(0.3))
+    for label in "ABC":
+        other.weights[label]["1"] = 0.0  # River has no intercept, and meets classes later
+    for row, true in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(zip(NAMES, row, strict=True))
+        label = "A" if true else "B" if row[0] > 0.0 else "C"
+        model.learn_one(x, label)
+        other.learn_one({**x, "1": 1.0}, label)
+    for label in "ABC":
+        ours = [*(model.weights[label][name] for name in NAMES), model.intercepts[label]]
+        theirs = [other.weights[label][name] for name in (*NAMES, "1")]
+        close(np.array(ours), np.array(theirs))

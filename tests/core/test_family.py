@@ -31,6 +31,7 @@ from hinged import (
     MulticlassAROW,
     MulticlassAveragedPerceptron,
     MulticlassHedge,
+    MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
     MulticlassPerceptron,
     MulticlassPocketPerceptron,
@@ -40,6 +41,7 @@ from hinged import (
     PocketPerceptron,
     random_weights,
 )
+from hinged.base_rate import BaseRate
 from hinged.checks import plain_state
 from hinged.multiclass_hedge import default_multiclass_pool
 from hinged.temperature import Temperature
@@ -617,6 +619,29 @@ class TestMulticlass:
         state = model.get_state()
         assert state["vectors"]["variance/0"].get("a") == pytest.approx(2 / 3, abs=1e-15)
 
+    def test_multiclass_logistic_by_hand(self, known: Any) -> None:
+        model = learned(MulticlassLogisticSGD(fit_intercept=False), known)
+        model.learn_one({"a": 2.0}, "A")  # both have 1/2: the gradients are -1 and 1
+        assert model.weights["A"]["a"] == pytest.approx(0.3, abs=1e-8)
+        assert model.weights["B"]["a"] == pytest.approx(-0.3, abs=1e-8)
+        model.learn_one({"a": 1.0}, "B", 2.0)
+        p = 1.0 / (1.0 + math.exp(-0.6))
+        step = 0.3 / math.sqrt(1.0 + 4.0 * p * p) * 2.0 * p
+        assert model.weights["A"]["a"] == pytest.approx(0.3 - step, abs=1e-8)
+        assert model.weights["B"]["a"] == pytest.approx(step - 0.3, abs=1e-8)
+
+    def test_multiclass_logistic_leaves_improbable_classes_where_they_are(self) -> None:
+        start: dict[Any, float] = {"A": 0.0, "B": 0.0, "C": -6.0}  # C has 0.0012
+        for least, moves in ((0.01, False), (0.001, True)):
+            model = MulticlassLogisticSGD(least=least, initial_intercepts=start)
+            more = model.growth_bytes({"a": 1.0}, "A")
+            assert more == 2 * (128 + 1) * (2 + moves)
+            model.learn_one({"a": 1.0}, "A")
+            assert model.stored_bytes() == more
+            assert (model.intercepts["C"] < -6.0) is moves
+            model.learn_one({"a": 1.0}, "C")
+            assert model.intercepts["C"] > -6.0
+
     def test_averaged_is_the_mean_after_each_event(self) -> None:
         events = [({"x": 1.0}, "A"), ({"y": 1.0}, "B"), ({"x": 1.0, "y": 1.0}, "C")] * 2
         raw, model = MulticlassPerceptron(), MulticlassAveragedPerceptron()
@@ -731,9 +756,14 @@ class TestHedge:
         experts = [Perceptron(initial_weights={"a": w}, fit_intercept=False) for w in (1.0, -3.0)]
         model = Hedge(experts, learning_rate=math.log(2.0), share=0.1)
         x = {"a": 1.0}
-        assert model.score_one(x) == pytest.approx(-1.0)  # half of each
-        assert model.predict_proba_one(x)[True] == pytest.approx(1.0 / (1.0 + math.e))
-        assert model.predict_learn_one(x, True) == (False, -1.0, True, True, 2.0)
+        p = 1.0 / (1.0 + math.e)  # half of each: -1
+        q = 0.5 * p + 0.5 * 0.5  # and half of the base rate, which is 1/2
+        assert model.predict_proba_one(x)[True] == pytest.approx(q)
+        score = math.log(q / (1.0 - q))
+        wanted: Any = (False, pytest.approx(score), True, True, pytest.approx(1.0 - score))
+        assert model.predict_learn_one(x, True) == wanted
+        base = 0.999 * 0.5 / (p + 0.5) + 0.0005
+        assert model.base_rate.trust == pytest.approx(base)
         assert model.trust == pytest.approx([0.65, 0.35])
         # the second moves to -2; each temperature did one step by hand
         scales = []
@@ -742,12 +772,40 @@ class TestHedge:
             step = (p - 1.0) * z / (p * (1.0 - p) * z * z + 0.01)
             scales.append(math.exp(-max(-1.0, min(1.0, step))))
         first, second, pooled = scales
-        score = pooled * (0.65 * first * 1.0 + 0.35 * second * -2.0)
+        pool = 0.65 * first * 1.0 + 0.35 * second * -2.0
+        p = 1.0 / (1.0 + math.exp(-pooled * pool))
+        q = (1.0 - base) * p + base * 1.5 / 2.0
+        assert p > 0.5
+        score = math.log(q / (1.0 - q))
         assert model.score_one(x) == pytest.approx(score)
-        assert model.predict_one(x) is (score > 0.0)
+        assert model.predict_one(x) is True
+        share = score / pool
         assert model.explain_one(x) == pytest.approx(
-            {"expert 0": 0.65 * first * pooled, "expert 1": 0.35 * second * -2.0 * pooled}
+            {"expert 0": 0.65 * first * share, "expert 1": 0.35 * second * -2.0 * share}
         )
+
+    def test_the_base_rate_changes_no_label(self) -> None:
+        model = Hedge([Perceptron(initial_weights={"a": -0.1})])
+        model.base_rate = BaseRate(positives=99.5, negatives=0.5, trust=0.9)
+        q = 0.1 / (1.0 + math.exp(-2.0)) + 0.9 * 0.995
+        assert model.base_rate.mixed(2.0) == pytest.approx(math.log(q / (1.0 - q)))
+        assert model.base_rate.mixed(-2.0) == -1e-9
+        assert model.base_rate.mixed(0.0) == 0.0
+        assert model.base_rate.mixed(-1e-12) == -1e-12
+        assert model.predict_one({"a": 1.0}) is False
+        assert model.predict_proba_one({"a": 1.0})[True] == pytest.approx(0.5)
+        assert model.explain_one({"a": 1.0})["expert 0"] == model.score_one({"a": 1.0})
+
+    def test_its_log_loss_is_never_much_above_that_of_the_base_rate(self) -> None:
+        chance, model, loss = random.Random(4), Hedge(), 0.0
+        labels = [chance.random() < 0.3 for _ in range(1_500)]
+        for y in labels:
+            x = {name: chance.gauss(0.0, 1.0) for name in "abcd"}  # tells nothing
+            loss -= math.log(model.predict_proba_one(x)[y])
+            model.learn_one(x, y)
+        share = sum(labels) / 1_500
+        best = -share * math.log(share) - (1.0 - share) * math.log(1.0 - share)
+        assert loss / 1_500 < best + 0.006  # the pool alone: 0.014
 
     def test_an_expert_that_is_sure_counts_more_than_two_that_are_not(self) -> None:
         pool = [Perceptron(initial_weights={"a": w}) for w in (0.1, 0.1, -3.0)]
@@ -767,14 +825,22 @@ class TestHedge:
     def test_a_state_without_temperatures_starts_them(self) -> None:
         model = learned(Hedge(), [({"a": 1.0}, True), ({"a": 2.0}, False)])
         saved = model.get_state()
-        old = {n: v for n, v in saved["scalars"].items() if not n.startswith(("log_s", "curv"))}
+        new = ("log_s", "curv", "base")
+        old = {n: v for n, v in saved["scalars"].items() if not n.startswith(new[:2])}
         again = Hedge()
+        again.set_state({**saved, "scalars": old})
+        assert again.base_rate.scalars() == model.base_rate.scalars()
+        old = {n: v for n, v in old.items() if not n.startswith(new)}
         again.set_state({**saved, "scalars": old})
         assert again.trust == model.trust
         assert [t.scalars() for t in again.temperatures] == [Temperature().scalars()] * 7
+        assert again.base_rate.scalars() == BaseRate().scalars()
         broken = {n: v for n, v in saved["scalars"].items() if n != "curvature_6"}
         with pytest.raises(InvalidState):
             again.set_state({**saved, "scalars": broken})
+        for name, value in (("trust", 0.0), ("trust", 1.0), ("positives", 0.4), ("negatives", 0.0)):
+            with pytest.raises(InvalidState):
+                again.set_state({**saved, "scalars": {**saved["scalars"], f"base_{name}": value}})
 
     def test_one_saved_with_the_first_default_pool_keeps_its_experts(self) -> None:
         first = [
@@ -1017,6 +1083,7 @@ CAPPED: list[Any] = [
     MulticlassAveragedPerceptron,
     MulticlassPocketPerceptron,
     MulticlassAROW,
+    MulticlassLogisticSGD,
     *(
         functools.partial(MulticlassPassiveAggressive, mode=mode)
         for mode in ("uncapped", "I", "II")

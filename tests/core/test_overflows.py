@@ -13,6 +13,7 @@ from hinged import (
     Hedge,
     LinearUnit,
     MulticlassAROW,
+    MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
     OneVsRest,
     PassiveAggressive,
@@ -98,6 +99,7 @@ def test_no_binary_rule_takes_a_step_from_a_score_that_overflowed(model: Any) ->
         MulticlassPassiveAggressive(1e300, "II"),
         MulticlassPassiveAggressive(mode="uncapped"),
         MulticlassAROW(1e-300),
+        MulticlassLogisticSGD(1e300),
     ],
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'mode', '')}",
 )

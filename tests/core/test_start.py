@@ -22,6 +22,7 @@ from hinged import (
     LinearUnit,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
+    MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
     MulticlassPerceptron,
     MulticlassPocketPerceptron,
@@ -204,7 +205,7 @@ def test_refuses_random_weights(make: Any) -> None:
 
 MANY: list[type[Any]] = [
     *(MulticlassPerceptron, MulticlassAveragedPerceptron, MulticlassPocketPerceptron),
-    *(MulticlassPassiveAggressive, MulticlassAROW),
+    *(MulticlassPassiveAggressive, MulticlassAROW, MulticlassLogisticSGD),
 ]
 
 

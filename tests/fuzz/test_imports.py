@@ -65,6 +65,20 @@ def check(body: bytes) -> bool:
     return True
 
 
+@pytest.mark.parametrize("kind", ["MultinomialNB", "ComplementNB", "BernoulliNB", "GaussianNB"])
+def test_a_count_that_is_not_finite_is_refused(kind: str) -> None:
+    whole = json.loads(exported(kind))
+    rows = whole["scalars"]["learner"]["scalars"]["model"]["rows"]
+    counters = [row for row in rows if row[0] == "Counter" and row[2]]
+    assert check(sealed(whole))
+    assert counters
+    for counts in (row[2] for row in counters):
+        for value in ("inf", "-inf", "nan"):
+            counts[-1], before = {"float": value}, counts[-1]
+            assert not check(sealed(whole))
+            counts[-1] = before
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forged_document_is_refused_or_a_model_that_works(kind: str) -> None:
     whole = json.loads(exported(kind))

@@ -19,12 +19,12 @@ def imputer(*statistics: str) -> dict[str, Any]:
 
 
 BY_HAND: dict[str, tuple[Any, list[Any], Any, dict[str, float]]] = {
-    # without the extremes mean 3 and variance 4; the flag f stays, b was never seen
+    # mean 3 and variance 6.25; the flag f stays, b was never seen
     "AutoScaler": (
-        *("AutoScaler", [{"a": v, "f": 1.0} for v in (9.5, 1.0, 5.0, -7.0)]),
-        *({"a": 6.0, "f": 0.0, "b": 1.0}, {"a": 1.5, "f": 0.0, "b": 0.0}),
+        *("AutoScaler", [{"a": v, "f": 1.0} for v in (5.5, 0.5, 5.5, 0.5)]),
+        *({"a": 6.0, "f": 0.0, "b": 1.0}, {"a": 1.2, "f": 0.0, "b": 0.0}),
     ),
-    "AutoScaler, beyond": ("AutoScaler", [{"a": v} for v in (9.5, 1.0, 5.0, -7.0)], A, {"a": -1}),
+    "AutoScaler, beyond": ("AutoScaler", [{"a": v} for v in (5.5, 0.5, 5.5, 0.5)], A, {"a": -0.8}),
     # mean 3, variance 4; b was never seen
     "StandardScaler": ("StandardScaler", [A, B], {"a": 7.0, "b": 1.0}, {"a": 2.0, "b": 0.0}),
     "StandardScaler, centred": (

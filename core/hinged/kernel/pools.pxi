@@ -116,6 +116,59 @@ def _revived_scaling(kind, log_scale, curvature, scale):
     return one
 
 
+cdef class Mixing:
+    """The arithmetic of a base rate: see `hinged.kernel.pure.Mixing`."""
+
+    cdef public double positives, negatives, trust
+
+    def __init__(self, double positives=0.5, double negatives=0.5, double trust=0.5):
+        self.positives = positives
+        self.negatives = negatives
+        self.trust = trust
+
+    def __reduce__(self):
+        return _revived_mixing, (type(self), self.positives, self.negatives, self.trust)
+
+    def mixed(self, double z):
+        return self._mixed(z)
+
+    cdef double _mixed(self, double z) noexcept:
+        cdef double known = self.positives + self.negatives, odds = exp(-z)
+        cdef double rest = (1.0 - self.trust) / (1.0 + odds)
+        cdef double true = rest + self.trust * (self.positives / known)
+        cdef double false = rest * odds + self.trust * (self.negatives / known)
+        cdef double score = log(true / false), size = fabs(z)
+        if score * z > 0.0:
+            return LIMIT if score > LIMIT else -LIMIT if score < -LIMIT else score
+        return copysign(LEAST_ODDS if LEAST_ODDS < size else size, z)
+
+    def learn(self, double z, bint positive, double w=1.0):
+        self._learn(z, positive, w)
+
+    cdef void _learn(self, double z, bint positive, double w) noexcept:
+        cdef double own, told, evidence, odds, trust
+        if w > MOST_WEIGHT:
+            w = MOST_WEIGHT
+        own = self.positives if positive else self.negatives
+        told = own / (self.positives + self.negatives)
+        evidence = w * log(told * (1.0 + exp(-z if positive else z)))
+        if evidence > MOST_EVIDENCE:
+            evidence = MOST_EVIDENCE
+        elif evidence < -MOST_EVIDENCE:
+            evidence = -MOST_EVIDENCE
+        odds = exp(evidence)
+        trust = self.trust * odds / (1.0 - self.trust + self.trust * odds)
+        self.trust = (1.0 - SPREAD) * trust + 0.5 * SPREAD
+        if positive:
+            self.positives += w
+        else:
+            self.negatives += w
+
+
+def _revived_mixing(kind, positives, negatives, trust):
+    return kind(positives, negatives, trust)
+
+
 def pooled(list scalings, list trust, list scores):
     """Return the log-odds of each expert, and last those of the pool."""
     cdef double pool = 0.0, z
@@ -177,6 +230,8 @@ cpdef list judged(list trust, list wrong, double loss, double share):
     return [(1.0 - share) * <double>v / total + even for v in left]
 
 
+cdef double SPREAD = pure.SPREAD, LEAST_ODDS = pure.LEAST_ODDS
+cdef double MOST_EVIDENCE = pure.MOST_EVIDENCE
 cdef double LIMIT = pure.LIMIT, KEPT = pure.KEPT, MOST_WEIGHT = pure.MOST_WEIGHT
 cdef double LEAST_CURVATURE = pure.LEAST_CURVATURE, LONGEST_STEP = pure.LONGEST_STEP
 cdef double MOST_LOG_SCALE = pure.MOST_LOG_SCALE, LEAST_LOG_SCALE = pure.LEAST_LOG_SCALE
@@ -210,6 +265,7 @@ def scores_of(list experts, x):
 def pool_event(
     list experts,
     list scalings,
+    Mixing base_rate,
     list trust,
     x,
     bint positive,
@@ -249,8 +305,9 @@ def pool_event(
     finally:
         released(event)
     scaling = scalings[count]
-    score = scaling._log_odds(pool)
-    log_odds.append(score)
+    z = scaling._log_odds(pool)
+    log_odds.append(z)
+    score = base_rate._mixed(z)
     margin = target * score
     if margin < 1.0:
         account._add_margin(margin)
@@ -261,6 +318,7 @@ def pool_event(
     for i in range(count + 1):
         scaling = scalings[i]
         scaling._learn(log_odds[i], positive, w)
+    base_rate._learn(z, positive, w)
     told.loss = 1.0 - margin if margin < 1.0 else 0.0
     fields = (score > 0.0, score, mistake, updated, told.loss)
     return fields, judged(trust, wrong, loss, share)

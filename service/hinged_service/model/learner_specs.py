@@ -327,6 +327,18 @@ class MulticlassAROWSpec(_AROW, _Multiclass):
     max_classes: Classes = 1_000
 
 
+class MulticlassLogisticSGDSpec(_Multiclass):
+    """Softmax regression: the logistic loss of all classes, with AdaGrad's steps."""
+
+    type: Literal["multiclass_logistic_sgd"]
+    learning_rate: Rate = Field(0.3, description="The step eta, a number or a schedule.")
+    least: NonNegative = Field(
+        0.01, lt=1, description="The least probability of a wrong class that moves."
+    )
+    fit_intercept: bool = Field(True, description="Learn an intercept beside the weights.")
+    max_classes: Classes = 1_000
+
+
 class OneVsRestSpec(StrictModel):
     """One binary learner per class against all others, the label by the highest score."""
 
@@ -345,6 +357,7 @@ _MulticlassRule = (
     | MulticlassPocketPerceptronSpec
     | MulticlassPassiveAggressiveSpec
     | MulticlassAROWSpec
+    | MulticlassLogisticSGDSpec
     | OneVsRestSpec
 )
 MulticlassLearner = Annotated[_MulticlassRule, Field(discriminator="type")]

@@ -72,10 +72,11 @@ class AutoScalerSpec(StepSpec):
     quarter have it. It becomes its distance from its mean in standard deviations, at most 8.
     Any other stays as it is, but one whose root mean square is above 8 is divided by that.
 
-    One huge value changes nothing else: the least and the largest value do not count, and
-    values beyond 8 standard deviations count as those. Older values fade after a
-    thousand. A constant is 0, unless it is 0 or 1; whole numbers that code categories are
-    scaled as numbers (put OneHotEncoder before); a feature not seen before is 0.
+    Of more than 8 values, one huge one changes no other: the least and the largest count
+    only within 8 standard deviations of the others, values beyond count as those. Older
+    values fade after a thousand. A constant is 0, unless it is 0 or 1; whole numbers that
+    code categories are scaled as numbers (put OneHotEncoder before); a feature not seen
+    before is 0.
 
     `hinged.AutoScaler` in a process. `"scale": "auto"` of the model puts it last, or
     before FourierFeatures.

@@ -88,6 +88,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "multiclass_pocket_perceptron": hinged.MulticlassPocketPerceptron,
     "multiclass_passive_aggressive": hinged.MulticlassPassiveAggressive,
     "multiclass_arow": hinged.MulticlassAROW,
+    "multiclass_logistic_sgd": hinged.MulticlassLogisticSGD,
     "multiclass_hedge": hinged.MulticlassHedge,
     "one_vs_rest": lambda: hinged.OneVsRest(hinged.AveragedPerceptron()),
     "LogisticRegression": lambda: lm.LogisticRegression(intercept_lr=0.01),

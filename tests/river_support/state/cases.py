@@ -309,6 +309,7 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "hinged-MulticlassPassiveAggressive": hinged.MulticlassPassiveAggressive,
     "hinged-MulticlassPerceptron": lambda: hinged.MulticlassPerceptron(max_features=3),
     "hinged-MulticlassPocketPerceptron": hinged.MulticlassPocketPerceptron,
+    "hinged-MulticlassLogisticSGD": hinged.MulticlassLogisticSGD,
 }
 
 _DECISIONS: dict[str, Any] = {

@@ -34,7 +34,7 @@ IN_TROUBLE = {
     *("index_replace_damaged", "note_damage", "repair_log", "repair_records", "read_snapshot"),
     "end_note",
 }
-"""Scripts that need a snapshot that moves, a broken model, another version, damage, an ingestion."""
+"""Scripts that need a snapshot that moves, a broken model, another version, damage, a reader."""
 
 
 def users_file() -> str:

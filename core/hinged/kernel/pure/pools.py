@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import exp
+from math import copysign, exp, log
 from typing import TYPE_CHECKING, TypeVar
 
 from hinged.kernel.pure.rules import Accounting
@@ -15,11 +15,15 @@ __all__ = [
     "KEPT",
     "LEAST_CURVATURE",
     "LEAST_LOG_SCALE",
+    "LEAST_ODDS",
     "LIMIT",
     "LONGEST_STEP",
+    "MOST_EVIDENCE",
     "MOST_LOG_SCALE",
     "MOST_WEIGHT",
+    "SPREAD",
     "ClassWeights",
+    "Mixing",
     "Scaling",
     "best",
     "class_scores",
@@ -52,6 +56,15 @@ LONGEST_STEP = 1.0
 LEAST_LOG_SCALE, MOST_LOG_SCALE = -700.0, 20.0
 
 MOST_WEIGHT = 1e6
+"""The most that the weight of an event counts."""
+
+SPREAD = 0.001
+"""The part of the trust in the base rate that is spread evenly after each event."""
+
+LEAST_ODDS = 1e-9
+"""The log-odds, as large as the pool's at most, that are left where the base rate disagrees."""
+
+MOST_EVIDENCE = 50.0
 
 
 class ClassWeights:
@@ -137,6 +150,42 @@ class Scaling:
         self.scale = exp(theta)
 
 
+class Mixing:
+    """The arithmetic of `hinged.base_rate.BaseRate`, which documents it."""
+
+    __slots__ = ("negatives", "positives", "trust")
+
+    def __init__(self, positives: float = 0.5, negatives: float = 0.5, trust: float = 0.5) -> None:
+        self.positives = positives
+        self.negatives = negatives
+        self.trust = trust
+
+    def mixed(self, z: float) -> float:
+        """Return the log-odds of the mixture, given the pool's, which are not beyond 15."""
+        known, odds = self.positives + self.negatives, exp(-z)
+        rest = (1.0 - self.trust) / (1.0 + odds)
+        true = rest + self.trust * (self.positives / known)
+        false = rest * odds + self.trust * (self.negatives / known)
+        score = log(true / false)
+        if score * z > 0.0:
+            return max(-LIMIT, min(LIMIT, score))
+        return copysign(min(LEAST_ODDS, abs(z)), z)
+
+    def learn(self, z: float, positive: bool, w: float = 1.0) -> None:
+        """Learn the label of an event, given the pool's log-odds."""
+        w = min(w, MOST_WEIGHT)
+        own = self.positives if positive else self.negatives
+        told = own / (self.positives + self.negatives)
+        evidence = w * log(told * (1.0 + exp(-z if positive else z)))
+        odds = exp(max(-MOST_EVIDENCE, min(MOST_EVIDENCE, evidence)))
+        trust = self.trust * odds / (1.0 - self.trust + self.trust * odds)
+        self.trust = (1.0 - SPREAD) * trust + 0.5 * SPREAD
+        if positive:
+            self.positives += w
+        else:
+            self.negatives += w
+
+
 def pooled(
     scalings: Sequence[Scaling], trust: Sequence[float], scores: Sequence[float]
 ) -> list[float]:
@@ -202,6 +251,7 @@ def scores_of(experts: Sequence[LinearClassifier], x: Event) -> list[float]:
 def pool_event(
     experts: Sequence[LinearClassifier],
     scalings: Sequence[Scaling],
+    base_rate: Mixing,
     trust: list[float],
     x: Numbers,
     positive: bool,
@@ -217,7 +267,7 @@ def pool_event(
     """
     outcomes = [taught(expert, x, positive, w, account) for expert in experts]
     log_odds = pooled(scalings, trust, [outcome.score for outcome in outcomes])
-    score = log_odds[-1]
+    score = base_rate.mixed(log_odds[-1])
     margin = score if positive else -score
     if margin < 1.0:
         account.add_margin(margin)
@@ -229,6 +279,7 @@ def pool_event(
     account.updates += updated
     for scaling, z in zip(scalings, log_odds, strict=True):
         scaling.learn(z, positive, w)
+    base_rate.learn(log_odds[-1], positive, w)
     wrong = [outcome.y_pred is not positive for outcome in outcomes]
     fields = y_pred, score, mistake, updated, max(0.0, 1.0 - margin)
     return fields, judged(trust, wrong, loss, share)

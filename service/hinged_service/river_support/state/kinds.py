@@ -7,6 +7,7 @@ numbers.
 
 from __future__ import annotations
 
+import math
 import types
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -50,7 +51,8 @@ def fits(value: object, kind: object) -> bool:
     if isinstance(held, defaultdict) and not _makes(held, args[1]):
         return False
     if isinstance(held, Counter):
-        return _all(held, args[0]) and _all(held.values(), _COUNT)
+        counts = held.values()
+        return _all(held, args[0]) and _all(counts, _COUNT) and all(map(math.isfinite, counts))
     if isinstance(held, dict):
         return _all(held, args[0]) and _all(held.values(), args[-1])
     if isinstance(held, tuple) and args[-1] is not Ellipsis:
