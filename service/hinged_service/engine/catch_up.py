@@ -200,7 +200,7 @@ class LogFollower:
         async with replica.take(changes=True) as state:
             parts = EntryInParts(replica, state, entry, events)
             took_s = await in_parts(parts.step)
-        outcomes = parts.end()  # at once: nobody may see the state without its position
+        outcomes = parts.end()  # at once: no reader may see the state without its position
         self.pace.note(size, took_s)
         self.worked_until_s = self._loop.time()
         return outcomes

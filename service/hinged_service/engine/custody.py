@@ -45,7 +45,7 @@ class Custody:
     """The state of a model, and the one rule of who may touch it.
 
     Code of the loop may touch `state` until its next `await`. Long work takes it: until it gives
-    it back, the state is `AWAY`, and whoever needs it waits in `at_rest`.
+    it back, the state is `AWAY`; a caller that needs it waits in `at_rest`.
 
     Attributes
     ----------

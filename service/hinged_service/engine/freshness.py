@@ -118,7 +118,7 @@ class Freshness:
             raise ModelGone("The model was deleted.")
 
     async def _refresh(self) -> None:
-        """Read the log, unless its server says that nobody changed it."""
+        """Read the log, unless its server says that it did not change."""
         seen = self._follower.seen
         if seen.told and self._status.now is not Status.STALE:
             try:

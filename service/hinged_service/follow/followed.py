@@ -35,7 +35,7 @@ __all__ = ["FollowedModel", "SharedReplica", "Tail", "as_sent", "made_of"]
 class SharedReplica(Replica):
     """A replica whose state any thread may read, between two entries.
 
-    An entry that fails leaves no state: `AWAY` answers whoever asks until the model is loaded anew.
+    An entry that fails leaves no state: `AWAY` answers until the model is loaded again.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class FollowedModel(LiveModel):
 
     @property
     def tail(self) -> Tail:
-        """What moves its replica."""
+        """The part that moves its replica along the log."""
         return self._follower
 
 

@@ -287,7 +287,7 @@ class Follower(_Answers):
         x, y, w
             Features, label and sample weight.
         id
-            Name of the event, which counts once under it, whoever sends it.
+            Name of the event, which counts once under it for all senders.
 
         Raises
         ------

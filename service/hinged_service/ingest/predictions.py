@@ -96,7 +96,7 @@ class Predictions:
     output
         The place where they are written.
     lost
-        Events of a killed run whose prediction nobody can tell any more.
+        Events of a killed run whose prediction is lost.
 
     """
 

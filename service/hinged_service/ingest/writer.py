@@ -149,13 +149,13 @@ async def ended(task: asyncio.Future[Any]) -> None:
     """End a task whose outcome is not needed, if it has not ended."""
     await cancel(task)
     if not task.cancelled():
-        task.exception()  # or asyncio would say that nobody looked at it
+        task.exception()  # or asyncio would warn that it was never retrieved
 
 
 async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
     """Return what both come to; the step is taken while the work waits for Redis.
 
-    A step that computes lets nobody else run: it begins when the work has sent its request.
+    A step that computes blocks the loop: it begins when the work has sent its request.
     """
     task = asyncio.ensure_future(work)
     try:

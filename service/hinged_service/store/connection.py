@@ -244,7 +244,7 @@ class Connection:
     async def hgetall(self, key: str) -> dict[str, str]:
         """Return a small hash whole; bytes that are no UTF-8 come as escapes.
 
-        A field that is damaged is then no other's trouble: whoever needs it finds it damaged.
+        A field that is damaged does not affect the others: its own reader finds it damaged.
         """
         found = await self._ask(key, "HGETALL", key)
         words = iter([word.decode(errors="backslashreplace") for word in found])

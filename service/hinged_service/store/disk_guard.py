@@ -3,7 +3,7 @@
 A write to a full disk fails after Valkey has carried out its command, so it would be acknowledged
 and yet be in memory only. Therefore blocks behind the end of the file are allocated ahead of the
 writes, and writes are refused before those blocks are used up: what Valkey acknowledges has its
-place on the disk already, whoever fills the rest.
+place on the disk already, even if other programs fill the rest.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ __all__ = ["Rounds"]
 
 _COMMANDS = 32
 _BYTES = 2**18
-"""Bounds of a round: Redis serves nobody else meanwhile."""
+"""Bounds of a round, which blocks Redis for other clients."""
 
 
 class Rounds:

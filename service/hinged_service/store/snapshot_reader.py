@@ -42,7 +42,7 @@ _LOAD_ATTEMPTS = 20
 _SCANS = 3
 """Attempts to scan a snapshot that moves before it is read in one go."""
 _MOST_AT_ONCE = 50_000
-"""Most weights that are; Redis serves nobody else for about 1 µs each."""
+"""Most weights that are; each blocks Redis for about 1 µs."""
 _READ_MOMENT = load("read_snapshot", reading=True)
 
 
@@ -89,7 +89,7 @@ class _Moment:
 
 _OPEN = load("open_model")
 _SMALL_NAMES, _SMALL_BYTES = 1_000, 2**16
-"""Bounds of a snapshot that is read at once: Redis serves nobody else meanwhile."""
+"""Bounds of a snapshot that is read at once, which blocks Redis for other clients."""
 
 
 class Opened(NamedTuple):

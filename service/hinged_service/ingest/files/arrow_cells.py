@@ -41,7 +41,7 @@ class Cells:
         `validate()` holds of the column; its values need not be right.
         """
         try:
-            column.validate(full=True)  # pyarrow trusts offsets and text, whoever wrote them
+            column.validate(full=True)  # pyarrow trusts the offsets and texts of any writer
             if self._arrow.types.is_dictionary(column.type):
                 column = column.dictionary_decode()
             return self._read(column), {}

@@ -45,7 +45,7 @@ class Seen(msgspec.Struct, eq=False, weakref=True):
     Attributes
     ----------
     pulse
-        The server's while it would tell of a change, so that what nobody changes stays known
+        The server's while it would tell of a change, so that an unchanged stream stays known
         without a read of its own; else one that stands still.
     told
         Whether the server would tell.
