@@ -1,4 +1,4 @@
-"""What is no event is refused by name, changes nothing and uses up no id."""
+"""A document that is no event is refused by name, changes nothing and uses up no id."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""How rates, processor time and memory grow with models, features and workers.
+"""The growth of rates, processor time and memory with models, features and workers.
 
 First what many models cost beside few, as ratios of rates that were measured one right after the
 other, and the scripts that Redis ran for each request. Then the costs one by one.

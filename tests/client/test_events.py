@@ -1,4 +1,4 @@
-"""What becomes of features, labels, weights and ids on their way into JSON."""
+"""The fate of features, labels, weights and ids on their way into JSON."""
 
 import enum
 import json

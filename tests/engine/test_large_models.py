@@ -36,7 +36,7 @@ async def _grow(one: Worker) -> None:
 def test_a_million_weights_are_saved_loaded_and_deleted_in_small_steps(
     own_server: RedisServer, own_db: redis.Redis, tmp_path: Path, alone: Alone
 ) -> None:
-    """What the server itself took for its longest command counts, and another client's waiting.
+    """The server's own time for its longest command counts, and the wait of another client.
 
     A machine that stands still in the middle of a step does not do so in the same step again,
     so the least of up to three courses counts; other tests run beside the first only.

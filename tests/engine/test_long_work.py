@@ -78,7 +78,7 @@ async def test_whatever_is_asked_during_an_entry_is_of_before_or_after_it(one: W
 
 
 async def test_many_small_events_are_no_work_of_the_loop(one: Worker) -> None:
-    """What was measured of a few classes does not hold for those that the next events bring."""
+    """Measurements of a few classes do not hold for those that the next events bring."""
     await one.create("m", learner={"type": "auto"})
     for size in (1, 2, 4, 8, 16, 32):
         names = {f"f{j}": 1.0 for j in range(size)}

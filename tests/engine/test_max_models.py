@@ -1,4 +1,4 @@
-"""So many models and aliases as the setting says, and no more, whoever makes them at once."""
+"""Bounds of models and aliases, which also hold for several callers at once."""
 
 import concurrent.futures
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a worker keeps does not grow with what it touched: models, aliases, names, sources."""
+"""Memory of a worker does not grow with what it touched: models, aliases, names, sources."""
 
 import gc
 import http.client

@@ -1,4 +1,4 @@
-"""What a model learns by name stays within `max_bytes`, by state and event alone."""
+"""The numbers of a model stay within `max_bytes`, by state and event alone."""
 
 import json
 import random

@@ -20,7 +20,7 @@ NAMES = [f"m{n}" for n in range(MODELS)]
 
 
 class Counted:
-    """How often Redis ran a script, or read from a connection."""
+    """The number of scripts that Redis ran, and of its reads from connections."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client

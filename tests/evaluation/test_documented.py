@@ -1,4 +1,4 @@
-"""What the catalogue says of each learner, by numbers worked out by hand."""
+"""Claims of the catalogue about each learner, checked by numbers worked out by hand."""
 
 import math
 from collections import Counter

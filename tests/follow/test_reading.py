@@ -1,4 +1,4 @@
-"""What a follower reads: the log by plain commands as by the script, a snapshot that moves."""
+"""Reads of a follower: the log by plain commands as by the script, a snapshot that moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is tried: little and always the same, or as much as `HINGED_FUZZ` says, at random."""
+"""The number of tries: few and always the same, or as much as `HINGED_FUZZ` says, at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept stays within `max_features`, and what was left out is counted."""
+"""Names stay within `max_features`, and names left out are counted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the catalogue says of each transformer, by numbers worked out by hand."""
+"""Claims of the catalogue about each transformer, checked by numbers worked out by hand."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What reaches a stage that does not take it is refused by name, with a remedy."""
+"""Values that a stage does not take are refused by name, with a remedy."""
 
 from typing import Any
 

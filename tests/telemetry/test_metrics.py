@@ -1,4 +1,4 @@
-"""What /metrics tells of one worker: every number against hand arithmetic."""
+"""/metrics of one worker: every number against hand arithmetic."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""How what workers tell is put together: added up, believed or forgotten, and never taken back."""
+"""Reports of several workers: added up, believed or forgotten, and never taken back."""
 
 import fcntl
 import shutil

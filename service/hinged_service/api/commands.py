@@ -40,7 +40,7 @@ class Configure(StrictModel):
 
 
 class Restore(StrictModel):
-    """Which state to go back to."""
+    """The state to go back to."""
 
     checkpoint: str = Field(max_length=128, description="Name or uid of a checkpoint.")
 

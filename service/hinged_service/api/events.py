@@ -133,7 +133,7 @@ class Call(abc.ABC):
 
 
 class _Pieces(NamedTuple):
-    """How an answer is made in pieces: predictions of a piece, probabilities of a prediction."""
+    """The sizes of an answer's pieces: predictions of a piece, probabilities of a prediction."""
 
     at_once: int
     question_bytes: int

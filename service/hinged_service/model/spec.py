@@ -234,7 +234,7 @@ class ModelSpec(StrictModel):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the probabilities are calibrated; else they order events and are no frequency."""
+        """True if the probabilities are calibrated; else they order events and are no frequency."""
         return self.calibrate or self.learner.type in ("auto", "hedge", "multiclass_hedge")
 
     @property

@@ -225,7 +225,7 @@ class EmbeddedServer:
             "appendonly": "yes",
             "appendfsync": "everysec",
             "maxmemory-policy": "noeviction",
-            "min-replicas-to-write": "1",  # and there is none: no writes before the guard has looked
+            "min-replicas-to-write": "1",  # none is: no writes before the guard looks
         }
         arguments = [word for key, value in options.items() for word in (f"--{key}", value)]
         try:

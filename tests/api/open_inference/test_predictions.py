@@ -1,4 +1,4 @@
-"""What the Open Inference Protocol answers is what `/v1` predicts, in tensors."""
+"""The Open Inference Protocol answers the predictions of `/v1`, in tensors."""
 
 import json
 import random

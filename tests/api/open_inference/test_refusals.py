@@ -1,4 +1,4 @@
-"""What the Open Inference Protocol refuses: with the right status, in the protocol's form."""
+"""Refusals of the Open Inference Protocol: with the right status, in the protocol's form."""
 
 from pathlib import Path
 from typing import Any

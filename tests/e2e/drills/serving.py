@@ -71,7 +71,7 @@ class Serving(Worker):
         return [pid for pid in found if "spawn_main" in _command(pid)]
 
     def open_files(self) -> int:
-        """How many files and connections the process has open."""
+        """The number of files and connections that the process has open."""
         return len(list((PROC / str(self.pid) / "fd").iterdir()))
 
     def resident_bytes(self) -> int:

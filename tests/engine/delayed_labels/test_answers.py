@@ -1,4 +1,4 @@
-"""What is answered to predictions with an id and to labels that come later."""
+"""Answers to predictions with an id and to labels that come later."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""How predictions of many callers go to Redis: in two halves, by turns."""
+"""Predictions of many callers on their way to Redis: in two halves, by turns."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What commands, checkpoints and replays must come to: River's scaler and `hinged` alone.
+"""The expected result of commands, checkpoints and replays: River's scaler and `hinged` alone.
 
 The log is read by hand and its chain computed from its definition. Nothing of
 the service's fold is imported here.

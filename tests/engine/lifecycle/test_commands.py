@@ -32,7 +32,7 @@ def proxies(shared_server: RedisServer) -> Iterator[list[Proxy]]:
 
 
 class Sent:
-    """What was sent, to be held against the log."""
+    """The commands that were sent, to compare with the log."""
 
     def __init__(self) -> None:
         self.events = 0

@@ -1,4 +1,4 @@
-"""How much of its log a stream keeps: by its spec, for its followers, and what then is left."""
+"""The part of its log that a stream keeps: by its spec, and for its followers."""
 
 import itertools
 import time

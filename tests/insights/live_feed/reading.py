@@ -31,7 +31,7 @@ class Watcher:
         self._thread.start()
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """What was told of one kind so far."""
+        """The messages of one kind so far."""
         return [data for name, data, _ in self.told if name == kind]
 
     def wait_for(self, condition: Callable[[Watcher], object]) -> None:

@@ -1,4 +1,4 @@
-"""What a process imports to serve, and when: a worker that starts is small and quick."""
+"""Imports of a serving process, and their time: a worker that starts is small and quick."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What was freed is there for what comes next."""
+"""Freed memory is there for the next request."""
 
 import platform
 import subprocess
