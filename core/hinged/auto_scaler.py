@@ -251,22 +251,7 @@ def scaled(record: Record, value: float) -> float:
     if n == 0:
         return 0.0
     if dense:
-        if n == 1:
-            return 0.0
-        weight = n - 2 if n - 2 < MEMORY else MEMORY
-        inside = LIMIT * math.sqrt(variance) if n > LIMIT else math.inf
-        off = least - mean
-        if off >= -inside:
-            weight += 1
-            step = off / weight
-            mean += step
-            variance += (off * (off - step) - variance) / weight
-        off = largest - mean
-        if off <= inside:
-            weight += 1
-            step = off / weight
-            mean += step
-            variance += (off * (off - step) - variance) / weight
+        mean, variance = _moments(n, mean, variance, least, largest)
         if variance == 0.0:
             return 0.0
         bound = min(LIMIT, math.sqrt(n))
@@ -291,6 +276,8 @@ def scaling(record: Record) -> tuple[float, float, float, float]:
 
     """
     n, _, _, dense, mean, variance, least, largest = record
+    if dense:
+        mean, variance = _moments(n, mean, variance, least, largest)
     if n == 0 or (dense and variance == 0.0):
         return 0.0, 1.0, 0.0, 0.0
     if dense:
@@ -301,6 +288,29 @@ def scaling(record: Record) -> tuple[float, float, float, float]:
         return 0.0, size, -LIMIT, LIMIT
     bound = 2.0 * LIMIT * max(1.0, size)
     return 0.0, 1.0, -bound, bound
+
+
+def _moments(
+    n: int, mean: float, variance: float, least: float, largest: float
+) -> tuple[float, float]:
+    """Return mean and variance of the values of a record, with the extremes that count."""
+    if n == 1:
+        return least, 0.0
+    weight = n - 2 if n - 2 < MEMORY else MEMORY
+    inside = LIMIT * math.sqrt(variance) if n > LIMIT else math.inf
+    off = least - mean
+    if off >= -inside:
+        weight += 1
+        step = off / weight
+        mean += step
+        variance += (off * (off - step) - variance) / weight
+    off = largest - mean
+    if off <= inside:
+        weight += 1
+        step = off / weight
+        mean += step
+        variance += (off * (off - step) - variance) / weight
+    return mean, variance
 
 
 def restored(data: object, events: int) -> Record:
