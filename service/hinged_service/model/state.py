@@ -198,6 +198,11 @@ class ModelState:
         self.answers.calibrate(y, outcome.score, w)
         return outcome
 
+    def take_over(self, saved: Mapping[str, Any]) -> None:
+        """Give the learner a saved state, as its `set_state` does."""
+        self.learner.set_state(saved)
+        self._vectors = None  # the state has vectors of its own
+
     def look_at_names(self) -> None:
         """Find out whether the names are few, if they may still be."""
         if self.small_vocabulary:

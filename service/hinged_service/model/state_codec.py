@@ -88,7 +88,7 @@ def restore_state(
         state.detections = [_detection(*detection) for detection in detections]
     except (ValueError, TypeError) as error:
         raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
-    state.learner.set_state({**learner, "vectors": vectors})
+    state.take_over({**learner, "vectors": vectors})
     parts: tuple[tuple[Any, str], ...] = (
         (state.pipeline, "pipeline"),
         (state.temperature, "calibration"),
