@@ -26,10 +26,14 @@ class KernelHook(BuildHookInterface):
         """Compile into a temporary folder; into the tree for an editable install."""
         if self.target_name != "wheel":
             return
+        self._folder = Path(tempfile.mkdtemp())
+        if version != "editable" and (commit := commit_of(Path(self.root))):
+            (self._folder / "commit.txt").write_text(f"{commit}\n", "utf-8")
+            source = str(self._folder / "commit.txt")
+            build_data["force_include"][source] = "hinged_service/commit.txt"
         if os.environ.get("HINGED_PURE", "") not in ("", "0"):
             self.app.display_warning("HINGED_PURE is set: hinged.kernel stays in Python")
             return
-        self._folder = Path(tempfile.mkdtemp())
         try:
             library = compiled(Path(self.root), self._folder)
         except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
@@ -45,6 +49,20 @@ class KernelHook(BuildHookInterface):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the temporary folder."""
         shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
+
+
+def commit_of(root: Path) -> str | None:
+    """Return the commit of a checkout, marked if files were changed since."""
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own arguments, no shell
+            [*command, "--exclude=*"], check=True, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def compiled(root: Path, folder: Path) -> Path:

@@ -118,7 +118,7 @@ def test_calls_sent_ahead_on_one_connection_are_answered_in_order(slow: Service)
         assert first.json()["duplicate"] is False
         connection.sendall(requests[0] + post_bytes("/v1/models/m/predict", b'{"x":{}}'))
         got = b""
-        while got.count(b"HTTP/1.1 200 OK") < 2 or not got.endswith(b"}"):
+        while got.count(b"HTTP/1.1 200 OK") < 2 or not got.endswith(b"}\n"):
             got += connection.recv(65536)
     assert 0 < got.index(b'"duplicate":true') < got.index(b'"proba"')
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hinged import kernel
 from hinged_service.api.api_keys import new_key
 from hinged_service.server.fast_path import FastPathProtocol
 from tests.support.processes import wait_until
@@ -17,6 +18,7 @@ from tests.support.running import running, serving
 from tests.support.service import Service, read_answer
 
 SPEC = {"learner": {"type": "perceptron"}}
+ALIVE = {"status": "alive", "kernel": kernel.kind()}
 EVENTS = [{"x": {"a": 1}, "y": True}, {"x": {"b": 2}, "y": False}]
 MODEL, ALIAS = "/v1/models/spam", "/v1/models/live"
 OF_THE_REQUEST = {"date", "x-request-id", "transfer-encoding"}
@@ -99,10 +101,10 @@ def test_the_next_request_of_the_connection_is_answered(service: Service) -> Non
     with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
         for path in ("/healthz", "/metrics", MODEL, f"{MODEL}/live", f"{ALIAS}/weights"):
             assert raw(connection, "HEAD", path).startswith(b"HTTP/1.1 200 "), path
-            assert raw(connection, "GET", "/healthz").json() == {"status": "alive"}
+            assert raw(connection, "GET", "/healthz").json() == ALIVE
         for path, status in (("/v1/models/nobody/live", b"404"), (f"{MODEL}/learn", b"405")):
             assert raw(connection, "HEAD", path).startswith(b"HTTP/1.1 " + status), path
-            assert raw(connection, "GET", "/healthz").json() == {"status": "alive"}
+            assert raw(connection, "GET", "/healthz").json() == ALIVE
 
 
 def test_a_live_feed_asked_for_by_head_keeps_no_place(service: Service) -> None:

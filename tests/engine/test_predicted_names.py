@@ -12,7 +12,7 @@ from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
 from tests.river_support.learners import catalogue
 
-KEPT = 200_000
+KEPT = 400_000
 """Bytes; 80 kB are frequencies that an RBFSampler may remember."""
 MANY = {"RBFSampler": {"n_components": 500}, "FeatureHasher": {"n_features": 2**20}}
 WORDS = ("BagOfWords", "TFIDF")
@@ -35,7 +35,7 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
         state.predict(new(number))
     gc.collect()
     tracemalloc.start()
-    for number in range(100, 300):
+    for number in range(100, 600):
         state.predict(new(number))
     gc.collect()
     kept, _ = tracemalloc.get_traced_memory()
@@ -43,9 +43,14 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
     return kept
 
 
+def is_little(spec: dict[str, Any], text: str | None = None) -> bool:
+    """Tell whether little is left; again if not, as other threads may have kept something."""
+    return any(left_behind(spec, text) < KEPT for _ in range(2))
+
+
 @pytest.mark.parametrize("kind", catalogue.LEARNERS)
 def test_learners_keep_no_names_that_they_were_only_asked_about(kind: str) -> None:
-    assert left_behind({"learner": catalogue.learner(kind)}) < KEPT
+    assert is_little({"learner": catalogue.learner(kind)})
 
 
 @pytest.mark.parametrize("kind", [k for k in catalogue.TRANSFORMERS if k != "Union"])
@@ -54,4 +59,4 @@ def test_transformers_keep_no_names_that_they_were_only_asked_about(kind: str) -
     if kind in MANY:
         steps = [{"type": kind, **MANY[kind]}]
     text = "text" if kind in WORDS else None
-    assert left_behind({"learner": {"type": "perceptron"}, "pipeline": steps}, text) < KEPT
+    assert is_little({"learner": {"type": "perceptron"}, "pipeline": steps}, text)

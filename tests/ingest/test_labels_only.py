@@ -69,7 +69,7 @@ def test_a_file_of_lines(
     assert why["2"] == UNKNOWN
     assert "named by its id" in why["4"]
     assert why["5"] == "y must be 'ham' or 'spam'"
-    labels = door.get("/v1/models/lines").json()["labels"]
+    labels = door.get("/v1/models/lines").json()["label_counts"]
     assert (labels["joined"], labels["waiting"]) == (2, 0)
     again, summary, _ = run("file", str(file), "--model", "lines", "--max-bad", "4")
     assert (again, summary["learned"], summary["earlier"]) == (0, 0, 7)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -48,7 +48,8 @@ def _traced(service: Service) -> InMemorySpanExporter:
 
 @pytest.fixture
 def traced(redis_url: str) -> Iterator[Traced]:
-    with Service(redis_url, max_staleness_ms=0) as service, service.client() as client:
+    often: dict[str, Any] = {"max_staleness_ms": 0, "snapshot_every_ms": 1_000}
+    with Service(redis_url, **often) as service, service.client() as client:
         client.put("/v1/models/m", json=SPEC)
         client.post("/v1/models/m/learn", json={"x": {"a": 1}, "y": True})
         yield Traced(client, _traced(service))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
 
 import hinged
@@ -18,7 +18,8 @@ _TIMEOUT_S = 5
 def git_version() -> str | None:
     """Return the commit, marked if files were changed since; `None` if it is not known.
 
-    A checkout asks git. A package installed from a git address has it in its metadata.
+    A checkout asks git. A wheel built from one holds it, and a package that was installed from a
+    git address has it in its metadata.
     """
     root = Path(hinged.__file__).parents[2]
     if (root / ".git").exists():
@@ -33,6 +34,9 @@ def git_version() -> str | None:
             )
             return done.stdout.strip()
         return None
+    built = resources.files("hinged_service").joinpath("commit.txt")
+    if built.is_file():
+        return built.read_text("utf-8").strip()
     with contextlib.suppress(metadata.PackageNotFoundError, ValueError):
         found = json.loads(metadata.distribution("hinged").read_text("direct_url.json") or "{}")
         commit = found.get("vcs_info", {}).get("commit_id")

@@ -276,9 +276,9 @@ class Replica(Custody):
             self._saved = saved or self._here()
             self._unsaved_since_s = None
         if EntryId.of(stored) >= self.position.order:
-            self._unsaved_since_s = None
             self._commanded = False
             if self._complete:
+                self._unsaved_since_s = None
                 for vector in self.state.vectors().values():
                     vector.take_changed()
                 self.base = self.position.id
@@ -388,7 +388,7 @@ class Replica(Custody):
         if saved in ("ok", "stored") and self._complete:
             if EntryId.of(self.base) < snapshot.position.order:
                 self.base = snapshot.position.id
-            if saved == "ok":
+            if saved == "ok" or EntryId.of(self.stored) < snapshot.position.order:
                 self.note_stored(snapshot.position.id, snapshot.marks[-1])
             return
         for name, vector in self.state.vectors().items():

@@ -27,17 +27,24 @@ from hinged_service.wire.position import EntryId, Position
 
 __all__ = ["Answers", "ToldAnswers"]
 
+_MOST_ENTRIES = 16
+
 Answers = dict[int, Prediction]
 """The answers of one log entry, by the number of the event in it."""
 
 
 class _Heard:
-    """The answers heard so far, by entry."""
+    """The answers to the last entries, by entry; with `only`, those to that one alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: str = "") -> None:
         self.entries: dict[str, Answers] = {}
+        self._only = only
 
     def __call__(self, entry: str, number: int, answer: Prediction) -> None:
+        if self._only and entry != self._only:
+            return
+        if entry not in self.entries and len(self.entries) >= _MOST_ENTRIES:  # those of others
+            del self.entries[next(iter(self.entries))]
         self.entries.setdefault(entry, {})[number] = answer
 
 
@@ -121,7 +128,7 @@ class ToldAnswers:
 
     async def _folded(self, replica: Replica, to: Position) -> Answers | None:
         """Return the answers of the entry `to`, to which a replica is folded."""
-        follower, heard = self._follower, _Heard()
+        follower, heard = self._follower, _Heard(to.id)
         replica.state.tell(heard)
         connection, settings, keys = follower.connection, follower.settings, follower.keys
         status = ModelStatus()

@@ -134,7 +134,8 @@ class Predictions:
         at = fed.learned.position
         if self._ready.get(source, ("", ()))[0] != at.id:
             answers = model.told.heard(at.id)
-            if not answers and Rejection not in map(type, fed.learned.outcomes):
+            kinds = set(map(type, fed.learned.outcomes))
+            if not answers and (Rejection not in kinds or kinds - {Rejection, type(None)}):
                 # all had counted before, or this entry was not folded here
                 await self.recover(model, source)
                 return

@@ -65,7 +65,7 @@ local found, seen = known(all)
 local first = 0
 for number, caller in ipairs(callers) do
   local answer = 0
-  local mine, mine_changed, mine_early, mine_served = {}, {}, {}, {}
+  local mine, mine_changed, mine_early, mine_served, mine_mended = {}, {}, {}, {}, {}
   local count = 0
   for k = 1, #caller / 4 do
     local at = 4 * k - 3
@@ -90,7 +90,7 @@ for number, caller in ipairs(callers) do
         waiting = prediction_in(before[1])
         if not waiting then -- damaged, it is replaced
           waiting = {digest, x, now_ms, {}}
-          mended[#mended + 1] = id
+          mine_mended[#mine_mended + 1] = {id, before[2], kind == 'E'}
         end
         if waiting[1] ~= digest then
           why = KeepRefusal.OTHER_FEATURES
@@ -115,6 +115,7 @@ for number, caller in ipairs(callers) do
   first = first + #caller / 4
   answers[number] = answer
   if answer == 0 then
+    for _, one in ipairs(mine_mended) do mended[#mended + 1] = one end
     for _, served in ipairs(mine_served) do note_served(served[1], uid, served[2]) end
     added = added + count
     for id, value in pairs(mine) do fresh[id] = value end
@@ -135,7 +136,14 @@ end
 for id, value in pairs(changed) do
   redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
 end
-for _, id in ipairs(mended) do forget_unreadable(meta, id) end
+for _, one in ipairs(mended) do
+  forget_unreadable(meta, one[1])
+  if one[3] then -- a damaged early label became a prediction that waits
+    claim(meta, ring, one[2])
+    redis.call('HINCRBY', meta, 'waiting:' .. one[2], 1)
+    redis.call('HINCRBY', meta, 'waiting', 1)
+  end
+end
 if added > 0 then
   enter(meta, ring, now_ms)
   redis.call('HINCRBY', meta, 'waiting:' .. ring.slot, added)

@@ -19,8 +19,10 @@ local function remove_prediction(id)
   end
   redis.call('HDEL', slots[waiting[2] + 1], id)
   if string.sub(value, 1, 1) == 'E' then
-    claim(meta, ring, waiting[2])
-    redis.call('HINCRBY', meta, 'labels_unclaimed', 1)
+    if waiting[2] ~= oldest(ring) then -- else it is counted already
+      claim(meta, ring, waiting[2])
+      redis.call('HINCRBY', meta, 'labels_unclaimed', 1)
+    end
   elseif waiting[2] ~= oldest(ring) then
     redis.call('HINCRBY', meta, 'waiting:' .. waiting[2], -1)
     redis.call('HINCRBY', meta, 'waiting', -1)
@@ -34,7 +36,7 @@ end
 
 local function remove_offset(source)
   local at = redis.call('HGET', offsets, source) or ''
-  if at == '' or string.find(at, '^%d+$') or string.find(at, '^%d+%-%d+/?%d*$') then return false end
+  if at == '' or string.find(at, '^%d+%.?%x*$') or string.find(at, '^%d+%-%d+/?%d*$') then return false end
   redis.call('HDEL', offsets, source)
   return true
 end

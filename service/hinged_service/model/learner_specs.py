@@ -19,7 +19,7 @@ from hinged_service.river_support.learners.parameters import (
 )
 from hinged_service.wire.strict import StrictModel
 
-__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "given_names"]
+__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "given_names", "has_river_part"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -405,3 +405,14 @@ def given_names(spec: object) -> int:
     """Return how many names have an initial weight: of the learner, or the most of its members."""
     members = [*(getattr(spec, "models", None) or ()), getattr(spec, "learner", None), spec]
     return max(one.given_names if isinstance(one, _Binary) else 0 for one in members)
+
+
+def has_river_part(spec: StrictModel) -> bool:
+    """Tell whether a spec, or one of a model in it, has a part of River's, such as a schedule."""
+    for _, value in spec:
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, RiverSpec):
+                return True
+            if isinstance(one, StrictModel) and has_river_part(one):
+                return True
+    return False

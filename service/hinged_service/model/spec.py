@@ -22,7 +22,7 @@ import hinged
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
-from hinged_service.model.learner_specs import AutoSpec, OwnLearner, given_names
+from hinged_service.model.learner_specs import AutoSpec, OwnLearner, given_names, has_river_part
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
@@ -277,7 +277,8 @@ class ModelSpec(StrictModel):
     def needs_no_import(self) -> bool:
         """True if the library alone has all of the model, none of River's parts."""
         parts = self.steps or self.metrics or self.drift is not None
-        return not parts and isinstance(self.learner, OwnLearner)
+        own = isinstance(self.learner, OwnLearner) and not has_river_part(self.learner)
+        return own and not parts
 
     @property
     def promotes(self) -> str | None:

@@ -214,8 +214,9 @@ class EventLog:
 
     async def unchanged(self, seen: Seen) -> bool:
         """Ask the log's server whether anybody changed the stream since it was `seen`."""
+        before_s = seen.pulse.at_s
         await asyncio.shield(self._connection.look(seen.pulse, self._on.meta, "last"))
-        return seen.told
+        return seen.told and seen.pulse.at_s > before_s
 
     async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
         """Note, for all workers to know, past which entry none can read, and those left out."""

@@ -64,7 +64,8 @@ class LogReader(EventLog):
         if str(places[-1]) != end:
             entries.pop()
         largest = max((len(entry.payload or b"") for entry in entries), default=0)
-        self._count = max(_FEWEST, min(2 * count, _MOST, reply_bytes // (largest + 1)))
+        more_next = 2 * max(len(entries), _FEWEST)
+        self._count = max(_FEWEST, min(more_next, _MOST, reply_bytes // (largest + 1)))
         stored_id = parse_position(stored.decode(errors="replace")).id
         return CaughtUp("ok", stored_id, entries, more, seen=seen)
 

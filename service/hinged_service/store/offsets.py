@@ -14,7 +14,8 @@ __all__ = ["UNREADABLE", "checked", "offset", "sources"]
 UNREADABLE = "unreadable"
 """Prefix of the fields of a stream's meta that name predictions and offsets which are damaged."""
 
-_OFFSET = re.compile(rb"(\d+|\d+-\d+(/\d*)?)?")
+_OFFSET = re.compile(rb"(\d+(\.[0-9a-f]*)?|\d+-\d+(/\d*)?)?")
+"""A number of records, perhaps with a digest of them, or an entry id, perhaps of the n-th inbox."""
 
 
 async def offset(connection: Connection, keys: StreamKeys, source: str) -> str:

@@ -122,7 +122,7 @@ class Cluster:
             slot = key_slot(key.encode())
             there.setdefault(self._owners[slot] or await self._owner(slot), []).append(key)
         parts = await asyncio.gather(
-            *(self._pool(at).ask_each([commands[k] for k in keys]) for at, keys in there.items()),
+            *(self._each_at(at, [commands[k] for k in keys]) for at, keys in there.items()),
             return_exceptions=True,
         )
         failures = [part for part in parts if isinstance(part, BaseException)]
@@ -140,6 +140,11 @@ class Cluster:
         )
         answers |= zip(moved, again, strict=True)
         return [answers[key] for key in commands]
+
+    async def _each_at(self, place: Place, commands: Sequence[Command]) -> Sequence[Any]:
+        """Send commands to a node, in less time than a round has: others may answer."""
+        async with asyncio.timeout(3 * self._bound_s):
+            return await self._pool(place).ask_each(commands)
 
     async def primaries(self) -> Sequence[Pool]:
         """Return the nodes that hold slots; `StartupError` if the server is no cluster."""

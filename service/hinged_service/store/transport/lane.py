@@ -111,6 +111,7 @@ class Lane(asyncio.Protocol):
         One that does not, or by the rights of the user may not, is used all the same.
         """
         words: Command = ()
+        pushes = True
         if "password" in login:
             words = ("AUTH", login.get("username", "default"), login["password"])
         try:
@@ -119,10 +120,14 @@ class Lane(asyncio.Protocol):
         except exceptions.AuthenticationError:
             raise
         except exceptions.ResponseError:  # of a proxy that knows no RESP3
+            pushes = False
             if words:
                 await self.ask("", words)
         if database := login.get("db"):
             await self.ask("", ("SELECT", database))
+        if not pushes:  # Redis would accept the next command, and tell nothing
+            logger.warning("Redis does not tell of changes: it knows no RESP3")
+            return
         try:
             await self.ask("", ("CLIENT", "TRACKING", "ON", "NOLOOP"))
             self._tells = True

@@ -25,6 +25,7 @@ const GROUPS = [
     multiclass_averaged_perceptron: "steady",
     multiclass_perceptron: "the classic",
     multiclass_pocket_perceptron: "keeps its best weights",
+    multiclass_logistic_sgd: "probabilities; takes longer with many labels",
     multiclass_hedge: "a pool of the rules above",
     one_vs_rest: "any rule of two labels, one for each label",
   }],
