@@ -222,7 +222,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         move = step * self._constant
         squares = self.intercept_squares + move * (2.0 * self.intercept + move)
         for value, weight in zip(x.values(), before, strict=True):
-            move = step * value
+            move = step * float(value)
             squares += move * (2.0 * shrink * weight + move)
         return squares if squares > 0.0 else 0.0
 

@@ -135,7 +135,7 @@ class StartedVector(WeightVector):
         before = dict(zip(new, map(self._start, new), strict=True))
         values = self.opened(x)
         for name, value in x.items():
-            values[name] = (before[name] if name in before else values[name]) + step * value
+            values[name] = (before[name] if name in before else values[name]) + step * float(value)
 
 
 def _revived(

@@ -8,9 +8,11 @@ import math
 import os
 import pickle
 import random
+import subprocess
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -299,3 +301,77 @@ def test_a_name_that_changes_the_vector_does_no_harm() -> None:
         with pytest.raises(RuntimeError, match="changed while"):
             call({Odd(vector): 1.0})
     assert dict(vector.view())[1] == 1.0
+
+
+class Fussy:
+    """A name that may refuse to be compared."""
+
+    def __init__(self, name: str, fails: bool = False) -> None:
+        self.name = name
+        self.fails = fails
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        if self.fails or (isinstance(other, Fussy) and other.fails):
+            raise TypeError("it does not compare")
+        return isinstance(other, Fussy) and self.name == other.name
+
+
+def test_names_that_could_not_be_compared_are_looked_up_again() -> None:
+    vector = hinged.WeightVector({Fussy("a"): 1.0, Fussy("b"): 2.0, Fussy("c"): 3.0})
+    assert vector.dot({Fussy("c"): 1.0, Fussy("b"): 1.0}) == 5.0
+    names = [Fussy("a", fails=True), Fussy("b", fails=True)]
+    x = dict.fromkeys(names, 10.0)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="does not compare"):
+            vector.dot(x)
+    for name in names:
+        name.fails = False
+    assert vector.dot(x) == 30.0
+
+
+ACROSS = """
+import pickle, random, sys
+import hinged
+from hinged import kernel
+
+BINARY = [hinged.AROW(), hinged.HingeSGD(steps="adagrad"), hinged.FTRLProximal(), hinged.Hedge()]
+MANY = [hinged.MulticlassAROW(), hinged.MulticlassHedge(), hinged.OneVsRest(hinged.Perceptron())]
+MIXED = [hinged.Auto(), hinged.Calibrated(hinged.AROW())]
+random.seed(1)
+events = [{str(n): random.gauss(0.0, 1.0) for n in range(5)} for _ in range(20)]
+
+
+def learned(models, events):
+    for models, labels in ((models[:4], (False, True)), (models[4:7], "abc"), (models[7:], (0, 1))):
+        for n, x in enumerate(events):
+            for model in models:
+                model.learn_one(x, labels[n % len(labels)])
+
+
+if sys.argv[1] == "write":
+    models = [*BINARY, *MANY, *MIXED]
+    learned(models, events[:10])
+    pickle.dump((kernel.kind(), models), open(sys.argv[2], "wb"))
+else:
+    kind, models = pickle.load(open(sys.argv[2], "rb"))
+    assert kind != kernel.kind()
+learned(models, events[10:])
+print([(model.score_one(events[0]), model.accounting.mistakes) for model in models])
+"""
+
+
+@pytest.mark.skipif(not kernel.is_compiled, reason="there is one version only")
+@pytest.mark.parametrize("writer", ["0", "1"])
+def test_a_pickle_of_one_version_goes_on_in_the_other(writer: str, tmp_path: Path) -> None:
+    (tmp_path / "across.py").write_text(ACROSS, "utf-8")
+    said = []
+    for do, pure in (("write", writer), ("read", "10"[int(writer)])):
+        command = [sys.executable, str(tmp_path / "across.py"), do, str(tmp_path / "pickled")]
+        environment = os.environ | {"HINGED_PURE": pure}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]

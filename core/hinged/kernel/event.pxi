@@ -34,6 +34,7 @@ cdef double SAFE_BOUND = 1e300
 cdef double EPSILON = pure.EPSILON
 cdef enum:
     MOST_VECTORS = 5
+    MOST_TRIES = 16
 
 cdef double LEAST = 2.0 ** -900
 cdef double UP = 2.0 ** 600
@@ -51,6 +52,7 @@ cdef struct Event:
     Py_hash_t *hashes
     double *values
     int32_t *hints  # the entries in the vector that was looked at last
+    int32_t *places  # the entries in the vector that is looked at
     double *results  # one part per vector, stored only when all of them are finite
     double norm
     bint has_norm, busy
@@ -75,6 +77,7 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     event.hashes = <Py_hash_t *>wider(event.hashes, count * sizeof(Py_hash_t))
     event.values = <double *>wider(event.values, count * sizeof(double))
     event.hints = <int32_t *>wider(event.hints, count * sizeof(int32_t))
+    event.places = <int32_t *>wider(event.places, count * sizeof(int32_t))
     event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
     event.room = count
     return 0
@@ -183,6 +186,7 @@ cdef void released(Event *event) noexcept:
     PyMem_Free(event.hashes)
     PyMem_Free(event.values)
     PyMem_Free(event.hints)
+    PyMem_Free(event.places)
     PyMem_Free(event.results)
     PyMem_Free(event)
 

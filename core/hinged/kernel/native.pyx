@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, isfinite, log, pow, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 from math import fsum

@@ -7,16 +7,9 @@ cdef class ClassWeights:
     cdef public double intercept, auxiliary_intercept
 
     def __reduce__(self):
-        return _revived_class, (
-            type(self), self.weights, self.auxiliary, self.intercept, self.auxiliary_intercept
+        return pure.revived_class, (
+            self.weights, self.auxiliary, self.intercept, self.auxiliary_intercept
         )
-
-
-def _revived_class(kind, weights, auxiliary, intercept, auxiliary_intercept):
-    part = kind()
-    part.weights, part.auxiliary = weights, auxiliary
-    part.intercept, part.auxiliary_intercept = intercept, auxiliary_intercept
-    return part
 
 
 def class_scores(dict parts, x, bint auxiliary=False):
@@ -47,7 +40,7 @@ cdef class Scaling:
         self.scale = 1.0
 
     def __reduce__(self):
-        return _revived_scaling, (type(self), self.log_scale, self.curvature, self.scale)
+        return pure.revived_scaling, (type(self), self.log_scale, self.curvature, self.scale)
 
     def log_odds(self, double score):
         return self._log_odds(score)
@@ -110,12 +103,6 @@ cdef class Scaling:
         self.scale = exp(theta)
 
 
-def _revived_scaling(kind, log_scale, curvature, scale):
-    one = kind()
-    one.log_scale, one.curvature, one.scale = log_scale, curvature, scale
-    return one
-
-
 cdef class Mixing:
     """The arithmetic of a base rate: see `hinged.kernel.pure.Mixing`."""
 
@@ -127,7 +114,7 @@ cdef class Mixing:
         self.trust = trust
 
     def __reduce__(self):
-        return _revived_mixing, (type(self), self.positives, self.negatives, self.trust)
+        return pure.revived_mixing, (type(self), self.positives, self.negatives, self.trust)
 
     def mixed(self, double z):
         return self._mixed(z)
@@ -163,10 +150,6 @@ cdef class Mixing:
             self.positives += w
         else:
             self.negatives += w
-
-
-def _revived_mixing(kind, positives, negatives, trust):
-    return kind(positives, negatives, trust)
 
 
 def pooled(list scalings, list trust, list scores):
@@ -241,6 +224,7 @@ def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
     cdef BinaryCore core
+    cdef Storage weights
     cdef double score
     cdef list found = []
     try:
@@ -251,8 +235,9 @@ def scores_of(list experts, x):
         for expert in experts:
             if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._rule:
                 core = expert
-                if core._weights.plain:
-                    score = core._weights._dot(event) + core.intercept
+                weights = core._weights
+                if weights is not None and weights.plain:
+                    score = weights._dot(event) + core.intercept
                     if isfinite(score):
                         found.append(score)
                         continue

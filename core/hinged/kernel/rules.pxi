@@ -22,7 +22,7 @@ cdef class Accounting:
         self.radius, self.overflows, self.ignored = radius, overflows, ignored
 
     def __reduce__(self):
-        return type(self), tuple([getattr(self, name) for name in pure.TOTALS])
+        return pure.revived_accounting, tuple([getattr(self, name) for name in pure.TOTALS])
 
     def __eq__(self, other):
         if type(other) is not type(self):
@@ -105,11 +105,12 @@ cdef class BinaryCore:
 
     cdef object _score(self, x):
         cdef Event *event
-        if not self._weights.plain:
-            return self._weights.dot(x) + self.intercept
+        cdef Storage weights = self._weights  # held: a comparison of names may replace it
+        if weights is None or not weights.plain:
+            return weights.dot(x) + self.intercept
         event = gathered(x)
         try:
-            return self._weights._dot(event) + self.intercept
+            return weights._dot(event) + self.intercept
         finally:
             released(event)
 
@@ -153,9 +154,9 @@ cdef class BinaryCore:
             return rows.shape[0]
         finally:
             event.values = own_values
-            self._keep(&given)
             forget(event)
             released(event)
+            self._keep(&given)
 
     cdef bint _learn_event(self, Event *event, double target, double w, Told *told) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""

@@ -12,6 +12,11 @@ def norm_of(x):
     return found
 
 
+def floats(x):
+    """Return an event for the pure version: NumPy's numbers warn where they overflow."""
+    return {name: float(value) for name, value in x.items()}
+
+
 cdef inline double norm_once(Event *event) noexcept:
     if not event.has_norm:
         event.norm = norm(event.values, event.count)
@@ -58,7 +63,7 @@ def add_by_confidence(
     """Add `step S x`, which must fit, and lower the variances."""
     cdef Event *event
     if not weights.plain:
-        pure.add_by_confidence(weights, variance, x, step, beta, forgetting)
+        pure.add_by_confidence(weights, variance, floats(x), step, beta, forgetting)
         return
     event = gathered(x)
     try:
@@ -72,8 +77,13 @@ cdef int move_by_confidence(
 ) except -1:
     cdef double before, product, left
     cdef Py_ssize_t i
-    weights._open(event)
-    variance._find(event)
+    for i in range(MOST_TRIES):
+        variance._find(event)
+        weights._open(event)
+        if variance.seen == event.serial:
+            break
+    else:
+        raise RuntimeError("the comparison of names goes on looking them up")
     for i in range(event.count):
         before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
         product = before * event.values[i]
@@ -115,7 +125,7 @@ def add_adaptively(Storage weights, Storage squares, x, double rate, double targ
     """Take AdaGrad's step on every weight of `x`, or none if a number would not be finite."""
     cdef Event *event
     if not weights.plain:
-        return pure.add_adaptively(weights, squares, x, rate, target, w)
+        return pure.add_adaptively(weights, squares, floats(x), rate, target, w)
     event = gathered(x)
     try:
         adaptive_results(weights, squares, event, rate, target, w)
@@ -129,8 +139,7 @@ cdef int adaptive_results(
 ) except -1:
     cdef double gradient, square, weight
     cdef Py_ssize_t i
-    weights._find(event)
-    squares._find(event)
+    find_all(event, weights, squares)
     for i in range(event.count):
         gradient = w * event.values[i]
         square = squares._value(i) + gradient * gradient
@@ -146,7 +155,7 @@ def add_logistic(Storage weights, Storage squares, x, double slope, double rate,
     """Take a step of `LogisticSGD` on every weight, or none if a number would not be finite."""
     cdef Event *event
     if not weights.plain:
-        return pure.add_logistic(weights, squares, x, slope, rate, decay)
+        return pure.add_logistic(weights, squares, floats(x), slope, rate, decay)
     event = gathered(x)
     try:
         logistic_results(weights, squares, event, slope, rate, -1.0 if decay is None else decay)
@@ -173,8 +182,7 @@ cdef int logistic_results(
 ) except -1:
     cdef double *new = event.results
     cdef Py_ssize_t i, room = event.room
-    weights._find(event)
-    squares._find(event)
+    find_all(event, weights, squares)
     for i in range(event.count):
         new[i], new[room + i] = weights._value(i), squares._value(i)
         logistic_step(rate, decay, slope * event.values[i], &new[i], &new[room + i])
@@ -189,12 +197,10 @@ def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
     cdef double gradient, weight, total, square, root, grown, divisor
     cdef Py_ssize_t i
     if start_of is not None:
-        return pure.add_proximally(vectors, x, slope, start_of, parameters)
+        return pure.add_proximally(vectors, floats(x), slope, start_of, parameters)
     event = gathered(x)
     try:
-        weights._find(event)
-        sums._find(event)
-        squares._find(event)
+        find_all(event, weights, sums, squares)
         for i in range(event.count):
             gradient = slope * event.values[i]
             weight = weights._value(i)
@@ -225,14 +231,16 @@ def add_by_betting(tuple vectors, x, double slope, double w, start_of):
     cdef double coin, most, weight, total, scale, size, reward
     cdef Py_ssize_t i
     if start_of is not None:
-        return pure.add_by_betting(vectors, x, slope, w, start_of)
+        return pure.add_by_betting(vectors, floats(x), slope, w, start_of)
     event = gathered(x)
     try:
-        weights._find(event)
-        sums._find(event)
-        scales._find(event)
-        sizes._find(event)
-        rewards._find(event)
+        for i in range(MOST_TRIES):
+            find_all(event, weights, sums, scales)
+            find_all(event, sizes, rewards, weights)
+            if sums.seen == event.serial == scales.seen:
+                break
+        else:
+            raise RuntimeError("the comparison of names goes on looking them up")
         for i in range(event.count):
             coin = slope * event.values[i]
             most = w * fabs(event.values[i])
@@ -266,8 +274,7 @@ def shrunk_dot(Storage weights, Storage marks, x, double log_shrink, list found)
     cdef double total = 0.0, weight, mark
     cdef Py_ssize_t i
     try:
-        weights._find(event)
-        marks._find(event)
+        find_all(event, weights, marks)
         for i in range(event.count):
             weight = 0.0
             if weights.slots[i] >= 0:
@@ -289,8 +296,13 @@ def add_shrunk(tuple vectors, x, list before, double shrink, double step, double
     try:
         if len(before) != event.count:
             raise ValueError("a weight for each name")
-        weights._open(event)
-        marks._open(event)
+        for i in range(MOST_TRIES):
+            weights._open(event)
+            marks._open(event)
+            if weights.seen == event.serial:
+                break
+        else:
+            raise RuntimeError("the comparison of names goes on looking them up")
         for i in range(event.count):
             weight = before[i]
             weights.entries[weights.slots[i]].value = shrink * weight + step * event.values[i]
@@ -346,13 +358,12 @@ def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
     cdef Py_ssize_t i, part
     for weights, variance in pairs:
         if not weights.plain:
-            return pure.add_both_by_confidence(pairs, x, steps, beta)
+            return pure.add_both_by_confidence(pairs, floats(x), steps, beta)
     event = gathered(x)
     try:
         for part in range(2):
             weights, variance = pairs[part]
-            weights._find(event)
-            variance._find(event)
+            find_all(event, weights, variance)
             new = event.results + 2 * part * event.room
             for i in range(event.count):
                 before = (
@@ -380,9 +391,7 @@ def pulled_dot(tuple vectors, x, double log_shrink, double pull, bint shrinks, l
     cdef double total = 0.0, weight, paid, due, factor
     cdef Py_ssize_t i
     try:
-        weights._find(event)
-        shrink_marks._find(event)
-        pull_marks._find(event)
+        find_all(event, weights, shrink_marks, pull_marks)
         for i in range(event.count):
             weight = weights._value(i)
             if weight != 0.0:
@@ -445,9 +454,7 @@ def adaptive_dot(tuple vectors, x, double clock, double rate, double l1, double 
     cdef double total = 0.0, weight
     cdef Py_ssize_t i
     try:
-        weights._find(event)
-        squares._find(event)
-        marks._find(event)
+        find_all(event, weights, squares, marks)
         for i in range(event.count):
             weight = penalised(
                 weights._value(i), squares._value(i), clock - marks._value(i), rate, l1, l2

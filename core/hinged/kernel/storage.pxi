@@ -1,5 +1,24 @@
 # Storage: a table of entries in the order of their names, with an index of hashes.
 
+cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept:
+    """Return where to look first: hashes of whole and binary numbers differ in few bits."""
+    cdef uint64_t mixed = (<uint64_t>hash ^ (<uint64_t>hash >> 32)) * <uint64_t>0x9E3779B97F4A7C15
+    return <Py_ssize_t>((mixed ^ (mixed >> 32)) & <uint64_t>mask)
+
+
+cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
+    """Find an event's names in vectors; their comparisons may come back to any of these."""
+    cdef int left
+    for left in range(MOST_TRIES):
+        a._find(event)
+        b._find(event)
+        if c is not None:
+            c._find(event)
+        if a.seen == event.serial == b.seen and (c is None or c.seen == event.serial):
+            return 0
+    raise RuntimeError("the comparison of names goes on looking them up")
+
+
 cdef class Storage:
     """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
 
@@ -8,7 +27,7 @@ cdef class Storage:
     cdef uint8_t *dirty
     cdef int32_t *slots  # the entry of each name of the event `seen`, -1 if it is not stored
     cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
-    cdef uint64_t seen
+    cdef uint64_t seen, drops
     cdef bint all_found
     cdef Py_ssize_t count, room, mask, dirty_count
     cdef set others  # changed names that are not stored
@@ -39,6 +58,7 @@ cdef class Storage:
         self.count = self.room = self.dirty_count = 0
         self.mask = -1
         self.seen = 0
+        self.drops += 1
         for i in range(count):
             Py_XDECREF(entries[i].name)
         PyMem_Free(entries)
@@ -84,7 +104,7 @@ cdef class Storage:
             self.mask = size - 1
             memset(self.index, 0, size * sizeof(uint64_t))
             for i in range(self.count):
-                at = <Py_ssize_t>(<uint64_t>self.entries[i].hash & <uint64_t>self.mask)
+                at = place(self.entries[i].hash, self.mask)
                 while self.index[at]:
                     at = (at + 1) & self.mask
                 self.index[at] = self._mark(self.entries[i].hash, i)
@@ -108,12 +128,12 @@ cdef class Storage:
         cdef Py_ssize_t at
         cdef int32_t slot
         cdef PyObject *stored
-        cdef Entry *entries
+        cdef uint64_t drops
         cdef Py_ssize_t count
         cdef int same
         if self.mask < 0:
             return -1
-        at = <Py_ssize_t>(<uint64_t>hash & <uint64_t>self.mask)
+        at = place(hash, self.mask)
         while True:
             mark = self.index[at]
             if mark == 0:
@@ -128,13 +148,13 @@ cdef class Storage:
                         if hk_same_text(stored, name):
                             return slot
                     else:
-                        entries, count = self.entries, self.count
+                        drops, count = self.drops, self.count
                         Py_INCREF(<object>stored)
                         try:
                             same = PyObject_RichCompareBool(stored, name, Py_EQ)
                         finally:
                             Py_XDECREF(stored)
-                        if entries != self.entries or count != self.count:
+                        if drops != self.drops or count != self.count:
                             raise RuntimeError("the vector changed while a name was looked up")
                         if same:
                             return slot
@@ -144,10 +164,17 @@ cdef class Storage:
         """Return the number of a name's entry, which is made if there is none: of value 0."""
         cdef int32_t slot = self._found(name, hash)
         cdef Py_ssize_t at
+        cdef set others
         if slot >= 0:
             return slot
+        if self.tracked and self.others:
+            others = self.others  # held: a comparison of names may replace it
+            others.discard(<object>name)
+            slot = self._found(name, hash)  # a comparison of names may have come back
+            if slot >= 0:
+                return slot
         self._reserve(self.count + 1)
-        at = <Py_ssize_t>(<uint64_t>hash & <uint64_t>self.mask)
+        at = place(hash, self.mask)
         while self.index[at]:
             at = (at + 1) & self.mask
         slot = <int32_t>self.count
@@ -157,8 +184,6 @@ cdef class Storage:
         self.entries[slot].value = 0.0
         self.index[at] = self._mark(hash, slot)
         self.count += 1
-        if self.tracked and self.others:
-            self.others.discard(<object>name)
         return slot
 
     cdef inline void _touch(self, int32_t slot) noexcept:
@@ -167,34 +192,37 @@ cdef class Storage:
             self.dirty_count += 1
 
     cdef int _find(self, Event *event) except -1:
-        """Find the entry of each name of an event: `slots` has them until the next event."""
-        cdef Py_ssize_t i
+        """Find the entry of each name of an event: `slots` has them until the next event.
+
+        A comparison of names may come back to this vector: `slots` changes at the end, at once.
+        """
+        cdef Py_ssize_t i, count = self.count
         cdef int32_t slot
-        cdef bint again = self.seen == event.serial
-        if again and self.seen_count == self.count:
+        cdef bint again = self.seen == event.serial, all_found = True
+        if again and self.seen_count == count:
             return 0
-        if event.count > self.slots_room:
-            self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
-            self.slots_room = event.room
-        self.seen = event.serial
-        self.all_found = True
-        if not again and self.count > 1024:
+        if again:
+            memcpy(event.places, self.slots, event.count * sizeof(int32_t))
+        elif count > 1024:
             for i in range(event.count):
-                HK_PREFETCH(&self.index[<Py_ssize_t>(<uint64_t>event.hashes[i] & <uint64_t>self.mask)])
+                HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
         for i in range(event.count):
-            if again and self.slots[i] >= 0:
+            if again and event.places[i] >= 0:
                 continue
             slot = event.hints[i]
             if not (0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])):
                 slot = self._found(event.names[i], event.hashes[i])
-                if self.seen != event.serial:
-                    raise RuntimeError("the vector changed while a name was looked up")
                 if slot >= 0:
                     event.hints[i] = slot
                 else:
-                    self.all_found = False
-            self.slots[i] = slot
-        self.seen_count = self.count
+                    all_found = False
+            event.places[i] = slot
+        if event.count > self.slots_room:
+            self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
+            self.slots_room = event.room
+        if event.count:
+            memcpy(self.slots, event.places, event.count * sizeof(int32_t))
+        self.seen, self.seen_count, self.all_found = event.serial, count, all_found
         return 0
 
     cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:
@@ -209,16 +237,21 @@ cdef class Storage:
 
     cdef int _open(self, Event *event) except -1:
         """Make an entry for each name of an event that has none; touch all."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i = 0
+        cdef int32_t slot
         self._find(event)
         if self.all_found and not self.tracked:
             return 0
-        for i in range(event.count):
+        while i < event.count:
             if self.slots[i] < 0:
-                self.slots[i] = event.hints[i] = self._opened(event.names[i], event.hashes[i])
-                if self.seen != event.serial:
-                    raise RuntimeError("the vector changed while a name was looked up")
+                slot = self._opened(event.names[i], event.hashes[i])
+                if self.seen != event.serial:  # a comparison of names came back to this vector
+                    self._find(event)
+                    i = 0
+                    continue
+                self.slots[i] = event.hints[i] = slot
             self._touch(self.slots[i])
+            i += 1
         self.seen_count = self.count
         self.all_found = True
         return 0
@@ -265,19 +298,18 @@ cdef class Storage:
         return [self.entries[i].value for i in range(self.count)]
 
     def parts(self):
-        cdef Py_ssize_t i
-        cdef dict values = {}
-        for i in range(self.count):
-            values[<object>self.entries[i].name] = self.entries[i].value
+        cdef dict values = dict(zip(self.names(), self.numbers()))
         return values, self._changed() if self.tracked else None
 
     cdef set _changed(self):
         cdef Py_ssize_t i
         cdef set changed = set(self.others)
+        cdef list names = []
         if self.dirty_count:
             for i in range(self.count):
                 if self.dirty[i]:
-                    changed.add(<object>self.entries[i].name)
+                    names.append(<object>self.entries[i].name)
+        changed.update(names)  # their comparison may come back
         return changed
 
     def set_changed(self, changed):
@@ -393,23 +425,23 @@ cdef class Storage:
         self.bound = INFINITY
 
     def replace(self, Storage other):
-        cdef Py_ssize_t i
         cdef int32_t slot
         cdef set changed = set()
+        cdef list names = other.names(), numbers = other.numbers()
+        if other is self:
+            names = numbers = []
         if self.tracked:
             changed = self._changed()
-            for i in range(self.count):
-                if other._found(self.entries[i].name, self.entries[i].hash) < 0:
-                    changed.add(<object>self.entries[i].name)
-            for i in range(other.count):
-                slot = self._found(other.entries[i].name, other.entries[i].hash)
-                if slot < 0 or self.entries[slot].value != other.entries[i].value:
-                    changed.add(<object>other.entries[i].name)
+            changed.update([name for name in self.names() if name not in other])
+            for name, value in zip(names, numbers):
+                slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
+                if slot < 0 or self.entries[slot].value != <double>value:
+                    changed.add(name)
         self._drop()
-        self._reserve(other.count)
-        for i in range(other.count):
-            slot = self._opened(other.entries[i].name, other.entries[i].hash)
-            self.entries[slot].value = other.entries[i].value
+        self._reserve(len(names))
+        for name, value in zip(names, numbers):
+            slot = self._opened(<PyObject *>name, hk_hash(<PyObject *>name))
+            self.entries[slot].value = value
         self.bound = other.bound
         if self.tracked:
             self._set_changed(changed)
@@ -431,7 +463,6 @@ cdef class Storage:
             self._set_changed(set())
 
     cdef int _set_changed(self, set changed) except -1:
-        cdef int32_t slot
         if self.dirty != NULL:
             memset(self.dirty, 0, self.room)
         self.dirty_count = 0
@@ -441,11 +472,13 @@ cdef class Storage:
         return 0
 
     cdef int _change(self, name) except -1:
+        cdef set others
         cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
         if slot >= 0:
             self._touch(slot)
         else:
-            self.others.add(name)
+            others = self.others
+            others.add(name)
         return 0
 
     def changed_count(self):

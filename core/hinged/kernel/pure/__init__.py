@@ -24,6 +24,9 @@ from hinged.kernel.pure.pools import (
     mixed,
     pool_event,
     pooled,
+    revived_class,
+    revived_mixing,
+    revived_scaling,
     scores_of,
     taught,
     teach,
@@ -34,6 +37,7 @@ from hinged.kernel.pure.rules import (
     TOTALS,
     Accounting,
     BinaryCore,
+    revived_accounting,
 )
 from hinged.kernel.pure.steps import (
     EPSILON,
@@ -116,6 +120,10 @@ __all__ = [
     "pulled_dot",
     "pulled_since",
     "put_all",
+    "revived_accounting",
+    "revived_class",
+    "revived_mixing",
+    "revived_scaling",
     "scores_of",
     "set_mark",
     "shrunk_dot",

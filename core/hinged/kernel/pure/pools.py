@@ -32,6 +32,9 @@ __all__ = [
     "mixed",
     "pool_event",
     "pooled",
+    "revived_class",
+    "revived_mixing",
+    "revived_scaling",
     "scores_of",
     "taught",
     "teach",
@@ -76,6 +79,26 @@ class ClassWeights:
     intercept: float
     auxiliary: Storage
     auxiliary_intercept: float
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return revived_class, (
+            self.weights,
+            self.auxiliary,
+            self.intercept,
+            self.auxiliary_intercept,
+        )
+
+
+def revived_class(
+    weights: Storage, auxiliary: Storage, intercept: float, auxiliary_intercept: float
+) -> ClassWeights:
+    """Return a class's part of the version in use, compiled or not, whichever was pickled."""
+    from hinged import kernel  # it imports this module
+
+    part = kernel.ClassWeights()
+    part.weights, part.auxiliary = weights, auxiliary
+    part.intercept, part.auxiliary_intercept = intercept, auxiliary_intercept
+    return part
 
 
 def class_scores(
@@ -184,6 +207,20 @@ class Mixing:
             self.positives += w
         else:
             self.negatives += w
+
+
+def revived_scaling(
+    kind: type[Scaling], log_scale: float, curvature: float, scale: float
+) -> Scaling:
+    """Return a pickled temperature."""
+    one = kind()
+    one.log_scale, one.curvature, one.scale = log_scale, curvature, scale
+    return one
+
+
+def revived_mixing(kind: type[Mixing], positives: float, negatives: float, trust: float) -> Mixing:
+    """Return a pickled base rate."""
+    return kind(positives, negatives, trust)
 
 
 def pooled(

@@ -15,6 +15,7 @@ __all__ = [
     "TOTALS",
     "Accounting",
     "BinaryCore",
+    "revived_accounting",
 ]
 
 LARGEST = sys.float_info.max
@@ -57,6 +58,9 @@ class Accounting:
     overflows: int = 0
     ignored: int = 0
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return revived_accounting, tuple(getattr(self, name) for name in TOTALS)
+
     def add_margin(self, margin: float) -> None:
         """Add the losses of one event, of a margin below 1, to the sums."""
         self.hinge_loss = min(self.hinge_loss + (1.0 - margin), LARGEST)
@@ -68,6 +72,13 @@ class Accounting:
         reach = length(norm, constant)
         if reach > self.radius:
             self.radius = min(reach, LARGEST)
+
+
+def revived_accounting(*totals: float) -> Accounting:
+    """Return an accounting of the version in use, compiled or not, whichever was pickled."""
+    from hinged import kernel  # it imports this module
+
+    return kernel.Accounting(*totals)  # type: ignore[arg-type]
 
 
 TOTALS = tuple(field.name for field in fields(Accounting))
