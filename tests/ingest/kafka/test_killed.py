@@ -50,8 +50,8 @@ def check(server: RedisServer, rows: list[Event]) -> None:
     assert stored.weights == dict(learner.weights)
 
 
-COUNT = 10_000
-KILLS = 5
+COUNT = 6_000
+KILLS = 3
 
 
 @pytest.mark.slow
