@@ -116,13 +116,13 @@ def test_long_work_shows_rate_and_time_left(
     service: Service, client: Client, model: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "events.ndjson"
-    file.write_text('{"x": {"a": 1}, "y": true}\n' * 40_000)
+    file.write_text('{"x": {"a": 1}, "y": true}\n' * 200_000)
     results = tmp_path / "results.json"
     with file.open("rb") as lines, results.open("wb") as out:
         code, shown = at_a_terminal(
             service, ["learn", model, "--json"], lambda _: False, stdin=lines, stdout=out
         )
-    assert (code, len(json.loads(results.read_text()))) == (0, 40_000)
+    assert (code, len(json.loads(results.read_text()))) == (0, 200_000)
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
     assert re.search(r"learning .* \d+%  [\d,]+ events/s \S+ left: \d:\d\d:\d\d", plain), plain
 

@@ -84,6 +84,7 @@ class Fleet(LocalSenders[Worker]):
         assert (plain.events, plain.rejected) == (len(ids), 0)
         wanted = state_of(plain)
         for replica in replicas:
+            await replica.at_rest(None)  # long work may have it
             assert replica.position.id == log[-1][0]
             assert state_of(replica.state) == wanted
         saver = self.workers[1]

@@ -9,6 +9,7 @@ import { planePanel } from "../panels/plane.js";
 import { EXAMPLES } from "./examples.js";
 
 const PLAY_MS = 700;
+const OVERVIEW_MS = 1_500;
 
 /** One example: a model of its own, its rows, and a button that teaches it the next of them. */
 function player(example, signal) {
@@ -52,7 +53,15 @@ function player(example, signal) {
 
   /** Go on with the model if it was played before; nothing is created by looking. */
   async function find() {
+    await lookUp();
+    if (state.there) return;
+    await new Promise((done) => setTimeout(done, OVERVIEW_MS)); // a new model is not in it yet
+    if (!state.there && !signal.aborted) await lookUp();
+  }
+
+  async function lookUp() {
     const found = await get(`v1/overview?count=100&match=${name}`, signal);
+    if (state.there) return; // created meanwhile
     there(found.models.some((one) => one.name === name));
     if (!state.there) return;
     tally.step = (await get(modelPath(name), signal)).events;
