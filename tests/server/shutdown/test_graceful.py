@@ -82,17 +82,17 @@ def test_calls_that_outlast_the_patience_of_a_stop_are_told_so(
     spec = {"learner": experts, "pipeline": [{"type": "PolynomialExtender", "degree": 3}]}
     url = f"{serving.url}/v1/models/slow"
     httpx.put(url, json=spec, timeout=30, verify=False).raise_for_status()
-    x = {f"f{n}": n / 10 for n in range(25)}
-    events = [{"x": x, "y": n % 2 == 0, "id": f"e{n}"} for n in range(3_000)]
+    x = {f"f{n}": n / 10 for n in range(37)}
+    events = [{"x": x, "y": n % 2 == 0, "id": f"e{n}"} for n in range(900)]
     with ThreadPoolExecutor(1) as caller:
-        learning = caller.submit(httpx.post, f"{url}/learn", json=events, timeout=240, verify=False)
-        wait_until(lambda: db.hget("hinged:{slow}:meta", "count") == "3000", 120)
+        learning = caller.submit(httpx.post, f"{url}/learn", json=events, timeout=120, verify=False)
+        wait_until(lambda: db.hget("hinged:{slow}:meta", "count") == "900", 100)
         serving.tell()
         problem = check_problem(learning.result(), 503)
     assert "may be sent again" in problem["detail"]
     code, _ = serving.end()
     assert code == 0
-    assert db.hget("hinged:{slow}:meta", "count") == "3000"
+    assert db.hget("hinged:{slow}:meta", "count") == "900"
 
 
 def _events(serving: Serving) -> int:
