@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 import hinged
@@ -16,9 +17,9 @@ def test_a_history_is_drawn() -> None:
     pytest.importorskip("matplotlib")
     history = training.fit(hinged.Perceptron(), ROWS, epochs=4)
     axes = history.plot()
-    lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    lines = {line.get_label(): np.asarray(line.get_ydata()).tolist() for line in axes.lines}
     assert lines == {"mistakes": history.column("mistakes"), "updates": history.column("updates")}
-    assert list(axes.lines[0].get_xdata()) == [1, 2, 3, 4]
+    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [1, 2, 3, 4]
     assert (axes.get_xlabel(), "epochs" in axes.get_title()) == ("epoch", True)
     held = training.fit(hinged.Perceptron(), ROWS, epochs=2, held_out=ROWS)
     assert [line.get_label() for line in held.plot().lines][2] == "held out errors"

@@ -86,7 +86,7 @@ def _accuracy(figure: Figure, client: Client, name: str, top: int) -> None:
         axes.plot(events, shares, color=colour, label=label)
     for turn in found.turns:
         axes.axvline(turn.events, color=_NEUTRAL, linestyle=":", linewidth=1)
-        at = {"x": turn.events, "y": 0.98, "transform": axes.get_xaxis_transform()}
+        at: dict[str, Any] = {"x": turn.events, "y": 0.98, "transform": axes.get_xaxis_transform()}
         axes.text(s=turn.kind, rotation=90, ha="right", va="top", **at)
     axes.set(title=f"Accuracy of {name}", xlabel="events", ylabel="predicted right, %")
     axes.legend()
