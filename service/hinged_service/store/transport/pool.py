@@ -72,6 +72,7 @@ class Pool:
         self._make_lane = lane
         self._lane: Lane | None = None
         self._one_opens = asyncio.Lock()
+        self._cuts = 0
         self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
@@ -136,14 +137,20 @@ class Pool:
         """Close every connection, also those in use; what is asked later opens new ones."""
         cut = [one.disconnect() for one in (*self._idle, *self._used)]
         self._idle.clear()
+        self._cuts += 1
         if self._lane is not None:
             self._lane.cut()
+            await asyncio.sleep(0)  # for the loop to close it
         await asyncio.gather(*cut, return_exceptions=True)  # some may hang
 
     async def _share_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
         async with self._one_opens:
             if self._lane is None or not self._lane.open:
-                self._lane = await self._make_lane()
+                cuts, lane = self._cuts, await self._make_lane()
+                if self._cuts != cuts:  # meanwhile: it may be of a server that is left
+                    lane.cut()
+                    raise exceptions.ConnectionError("The connections were closed.")
+                self._lane = lane
         return await self._lane.ask(key, command, changes)
 
     async def _usable(self) -> AbstractConnection:
