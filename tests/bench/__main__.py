@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: measure, print the tables, and keep every value in RESULTS.json."""
+"""`python -m tests.bench`: measure, print tables; `--keep` keeps every value in RESULTS.json."""
 
 from __future__ import annotations
 
@@ -114,9 +114,12 @@ PARTS = {
 def main() -> None:
     """Run the parts that the command line names, or show what was kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few short runs, nothing written")
+    parser.add_argument("--quick", action="store_true", help="few short runs")
     parser.add_argument(
-        "--json", type=Path, help="keep every value there; a whole run keeps RESULTS.json anyway"
+        "--json", type=Path, help="keep every value there, in place of what the file holds"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the parts measured in RESULTS.json, not --quick"
     )
     parser.add_argument(
         "--compare", type=Path, metavar="OLD.json", help="tell what became slower since that run"
@@ -128,6 +131,8 @@ def main() -> None:
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; all")
     given = parser.parse_args()
+    if given.keep and given.quick:
+        parser.error("--keep is for whole runs of a part: leave --quick out")
     if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     parts = {name: part for name, part in PARTS.items() if not given.parts or name in given.parts}
@@ -140,31 +145,37 @@ def main() -> None:
             old = results.read(given.compare)
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    new = results.Results(_machine(), {})
+    new: results.Results = {}
     for name, part in parts.items():
         print(f"… {part.title}", flush=True)
         sizes = part.quick if given.quick else part.whole
         with tempfile.TemporaryDirectory() as folder:
-            new.sections[part.title] = part.measure(
-                *() if part.in_process else (Path(folder),), *sizes
-            )
-        print(_table(name, new.sections[part.title]), flush=True)
-        if not given.quick and not given.parts:  # part by part: a whole run takes long
-            results.write(RESULTS, new)
-    print(new.machine)
+            machine = _machine()
+            rows = part.measure(*() if part.in_process else (Path(folder),), *sizes)
+        new[part.title] = results.Section(machine, rows)
+        print(_table(name, rows), flush=True)
+        if given.keep:  # part by part: a whole run takes long
+            results.write(RESULTS, results.read(RESULTS) | {part.title: new[part.title]})
+    print(_machine())
     if given.json is not None:
         results.write(given.json, new)
     if old is not None:
-        slower = results.changes(old.sections, new.sections)
+        slower = results.changes(old, new)
         print("\n".join(slower) or "Nothing became worse beyond what rounds differ by.")
 
 
 def _show(kept: results.Results, parts: Mapping[str, Part]) -> None:
-    """Print the tables of a run as Markdown."""
-    print(f"# Measured by `python -m tests.bench`\n\n{kept.machine}")
+    """Print the tables as Markdown, with what each was measured on where that changes."""
+    print("# Measured by `python -m tests.bench`")
+    machine = ""
     for name, part in parts.items():
-        if part.title in kept.sections:
-            print(f"\n## {part.title}\n\n{_table(name, kept.sections[part.title])}")
+        section = kept.get(part.title)
+        if section is None:
+            continue
+        print(f"\n## {part.title}\n\n{_table(name, section.rows)}")
+        if section.machine != machine:
+            machine = section.machine
+            print(f"\n{machine}")
 
 
 def _table(part: str, rows: list[Row]) -> str:

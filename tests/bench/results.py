@@ -1,9 +1,8 @@
-"""Runs kept as JSON, and two side by side: what became slower beyond noise."""
+"""Results kept as JSON, and two of them side by side: what became slower beyond noise."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -11,7 +10,7 @@ from typing import Any
 
 from tests.bench.table import RIGHT, Row, shown
 
-__all__ = ["Results", "changes", "read", "write"]
+__all__ = ["Results", "Section", "changes", "read", "write"]
 
 LEAST = 0.05
 """Smaller changes are not told, however little the rounds differ."""
@@ -19,20 +18,23 @@ ROUNDS = 3
 """Fewer rounds do not tell how much they differ; an accuracy needs but one."""
 LEAST_RIGHT = 0.001
 
-Sections = Mapping[str, Sequence[Row]]
-
 
 @dataclass(frozen=True)
-class Results:
-    """A run: the machine that it ran on, and by title of a part its rows."""
+class Section:
+    """The rows of a part, and the machine and versions that they were measured with."""
 
     machine: str
-    sections: dict[str, list[Row]]
+    rows: list[Row]
+
+
+Results = dict[str, Section]
+"""Measured sections by their title: of one run, or of the last run of each part."""
 
 
 def write(path: Path, results: Results) -> None:
-    """Keep every value of a run as JSON."""
-    path.write_text(json.dumps(asdict(results)) + "\n", encoding="utf-8")
+    """Keep every value as JSON."""
+    kept = {title: asdict(section) for title, section in results.items()}
+    path.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> Results:
@@ -46,23 +48,25 @@ def read(path: Path) -> Results:
     """
     try:
         kept: Any = json.loads(path.read_text(encoding="utf-8"))
-        sections = {t: [Row(**row) for row in rows] for t, rows in kept["sections"].items()}
-        return Results(kept["machine"], sections)
+        return {
+            title: Section(section["machine"], [Row(**row) for row in section["rows"]])
+            for title, section in kept.items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} holds no results of this command: {error}") from None
 
 
-def changes(old: Sections, new: Sections) -> list[str]:
+def changes(old: Results, new: Results) -> list[str]:
     """Return a line for each quantity of both runs that is worse now, the worst first.
 
     Worse means that the medians differ by more than 5 %, and that no round of the
-    new run was as good as any of the old one. With less than three rounds nobody
-    can tell. An accuracy, which has no noise, is worse by 0.1 % already.
+    new run was as good as any of the old one. Fewer than three
+    rounds do not tell. An accuracy, which has no noise, is worse by 0.1 % already.
     """
-    before = {(title, row.name): row for title, rows in old.items() for row in rows}
+    before = {(title, row.name): row for title, section in old.items() for row in section.rows}
     found: list[tuple[float, str]] = []
-    for title, rows in new.items():
-        for row in rows:
+    for title, section in new.items():
+        for row in section.rows:
             was = before.get((title, row.name))
             exact = row.unit == RIGHT
             if was is None or was.unit != row.unit or not was.values or not row.values:

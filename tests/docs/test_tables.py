@@ -76,7 +76,7 @@ def test_the_speeds_of_the_readme_are_those_that_were_measured() -> None:
     results = json.loads((ROOT / "tests/bench/RESULTS.json").read_text())
     medians = {
         row["name"]: statistics.median(row["values"])
-        for row in results["sections"]["Single calls, 16 connections"]
+        for row in results["Single calls, 16 connections"]["rows"]
     }
     section = README.read_text().partition("\n## How fast\n")[2].partition("\n## ")[0]
     shown = re.findall(r"^\|.*\| ([\d.]+) \|$", section, re.MULTILINE)

@@ -13,8 +13,8 @@ from tests.bench import results
 from tests.bench.table import RIGHT, Row
 
 
-def sections(*rows: Row) -> dict[str, list[Row]]:
-    return {"A part": list(rows)}
+def measured(*rows: Row) -> results.Results:
+    return {"A part": results.Section("a machine", list(rows))}
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def sections(*rows: Row) -> dict[str, list[Row]]:
 def test_only_what_is_worse_beyond_noise_is_told(
     unit: str, at_most: bool, old: list[float], new: list[float], worse: bool
 ) -> None:
-    before, after = (sections(Row("it", values, unit, at_most=at_most)) for values in (old, new))
+    before, after = (measured(Row("it", values, unit, at_most=at_most)) for values in (old, new))
     found = results.changes(before, after)
     assert bool(found) is worse
     assert all(line.startswith("A part: it: ") for line in found)
 
 
 def test_the_worst_comes_first_and_what_only_one_run_has_is_left_out() -> None:
-    before = sections(Row("a", [1, 1, 1], "ms"), Row("b", [1, 1, 1], "ms"), Row("gone", [1], "ms"))
-    after = sections(Row("a", [2, 2, 2], "ms"), Row("b", [3, 3, 3], "ms"), Row("new", [1], "ms"))
+    before = measured(Row("a", [1, 1, 1], "ms"), Row("b", [1, 1, 1], "ms"), Row("gone", [1], "ms"))
+    after = measured(Row("a", [2, 2, 2], "ms"), Row("b", [3, 3, 3], "ms"), Row("new", [1], "ms"))
     told = results.changes(before, after)
     assert [line.split(": ")[1] for line in told] == ["b", "a"]
 
@@ -62,8 +62,8 @@ def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     said = json.loads(kept.read_text())
     assert "River" in first.stdout
-    for rows in said["sections"].values():
-        for row in rows:
+    for section in said.values():
+        for row in section["rows"]:
             factor = 100 if row["unit"] == "×" else 0.01
             row["values"] = [value * factor for value in row["values"]]
     shown = run("--show", "--json", str(kept))
@@ -74,7 +74,9 @@ def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
     past.write_text(json.dumps(said))
     second = run("--compare", str(past))
     assert second.returncode == 0, second.stderr
-    assert second.stdout.count(" times worse") == sum(map(len, said["sections"].values()))
+    assert second.stdout.count(" times worse") == sum(
+        len(section["rows"]) for section in said.values()
+    )
     (tmp_path / "other.json").write_text("[]")
     third = run("--compare", str(tmp_path / "other.json"))
     assert third.returncode == 2
