@@ -33,7 +33,7 @@ ON_BOTH = (
     "ingest/test_door_counts",
     *("engine/test_chain", "engine/test_guards", "engine/test_once", "engine/test_opening"),
     *("engine/test_redis_faults", "engine/test_shared_connection", "engine/test_snapshots"),
-    "engine/test_trim",
+    *("engine/test_standing_still", "engine/test_trim"),
 )
 """Tests that run on each kind of server, where a script or an error of it may differ."""
 

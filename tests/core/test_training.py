@@ -1,4 +1,4 @@
-"""Training in passes, batch descent and mixing."""
+"""Training in passes, with shuffles, stopping rules and the pocket."""
 
 from __future__ import annotations
 
@@ -10,27 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 from river import datasets
-from sklearn.svm import SVC
 
 from hinged import (
     AROW,
     AveragedPerceptron,
     Calibrated,
-    HingeSGD,
     InvalidEvent,
     InvalidParameter,
     LinearUnit,
     MulticlassPerceptron,
-    PassiveAggressive,
     Perceptron,
     PocketPerceptron,
-    mix,
     training,
 )
-
-Rows = list[tuple[dict[str, float], bool]]
-AND: Rows = [({"a": a, "b": b}, a == b == 1.0) for a in (0.0, 1.0) for b in (0.0, 1.0)]
-XOR: Rows = [(x, x["a"] != x["b"]) for x, _ in AND]
+from tests.core.truth_tables import AND, XOR, Rows
 
 
 def test_stops_when_clean() -> None:
@@ -227,98 +220,6 @@ def test_fit_refuses(params: dict[str, Any]) -> None:
         training.fit(AROW(), AND, decay=0.5)
 
 
-POINTS = [({"x": 1.0}, 2.0), ({"x": 2.0}, 1.0), ({"x": 3.0}, 4.0), ({"x": 4.0}, 3.0)]
-
-
-def test_batch_descent_on_four_points() -> None:
-    steps: list[int] = []
-    line = training.batch_gradient_descent(
-        POINTS, tolerance=1e-12, progress=lambda number, loss: steps.append(number)
-    )
-    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-10)
-    assert line.intercept == pytest.approx(1.0, abs=1e-10)
-    assert line.converged
-    assert steps == list(range(1, len(line.losses)))
-    assert len(steps) < 20
-    # residuals 0.4, -1.2, 1.2, -0.4: their squares sum to 3.2
-    assert line.losses[-1] == pytest.approx(3.2 / 8, abs=1e-10)
-    assert line.sums[-1] == pytest.approx(3.2 / 2, abs=1e-10)
-    # at the start all outputs are 0: 4 + 1 + 16 + 9 = 30
-    assert (line.losses[0], line.sums[0]) == (30 / 8, 30 / 2)
-    early = training.batch_gradient_descent(POINTS, tolerance=1e-2)
-    assert early.converged
-    assert len(early.losses) < len(line.losses)
-    short = training.batch_gradient_descent(POINTS, epochs=2)
-    assert (short.converged, len(short.losses)) == (False, 3)
-
-
-@pytest.mark.parametrize("xs", [range(11), range(-10, 11), range(101), range(5, 15)], ids=str)
-def test_batch_descent_finds_the_square(xs: range) -> None:
-    rows = [({"x": float(x), "x2": float(x * x)}, float(x * x)) for x in xs]
-    fit = training.batch_gradient_descent(rows)
-    assert fit.converged
-    assert fit.weights == pytest.approx({"x": 0.0, "x2": 1.0}, abs=1e-7)
-    assert fit.intercept == pytest.approx(0.0, abs=1e-7)
-    assert len(fit.losses) < 200
-    rounding = 1e-12 * fit.losses[0]
-    assert all(b <= a + rounding for a, b in itertools.pairwise(fit.losses))
-    largest = np.linalg.svd(np.array([[x, x * x, 1.0] for x in xs]))[1][0] ** 2
-    constant = training.batch_gradient_descent(rows, learning_rate=1.0 / float(largest))
-    assert not constant.converged
-    assert len(constant.losses) == 1_001
-
-
-def test_batch_descent_of_the_line_through_a_parabola() -> None:
-    # x^2 on 0..10 without x^2: slope 10 (the sum of the ends), through (5, 35), the means
-    fit = training.batch_gradient_descent([({"x": float(x)}, float(x * x)) for x in range(11)])
-    assert fit.converged
-    assert (fit.weights["x"], fit.intercept) == pytest.approx((10.0, -15.0), abs=1e-7)
-
-
-def test_batch_descent_of_columns_that_depend_on_each_other() -> None:
-    rows = [({"a": a, "b": 2.0 * a}, 5.0 * a) for a in (1.0, 2.0, 3.0)]
-    fit = training.batch_gradient_descent([*rows, ({"c": 0.0}, 0.0)], fit_intercept=False)
-    assert fit.converged
-    assert fit.weights["a"] + 2.0 * fit.weights["b"] == pytest.approx(5.0, abs=1e-9)
-    assert fit.weights["c"] == 0.0
-    huge = training.batch_gradient_descent([({"a": 1e200}, 2.0), ({"b": 1e-160}, 3.0)])
-    assert all(map(math.isfinite, [*huge.weights.values(), huge.intercept, *huge.losses]))
-    assert training.batch_gradient_descent([]) == ({}, 0.0, [], [], True)
-
-
-def test_batch_descent_converges_up_to_two_over_the_largest_eigenvalue() -> None:
-    X = np.array([[x["x"], 1.0] for x, _ in POINTS])
-    limit = 2.0 / float(np.linalg.eigvalsh(X.T @ X)[-1])
-    line = training.batch_gradient_descent(POINTS, learning_rate=0.95 * limit, epochs=5_000)
-    assert line.converged
-    assert line.weights["x"] == pytest.approx(3 / 5, abs=1e-8)
-    with pytest.raises(InvalidParameter, match="learning_rate"):
-        training.batch_gradient_descent(POINTS, learning_rate=1.01 * limit)
-    with pytest.raises(ValueError, match="finite"):
-        training.batch_gradient_descent([({"x": 1.0}, math.nan)])
-    through_zero = training.batch_gradient_descent(POINTS, epochs=200, fit_intercept=False)
-    # sum of xy over sum of xx
-    assert through_zero.weights["x"] == pytest.approx(28 / 30, abs=1e-10)
-    assert through_zero.intercept == 0.0
-
-
-def test_hinge_descent_approaches_the_largest_margin() -> None:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(200, 2))
-    side = X @ np.array([1.0, 0.5])
-    X, side = X[np.abs(side) > 0.4], side[np.abs(side) > 0.4]
-    y = side > 0.0
-    svm = SVC(kernel="linear", C=1e6).fit(X, y)
-    best = 1.0 / np.linalg.norm(svm.coef_[0])
-    rows = [({"a": a, "b": b}, bool(t)) for (a, b), t in zip(X.tolist(), y, strict=True)]
-    model = HingeSGD(steps="pegasos", l2=1e-3)
-    training.fit(model, rows, epochs=300, order="shuffled", stop_without_mistakes=False)
-    norm = math.hypot(*model.weights.values())
-    margin = min((1 if t else -1) * model.score_one(x) / norm for x, t in rows)
-    assert margin >= 0.9 * best
-    assert margin <= best + 1e-9
-
-
 def test_the_pocket_beats_the_last_perceptron_on_noisy_labels() -> None:
     last, pocket = [], []
     for seed in range(60):
@@ -339,115 +240,3 @@ def test_the_pocket_beats_the_last_perceptron_on_noisy_labels() -> None:
         pocket.append(sum(model.predict_one(dict(x)) is y for x, y in test) / 300)
         last.append(sum((raw_weights.dot(x) + model.intercept > 0.0) is y for x, y in test) / 300)
     assert math.fsum(pocket) / 60 > math.fsum(last) / 60
-
-
-def halves(model: Any) -> list[Any]:
-    rows = list(datasets.Phishing().take(400))
-    workers = []
-    for shard in (rows[:200], rows[200:]):
-        worker = model.clone()
-        for x, y in shard:
-            worker.learn_one(x, y)
-        workers.append(worker)
-    return workers
-
-
-@pytest.mark.parametrize("model", [Perceptron(), PassiveAggressive(), LinearUnit()])
-def test_mixing_is_the_weighted_mean(model: Any) -> None:
-    one, two = halves(model)
-    mixed = mix([one, two], [1.0, 3.0])
-    names = {*one.weights, *two.weights}
-    for name in names:
-        expected = 0.25 * one.weights.get(name, 0.0) + 0.75 * two.weights.get(name, 0.0)
-        assert mixed.weights[name] == pytest.approx(expected, abs=1e-15)
-    assert mixed.intercept == pytest.approx(0.25 * one.intercept + 0.75 * two.intercept, abs=1e-15)
-    assert mixed.accounting.events == 0
-    assert mixed.clock == 200
-    mixed.learn_one({"ip_in_url": 100.0}, not mixed.predict_one({"ip_in_url": 100.0}))
-    assert one.accounting.events == 200
-
-
-def test_mixing_averaged_perceptrons_mixes_both() -> None:
-    one, two = halves(AveragedPerceptron())
-    mixed: Any = mix([one, two])
-    for name in {*one.weights, *two.weights}:
-        mean = (one.weights.get(name, 0.0) + two.weights.get(name, 0.0)) / 2
-        assert mixed.weights[name] == pytest.approx(mean, abs=1e-12)
-    assert mixed.intercept == (one.intercept + two.intercept) / 2
-    assert mixed.score_one({}) == pytest.approx((one.score_one({}) + two.score_one({})) / 2)
-
-
-def test_mixing_averages_of_uneven_shards() -> None:
-    one, two = AveragedPerceptron(), AveragedPerceptron()
-    for x, y in datasets.Phishing().take(30):
-        one.learn_one(x, y)
-    for x, y in datasets.Phishing().take(90):
-        two.learn_one(x, y)
-    mixed = mix([one, two], [3.0, 1.0])
-    for name in {*one.weights, *two.weights}:
-        mean = 0.75 * one.weights.get(name, 0.0) + 0.25 * two.weights.get(name, 0.0)
-        assert mixed.weights[name] == pytest.approx(mean, abs=1e-12)
-
-
-def test_mixing_one_learner_gives_it_back() -> None:
-    one, _ = halves(Perceptron())
-    assert dict(mix([one]).weights) == dict(one.weights)
-
-
-def test_iterative_mixing_separates_within_the_bound() -> None:
-    shards = [AND[:2] * 2, AND[2:] * 2]
-    model: Any = Perceptron()
-    updates = 0
-    for _ in range(60):
-        workers = []
-        for shard in shards:
-            worker = Perceptron()
-            worker.set_state(model.get_state())
-            for x, y in shard:
-                updates += worker.predict_learn_one(x, y).updated
-            workers.append(worker)
-        model = mix(workers)
-    assert all(model.predict_one(x) is y for x, y in AND)
-    assert updates / 2 <= 51  # uniform mixing: the mean over shards keeps Novikoff's bound
-
-
-@pytest.mark.parametrize(
-    ("models", "weights"),
-    [
-        ([], None),
-        ([AROW()], None),
-        ([MulticlassPerceptron()], None),
-        ([Perceptron(), LinearUnit()], None),
-        ([Perceptron(), Perceptron(0.5)], None),
-        ([Perceptron()], [1.0, 1.0]),
-        ([Perceptron()], [0.0]),
-        ([Perceptron()], [-1.0]),
-        ([Perceptron()], [math.nan]),
-    ],
-)
-def test_mixing_refuses(models: Any, weights: Any) -> None:
-    with pytest.raises(InvalidParameter):
-        mix(models, weights)
-
-
-@pytest.mark.parametrize(("rule", "parts"), [(AveragedPerceptron, 4), (PassiveAggressive, 8)])
-def test_parts_of_a_stream_mixed_once_are_close_to_one_model(rule: Any, parts: int) -> None:
-    """Each part learns its share of 2,000 events, one in ten of them with a wrong label."""
-    rng = random.Random(1)
-    truth = {f"f{i}": rng.gauss(0, 1) for i in range(30)}
-    rows: Rows = []
-    for _ in range(3_000):
-        x = {name: rng.gauss(0, 1) for name in truth}
-        right = sum(w * x[name] for name, w in truth.items()) > 0
-        rows.append((x, right is not (rng.random() < 0.1)))
-    make = {"C": 0.01} if rule is PassiveAggressive else {}
-    one, apart = rule(**make), [rule(**make) for _ in range(parts)]
-    for number, (x, y) in enumerate(rows[:2_000]):
-        one.learn_one(x, y)
-        apart[number % parts].learn_one(x, y)
-    accuracy = [
-        sum(model.predict_one(x) is y for x, y in rows[2_000:]) / 1_000
-        for model in (one, mix(apart), apart[0])
-    ]
-    assert accuracy[1] > accuracy[0] - 0.02
-    assert accuracy[1] > accuracy[2] + 0.01

@@ -1,4 +1,7 @@
-"""The command line with real processes, real signals and a real terminal."""
+"""The command line with real processes, real signals and a real terminal.
+
+One file: each test runs `Command`, and nothing that it started may be left.
+"""
 
 from __future__ import annotations
 

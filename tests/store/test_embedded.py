@@ -1,4 +1,7 @@
-"""The embedded Valkey with real processes: who starts it, who keeps it, who stops it."""
+"""The embedded Valkey with real processes: who starts it, who keeps it, who stops it.
+
+One file: each test is a user of the one server, in a process of its own or in this one.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,7 @@
-"""An upgrade hands a model over to another version: nobody folds across it by the wrong one."""
+"""An upgrade hands a model over to another version: nobody folds across it by the wrong one.
+
+One file: a list of what may happen around one upgrade, each to be read by itself.
+"""
 
 import asyncio
 import contextlib

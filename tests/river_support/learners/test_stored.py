@@ -1,4 +1,7 @@
-"""Pipelines, metrics, detectors and River learners through Redis: whole to the bit, or refused."""
+"""Pipelines, metrics, detectors and River learners through Redis: whole to the bit, or refused.
+
+One file: all tests use the models that a fixture takes seconds to grow.
+"""
 
 from __future__ import annotations
 
