@@ -310,7 +310,7 @@ class GroupCommit:
         follower = self._follower
         if reply.kind == "damaged":
             damaged = EntryId.of(reply.damaged)
-            if follower.replica.position.order >= damaged:
+            if follower.replica.position.order >= damaged > EntryId.of(follower.replica.stored):
                 await self._snapshots.save(follower.replica)
                 if EntryId.of(follower.replica.stored) >= damaged:
                     return
