@@ -235,6 +235,7 @@ class GroupCommit:
         outcomes: list[Result] | None = None
         # Usually no other worker appended, and the own entry follows the replica's position.
         straight = reply.kind == "ok" and not reply.more
+        saved = follower.replica.mark_at(reply.stored or "", reply.entries)
         if reply.entries or follower.replica.awaited_upgrade is not None:
             straight = await follower.fold_between(reply) and straight
         if not straight:
@@ -262,7 +263,7 @@ class GroupCommit:
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
             await follower.replica.at_rest(None)
-            follower.replica.note_stored(stored)
+            follower.replica.note_stored(stored, saved)
         if straight:
             follower.seen = reply.seen
         return outcomes
