@@ -16,7 +16,7 @@ import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
 from hinged_service.engine.custody import AWAY, PATIENCE_S
-from hinged_service.engine.damage import damage_of
+from hinged_service.engine.damage import damage_of, set_aside_for
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
@@ -33,7 +33,7 @@ from hinged_service.engine.write_queue import (
     SourceAppendResult,
     WriteQueue,
 )
-from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
+from hinged_service.errors import Conflict, Expired, NotFound, Unavailable
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState
@@ -151,7 +151,7 @@ class LiveModel:
             try:
                 model._snapshots.keep(await followers.retention(connection, model.keys.on))
             except DamagedState as error:
-                raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+                raise set_aside_for(error) from error
         await model.freshness.read_for(_OPEN_S)
         return model
 
@@ -484,7 +484,7 @@ class LiveModel:
         try:
             return await offsets.offset(self._connection, self.keys.on, source)
         except DamagedState as error:
-            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+            raise set_aside_for(error) from error
 
     async def letters(self, source: str) -> int:
         """Return how many dead letters of a source are kept."""
