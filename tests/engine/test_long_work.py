@@ -2,17 +2,24 @@
 
 import asyncio
 import contextlib
+import json
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from hinged_service.engine import long_work
 from hinged_service.engine.custody import AWAY, Custody
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.long_work import in_thread
 from hinged_service.errors import ServiceError, Unavailable
+from hinged_service.ingest.records import Raw
+from hinged_service.ingest.writer import gathered_for
 from hinged_service.model.state import ModelState
+from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.events import MixedQuestion
 from tests.support.engine import Worker, spec, worker
 
@@ -142,6 +149,62 @@ async def test_answers_of_the_thread_are_those_of_the_loop(one: Worker, count: i
     quick = await live_model.predict(asked, 0)
     slow = await live_model.predict(asked, 2**20)
     assert (slow.items, slow.position, slow.faults) == (quick.items, quick.position, [])
+
+
+class _Measured(ThreadPoolExecutor):
+    """A thread that notes the processor time of each piece of work."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.took_s: list[float] = []
+
+    def submit(self, work: Any, /, *given: Any, **named: Any) -> Future[Any]:
+        def measured() -> Any:
+            began_s = time.thread_time()
+            try:
+                return work(*given, **named)
+            finally:
+                self.took_s.append(time.thread_time() - began_s)
+
+        return super().submit(measured)
+
+
+async def test_a_batch_of_a_source_goes_through_the_thread_in_parts_for_all_models_of_its_stream(
+    one: Worker, two: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading it, learning it, and the catch-up of a challenger on another worker."""
+    await one.create("m", **SLOW)
+    await one.create("challenger", **SLOW, stream="m")
+    writer = await one.open("m")
+    records = [Raw(str(n), json.dumps(event).encode()) for n, event in enumerate(events(30))]
+    with _Measured() as thread, monkeypatch.context() as patched:
+        patched.setattr(long_work._worker, "thread", thread)
+        for number, model in enumerate((writer, await two.open("challenger"))):
+            thread.took_s.clear()
+            if number == 0:
+                batch = await gathered_for(writer, records)
+                assert len(thread.took_s) > 2
+                await writer.learn_each(
+                    batch.events, batch.payload, batch.span("kafka", "kafka:t", "", "30")
+                )
+            await model.freshness.read()
+            assert len(thread.took_s) > 3
+            assert max(thread.took_s) < 5 * long_work._PART_S
+    assert await two.state("challenger") == await one.state("challenger") == await one.state("m")
+
+
+async def test_faults_found_in_parts_are_those_found_at_once(
+    one: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "_PORTION_S", 0.0)
+    await one.create("m", max_bytes=4_096)
+    live_model = await one.open("m")
+    asked: list[dict[str, Any]] = [{"x": {f"n{i}": 1.0}, "y": i % 5 or "no"} for i in range(40)]
+    asked = [event | {"y": True} if event["y"] != "no" else event for event in asked]
+    parsed, _, _ = parse_events(json.dumps(asked).encode(), 40)
+    at_once = live_model.state.faults(parsed)
+    assert {fault.field for _, fault in at_once} == {"x", "y"}
+    assert await live_model.faults(parsed, 2**30) == at_once
 
 
 Trouble = Callable[[Worker], Awaitable[object]]

@@ -232,6 +232,50 @@ async def test_snapshots_come_by_number_of_events_changed_names_and_age(
             assert stored_state(db) == fold_of(db, upto=stored_position(db))
 
 
+async def test_a_command_hurries_one_snapshot_only(one: Worker) -> None:
+    """Also if the model has moved on by the time that it is saved."""
+    await one.create("m")
+    await one.learn("m", event(0))
+    live_model = await one.open("m")
+    replica, keep_all = live_model.replica, followers.Retention(None, None)
+
+    def is_due() -> bool:
+        """Tell whether a snapshot is due when what is not saved is two seconds old."""
+        now_s = asyncio.get_running_loop().time()
+        replica.is_due(now_s, one.settings, keep_all)
+        return replica.is_due(now_s + 2, one.settings, keep_all)
+
+    assert not is_due()
+    for command in ("freeze", "unfreeze"):
+        await live_model.commands.append({"do": command})
+        assert is_due()
+    snapshot = replica.take_snapshot(keep_all, full=False)
+    await one.learn("m", event(1))
+    assert is_due()
+    replica.settle(snapshot, "ok", full=False)
+    assert not is_due()
+    assert not replica.is_saved()
+
+
+async def test_what_the_log_took_since_the_snapshot_of_another_worker_is_unsaved(
+    one: Worker, two: Worker
+) -> None:
+    await one.create("m")
+    replica = (await two.open("m")).replica
+    for saved in (3, 8):
+        for n in range(5):
+            await one.learn("m", event(saved + n))
+            if n == 2:
+                await one.save("m")
+        await two.read("m")
+        assert replica.unsaved()[0] == (await one.open("m")).replica.unsaved()[0] == 2
+    await one.learn("m", event(20))
+    await one.save("m")
+    await one.learn("m", event(21))
+    await two.learn("m", event(22))
+    assert replica.unsaved()[0] == 2
+
+
 async def test_a_quiet_model_waits_for_many_events_before_it_is_saved(
     redis_url: str, db: redis.Redis
 ) -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import redis
 
+from hinged_service.engine.long_work import at_once
 from hinged_service.errors import Unavailable
 from hinged_service.ingest.records import Raw, gather
 from tests.ingest.kafka.broker import Broker
@@ -112,7 +113,7 @@ async def test_a_batch_is_counted_once_however_often_it_is_sent(
 
     monkeypatch.setattr(one.connection, "share", losing)
     records = [Raw(str(at), text.encode()) for at, text in enumerate(RECORDS)]
-    batch = gather([live_model.state], records)
+    batch = at_once(gather([live_model.state], records))
     span = batch.span("file", "file:x", "", "9")
     fed = await live_model.learn_each(batch.events, batch.payload, span)
     assert (lost, fed.offset, fed.learned) == (1, "9", None)

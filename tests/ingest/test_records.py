@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Lot, Raw, gather, read
+from hinged_service.engine import long_work
+from hinged_service.ingest.records import MAX_RECORD_BYTES, Batch, Fault, Lot, Raw, gather, read
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.wire.events import Event
@@ -20,6 +22,11 @@ def fold(**spec: Any) -> ModelState:
     return ModelState(
         ModelSpec.model_validate_json(json.dumps({"learner": {"type": "perceptron"}} | spec))
     )
+
+
+def gathered(records: Sequence[Raw] | Lot) -> Batch:
+    """Return records as a batch of a plain perceptron's."""
+    return long_work.at_once(gather([fold()], records))
 
 
 @pytest.mark.parametrize(
@@ -85,17 +92,17 @@ def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead(
         {"x": {"a": object()}, "y": True},
         {"x": {"a": 1e-300}, "y": 0, "id": "e"},
     ]
-    from_mappings = gather([fold()], [Raw(str(n), r) for n, r in enumerate(records)])
+    from_mappings = gathered([Raw(str(n), r) for n, r in enumerate(records)])
     assert from_mappings.places == ["0", "4"]
     assert [letter.offset for letter in from_mappings.letters] == ["1", "2", "3"]
     assert msgspec.json.decode(b"[" + from_mappings.payload + b"]")[0]["x"]["a"] == 0.1 + 0.2
     good = [Raw(str(n), msgspec.json.encode(records[n])) for n in (0, 4)]
-    from_bytes = gather([fold()], good)
+    from_bytes = gathered(good)
     assert values(from_bytes.events) == values(from_mappings.events)
     assert from_bytes.payload == from_mappings.payload
-    told = gather([fold()], [Raw("7", Fault("", "line 3: is cut off"))])
+    told = gathered([Raw("7", Fault("", "line 3: is cut off"))])
     assert told.letters == [("7", "line 3: is cut off", "")]
-    long = gather([fold()], [Raw("8", b"x" * 9_000)])
+    long = gathered([Raw("8", b"x" * 9_000)])
     assert len(long.letters[0].record) == 8_192
 
 
@@ -106,7 +113,7 @@ def values(events: list[Event]) -> list[tuple[Any, ...]]:
 
 def test_halves_of_events_are_not_put_together() -> None:
     halves = [b'{"x":{"a":1}', b'"y":true}', GOOD + b"," + GOOD]
-    batch = gather([fold()], [Raw(str(n), body) for n, body in enumerate(halves)])
+    batch = gathered([Raw(str(n), body) for n, body in enumerate(halves)])
     assert batch.events == []
     assert [letter.offset for letter in batch.letters] == ["0", "1", "2"]
 
@@ -115,8 +122,8 @@ def test_halves_of_events_are_not_put_together() -> None:
 def test_a_batch_is_read_as_its_records_by_themselves(bad: bytes | None) -> None:
     bodies = [GOOD, b'{"y":false,"x":{"b": 1e-3},"w":2}', b'{"x":{},"y":1,"id":"n"}']
     bodies += [] if bad is None else [bad]
-    batch = gather([fold()], [Raw(str(n), body) for n, body in enumerate(bodies)])
-    alone = [gather([fold()], [Raw(str(n), body)]) for n, body in enumerate(bodies)]
+    batch = gathered([Raw(str(n), body) for n, body in enumerate(bodies)])
+    alone = [gathered([Raw(str(n), body)]) for n, body in enumerate(bodies)]
     assert values(batch.events) == [value for one in alone for value in values(one.events)]
     assert batch.payload == b",".join(bodies[:3])
     assert batch.letters == [letter for one in alone for letter in one.letters]
@@ -139,25 +146,41 @@ def test_what_was_checked_is_the_event_that_its_json_is() -> None:
         {"x": {"a": 0.1 * n, "b": -0.0, "é": 1e-310}, "y": n % 2 == 0, "w": 0.5 * n, "id": f"{n}"}
         for n in range(50)
     ]
-    alone = gather([fold()], [Raw(str(n), event) for n, event in enumerate(made)])
-    assert gather([fold()], columns([None] * 50, made))._replace(places=alone.places) == alone
+    alone = gathered([Raw(str(n), event) for n, event in enumerate(made)])
+    assert gathered(columns([None] * 50, made))._replace(places=alone.places) == alone
     told = [msgspec.json.encode(event) if n % 3 else None for n, event in enumerate(made)]
-    assert gather([fold()], columns(told, made))._replace(places=alone.places) == alone
+    assert gathered(columns(told, made))._replace(places=alone.places) == alone
     assert [type(event) for event in alone.events] == [Event] * 50
 
 
 def test_columns_of_which_one_is_no_event_are_read_one_by_one() -> None:
     made: list[dict[str, Any]] = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": "text"}, "y": True}]
     each = [Raw(str(n), event) for n, event in enumerate(made)]
-    assert gather([fold()], columns([None, None], made, each)) == gather([fold()], each)
-    assert [letter.offset for letter in gather([fold()], each).letters] == ["1"]
+    assert gathered(columns([None, None], made, each)) == gathered(each)
+    assert [letter.offset for letter in gathered(each).letters] == ["1"]
     no_features = [{"y": True, "id": "a"}]
-    late = gather([fold()], columns([None], no_features, [Raw("0", no_features[0])]))
+    late = gathered(columns([None], no_features, [Raw("0", no_features[0])]))
     assert late.payload == b'{"y":true,"id":"a"}'
 
 
+@pytest.mark.parametrize("as_columns", [True, False])
+def test_records_read_one_at_a_time_are_the_same_batch(
+    monkeypatch: pytest.MonkeyPatch, as_columns: bool
+) -> None:
+    bodies = [GOOD, b"{", GOOD, b'{"y":true,"id":"a"}', b"[]"]
+    raws = [Raw(str(n), body) for n, body in enumerate(bodies)]
+    records: Sequence[Raw] | Lot = columns(list(bodies), None, raws) if as_columns else raws
+    whole = gathered(records)
+    assert (len(whole.events), len(whole.letters)) == (3, 2)
+    monkeypatch.setattr(long_work, "_PORTION_S", 0.0)
+    singly = gathered(records)
+    assert values(singly.events) == values(whole.events)
+    assert singly._replace(events=whole.events) == whole
+    assert gathered([]) == Batch([], b"", [], [], [])
+
+
 def test_unread_json_is_read_by_its_source_only_if_it_is_no_event() -> None:
-    assert gather([fold()], columns([GOOD], None)).payload == GOOD
+    assert gathered(columns([GOOD], None)).payload == GOOD
     fault = [Raw("0", Fault("line 7:", "is cut off"))]
-    letters = gather([fold()], columns([b"{"], None, fault)).letters
+    letters = gathered(columns([b"{"], None, fault)).letters
     assert letters[0].reason == "line 7: is cut off"

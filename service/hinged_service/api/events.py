@@ -28,7 +28,7 @@ from hinged_service.api.large_answers import (
 )
 from hinged_service.api.later_answers import learned_answers, unindexed
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
-from hinged_service.api.problems import GUARDS, internal_error, problem
+from hinged_service.api.problems import GUARDS, as_service_error, problem
 from hinged_service.engine.custody import AWAY
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.refusals import refused_by_model
@@ -118,10 +118,8 @@ class Call(abc.ABC):
                 answer = await self._answer(live_model, body, scope)
             if isinstance(answer, bytes):
                 answer += b"\n"
-        except ServiceError as error:
-            status, headers, answer = problem(error)
-        except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
-            status, headers, answer = problem(internal_error(self.path))
+        except Exception as error:  # noqa: BLE001 - logged there; the client gets a problem document
+            status, headers, answer = problem(as_service_error(error, self.path))
         size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer)) + 1
         length = (b"content-length", b"%d" % size)
         await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})

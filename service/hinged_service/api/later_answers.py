@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hinged import Outcome
-from hinged_service.api.problems import internal_error, problem
+from hinged_service.api.problems import as_service_error, problem
 from hinged_service.engine.live_model import AppendResult, LiveModel, checked
 from hinged_service.engine.refusals import refused_prediction
 from hinged_service.errors import Detail, ModelGone, ServiceError
@@ -61,8 +61,7 @@ class _Later(Generic[Part]):
     def _told(self, error: BaseException) -> ServiceError:
         if isinstance(error, ServiceError):
             unindexed(error)
-            return error
-        return internal_error(self.path, error)
+        return as_service_error(error, self.path)
 
 
 class Learned(_Later[LabelOf]):

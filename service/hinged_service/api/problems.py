@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from typing import Any
 
 import msgspec
@@ -16,7 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Send
 
-from hinged_service.errors import Detail, Malformed, ServiceError, SetAside, Unprocessable
+from hinged_service.engine.damage import set_aside_for
+from hinged_service.errors import Detail, Malformed, ServiceError, Unprocessable
 from hinged_service.telemetry import request_context
 from hinged_service.telemetry.request_context import template
 from hinged_service.telemetry.state_log import StateChangeLog
@@ -91,12 +91,15 @@ def guarded(send: Send) -> Send:
     return sending
 
 
-def internal_error(route: str, error: BaseException | None = None) -> ServiceError:
-    """Log an exception, the one being handled if left out, and return the client's part of it.
+def as_service_error(error: BaseException, route: str) -> ServiceError:
+    """Return the error that a client is told for any other; log it if it was not expected.
 
     The `route` is a template: nothing in it comes from the caller.
     """
-    error = error or sys.exception()
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, DamagedState):
+        return set_aside_for(error)
     _faults.enter(
         (route, type(error)),
         logger,
@@ -189,14 +192,9 @@ def install(app: FastAPI) -> None:
         match error:
             case HTTPException():
                 return _http_answer(request, error)
-            case ServiceError():
-                return _response(error)
             case RequestValidationError() | ValidationError():
                 return _response(refused(error))
-            case DamagedState():
-                what = f"What Redis holds is damaged: {error}."
-                return _response(SetAside(what, retry_after_s=60))
-        return _response(internal_error(template(request.scope)))
+        return _response(as_service_error(error, template(request.scope)))
 
     kinds = (ServiceError, DamagedState, RequestValidationError, ValidationError, HTTPException)
     for kind in (*kinds, Exception):

@@ -127,6 +127,7 @@ class LogFollower:
                 rebuilds += 1
                 await self.rebuild(rebuilds)
                 continue
+            saved = self.replica.mark_at(reply.stored or "", reply.entries)
             try:
                 outcomes = await self._fold(reply.entries, own) or outcomes
                 self._check_awaited(reply.more)
@@ -136,7 +137,7 @@ class LogFollower:
                 continue
             if reply.stored is not None:
                 await self.replica.at_rest(None)
-                self.replica.note_stored(reply.stored)
+                self.replica.note_stored(reply.stored, saved)
             if not reply.more:
                 self.seen = reply.seen
                 if self.in_trouble:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from time import perf_counter
+from collections.abc import Iterator, Sequence
 
+from hinged_service.engine.long_work import portions
 from hinged_service.engine.replica import Replica
 from hinged_service.model.results import Late, Result
 from hinged_service.model.state import ModelState
@@ -12,8 +12,6 @@ from hinged_service.store.log_types import Entry
 from hinged_service.wire.events import Event
 
 __all__ = ["EntryInParts"]
-
-_STEP_S = 0.002
 
 
 class EntryInParts:
@@ -36,22 +34,22 @@ class EntryInParts:
         self._events: Sequence[Event | None] | None = None
         self._late: dict[int, Late] | None = None
         self._results: list[Result] = []
-        self._size = 1
+        self._portions: Iterator[tuple[int, Sequence[Event | None]]] = iter(())
         self._detected = state.detected
 
     def step(self) -> bool:
         """Fold some of the events; tell whether any are left."""
-        entry, first, began_s = self._entry, len(self._results), perf_counter()
+        entry = self._entry
         if self._events is None:
             self._events, self._late = self._replica.decoded(entry, self._known)
+            self._portions = portions(self._events)
             return bool(self._events)
-        some = self._events[first : first + self._size]
-        self._results += self._state.learn_all(
-            some, entry.skip, entry.position.id, self._late, first
-        )
-        if perf_counter() - began_s < _STEP_S:
-            self._size *= 2
-        return len(self._results) < len(self._events)
+        for first, some in self._portions:
+            self._results += self._state.learn_all(
+                some, entry.skip, entry.position.id, self._late, first
+            )
+            return True
+        return False
 
     def end(self) -> list[Result]:
         """Stand at the entry, whose state was given back, and return the results of its events."""

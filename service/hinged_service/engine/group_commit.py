@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from hinged_service.engine.catch_up import LogFollower
+from hinged_service.engine.damage import set_aside_for
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.long_work import TURN_S
 from hinged_service.engine.refusals import refused_by_log
@@ -31,6 +32,7 @@ from hinged_service.model.results import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
 from hinged_service.tasks import Answer
+from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json
 from hinged_service.wire.position import EntryId, Position
 
@@ -170,6 +172,8 @@ class GroupCommit:
 
     def _failed(self, error: BaseException) -> ServiceError:
         """Change the status by what a step failed with; return what its callers get."""
+        if isinstance(error, DamagedState):
+            error = set_aside_for(error)
         if isinstance(error, SetAside):
             self._end(Status.SET_ASIDE)
             self._log_set_aside(error.detail)
@@ -235,6 +239,7 @@ class GroupCommit:
         outcomes: list[Result] | None = None
         # Usually no other worker appended, and the own entry follows the replica's position.
         straight = reply.kind == "ok" and not reply.more
+        saved = follower.replica.mark_at(reply.stored or "", reply.entries)
         if reply.entries or follower.replica.awaited_upgrade is not None:
             straight = await follower.fold_between(reply) and straight
         if not straight:
@@ -262,7 +267,7 @@ class GroupCommit:
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
             await follower.replica.at_rest(None)
-            follower.replica.note_stored(stored)
+            follower.replica.note_stored(stored, saved)
         if straight:
             follower.seen = reply.seen
         return outcomes
@@ -310,7 +315,7 @@ class GroupCommit:
         follower = self._follower
         if reply.kind == "damaged":
             damaged = EntryId.of(reply.damaged)
-            if follower.replica.position.order >= damaged:
+            if follower.replica.position.order >= damaged > EntryId.of(follower.replica.stored):
                 await self._snapshots.save(follower.replica)
                 if EntryId.of(follower.replica.stored) >= damaged:
                     return

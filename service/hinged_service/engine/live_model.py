@@ -9,20 +9,20 @@ import asyncio
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
 from hinged_service.engine.custody import AWAY, PATIENCE_S
-from hinged_service.engine.damage import damage_of
+from hinged_service.engine.damage import damage_of, set_aside_for
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
-from hinged_service.engine.long_work import in_parts
+from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
-from hinged_service.engine.predictions import Answering, Predictions
+from hinged_service.engine.predictions import Answering, Predictions, checking
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
@@ -33,7 +33,7 @@ from hinged_service.engine.write_queue import (
     SourceAppendResult,
     WriteQueue,
 )
-from hinged_service.errors import Conflict, Expired, NotFound, SetAside, Unavailable
+from hinged_service.errors import Conflict, Expired, NotFound, Unavailable
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import IndexEntry, ModelSpec
 from hinged_service.model.state import ModelState
@@ -151,7 +151,7 @@ class LiveModel:
             try:
                 model._snapshots.keep(await followers.retention(connection, model.keys.on))
             except DamagedState as error:
-                raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+                raise set_aside_for(error) from error
         await model.freshness.read_for(_OPEN_S)
         return model
 
@@ -278,9 +278,26 @@ class LiveModel:
 
         return await replica.look(placed, lambda: size <= few)
 
+    async def ask_in_parts(
+        self, work: Callable[[ModelState], Generator[None, None, T]], size: int
+    ) -> T:
+        """Return what work on the state for `size` bytes of JSON comes to, which pauses at times.
+
+        Raises
+        ------
+        Unavailable
+            As `at_rest`.
+
+        """
+        state = await self.at_rest()
+        if size <= self._follower.pace.few:
+            return at_once(work(state))
+        async with self._follower.replica.take(changes=False) as state:
+            return await result_in_parts(work(state))
+
     async def faults(self, events: list[Event], size: int) -> list[tuple[int, Rejection]]:
         """Return by index why the model cannot take events, `size` bytes of JSON, now."""
-        return (await self.ask(lambda state: state.faults(events), size))[0]
+        return await self.ask_in_parts(lambda state: checking(state, events), size)
 
     async def predict(
         self,
@@ -467,7 +484,7 @@ class LiveModel:
         try:
             return await offsets.offset(self._connection, self.keys.on, source)
         except DamagedState as error:
-            raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+            raise set_aside_for(error) from error
 
     async def letters(self, source: str) -> int:
         """Return how many dead letters of a source are kept."""

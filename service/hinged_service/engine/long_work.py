@@ -12,21 +12,23 @@ import contextvars
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import Final, TypeVar
 
 from hinged_service.model.cost import EVENT_BYTES, cost_of
 from hinged_service.model.spec import ModelSpec
 
-__all__ = ["TURN_S", "Pace", "in_parts", "in_thread"]
+__all__ = ["TURN_S", "Pace", "at_once", "in_parts", "in_thread", "portions", "result_in_parts"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 TURN_S: Final = 0.005
 """Time of the loop that the work of one call may take."""
 _PART_S: Final = 0.02
+_PORTION_S: Final = 0.002
 _MOST_BYTES = 2**19
 _LEAST_MS = 0.01
 _LONGEST_S = 0.05
@@ -89,6 +91,46 @@ def _part(step: Callable[[], bool]) -> tuple[bool, float]:
         if thread_time() - began_s >= _PART_S:
             break
     return left, thread_time() - began_s
+
+
+async def result_in_parts(work: Generator[None, None, T]) -> T:
+    """Return what work comes to that pauses after each step, done as by `in_parts`."""
+    found: list[T] = []
+
+    def step() -> bool:
+        try:
+            next(work)
+        except StopIteration as end:
+            found.append(end.value)
+            return False
+        return True
+
+    await in_parts(step)
+    return found[0]
+
+
+def at_once(work: Generator[None, None, T]) -> T:
+    """Return what the same work comes to without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def portions(items: Sequence[U]) -> Iterator[tuple[int, Sequence[U]]]:
+    """Yield some of the items at a time and the index of their first.
+
+    Each portion has twice as many as the one before if that was done within 2 ms.
+    """
+    first, size = 0, 1
+    while first < len(items):
+        began_s = perf_counter()
+        yield first, items[first : first + size]
+        first += size
+        if perf_counter() - began_s < _PORTION_S:
+            size *= 2
 
 
 class Pace:

@@ -1,17 +1,18 @@
-"""Predictions of many events by one state of a model."""
+"""Predictions and checks of many events by one state of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import hinged
+from hinged_service.engine.long_work import portions
 from hinged_service.model.predictor import Prediction
 from hinged_service.model.results import Rejection
 from hinged_service.model.state import ModelState
-from hinged_service.wire.events import Question
+from hinged_service.wire.events import Event, Question
 
-__all__ = ["Answering", "Predictions"]
+__all__ = ["Answering", "Predictions", "checking"]
 
 
 class Predictions(NamedTuple):
@@ -62,3 +63,17 @@ class Answering:
                 self.faults.append((i, Rejection(error.field, error.reason)))
             return True
         return False
+
+
+def checking(
+    state: ModelState, events: Sequence[Event]
+) -> Generator[None, None, list[tuple[int, Rejection]]]:
+    """Return what `ModelState.faults` does, with a pause after each portion of the events."""
+    found: list[tuple[int, Rejection]] = []
+    need = 0.0
+    for first, some in portions(events):
+        faults, more = state.faults_of_each(some)
+        found += [(first + i, fault) for i, fault in faults]
+        need += more
+        yield
+    return state.with_room(events, found, need)

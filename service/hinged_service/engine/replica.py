@@ -127,7 +127,7 @@ class Replica(Custody):
         self.log_bytes, self.log_events = mark.bytes, mark.events
         self._saved = mark
         self._unsaved_since_s: float | None = None
-        self._commanded = False
+        self._commanded = loaded.position.order
 
     def show(self) -> str:
         """Return the position as text, written once for all that ask at it."""
@@ -153,7 +153,7 @@ class Replica(Custody):
             command = self.command_in(entry)
             if command is not None:
                 state.obey(command, entry.position.id)
-                self._commanded = True
+                self._commanded = entry.position.order
         self.end(entry, events, results, command, detected)
         return results
 
@@ -262,26 +262,30 @@ class Replica(Custody):
             state.tell(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
-        self._commanded = True
+        self._commanded = entry.position.order
         self.end(entry, (), (), command, self.state.detected)
 
-    def note_stored(self, stored: str, saved: Mark | None = None) -> None:
+    def mark_at(self, entry_id: str, ahead: Sequence[Entry]) -> Mark:
+        """Return what the log had taken at one of the entries ahead; if it is none, up to here."""
+        for entry in ahead:
+            if entry.position.id == entry_id:
+                return Mark(entry_id, entry.bytes_so_far, entry.events_so_far)
+        return self._here()
+
+    def note_stored(self, stored: str, saved: Mark) -> None:
         """Take note of the snapshot position that a reply from Redis showed.
 
-        `saved` is what the log had taken there; as much as it took by now if left out: another
-        worker saved it, a moment ago.
+        `saved` is what the log had taken there, as far as known.
         """
         if stored != self.stored:
             self.stored = stored
-            self._saved = saved or self._here()
+            self._saved = saved
             self._unsaved_since_s = None
-        if EntryId.of(stored) >= self.position.order:
-            self._commanded = False
-            if self._complete:
-                self._unsaved_since_s = None
-                for vector in self.state.vectors().values():
-                    vector.take_changed()
-                self.base = self.position.id
+        if self._complete and EntryId.of(stored) >= self.position.order:
+            self._unsaved_since_s = None
+            for vector in self.state.vectors().values():
+                vector.take_changed()
+            self.base = self.position.id
 
     def is_saved(self) -> bool:
         """Tell whether the stored snapshot is as far as this replica, and sound."""
@@ -306,7 +310,7 @@ class Replica(Custody):
             or (
                 age_s >= _LEAST_S
                 and (
-                    self._commanded
+                    self._commanded > EntryId.of(self.stored)
                     or not self._complete
                     or age_s * size >= settings.snapshot_every_byte_s
                     or (kept.bytes is not None and size >= kept.bytes)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import hinged
 from hinged_service.engine.custody import AWAY
+from hinged_service.engine.damage import set_aside_for
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.spec import IndexEntry
@@ -243,7 +244,7 @@ async def load_replica(
     try:
         barrier = await followers.upgrade_point(connection, keys.model(entry.uid))
     except DamagedState as error:
-        raise SetAside(f"The stream is damaged: {error}.", retry_after_s=60) from error
+        raise set_aside_for(error) from error
     if barrier is not None and barrier.start != Position.parse(entry.base).id:
         raise SetAside(
             "The model's snapshot is damaged, and what led to it was folded by more than one "

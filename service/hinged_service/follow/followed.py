@@ -69,7 +69,7 @@ class SharedReplica(Replica):
         with self._changing():
             super().fold_restore(entry, state)
 
-    def note_stored(self, stored: str, saved: Mark | None = None) -> None:
+    def note_stored(self, stored: str, saved: Mark) -> None:
         """Forget what has changed: another worker saves it."""
         with self.lock:
             for vector in self.state.vectors().values():

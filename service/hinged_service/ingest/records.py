@@ -6,11 +6,13 @@ prediction), or the same as a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from hinged_service.engine.long_work import portions
 from hinged_service.errors import ServiceError
 from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Door, Letter, Span
@@ -97,6 +99,17 @@ class Lot(NamedTuple):
     each: Callable[[], Sequence[Raw]]
     names: Sequence[str | None] = ()
 
+    def part(self, some: Sequence[int]) -> Lot:
+        """Return some of them."""
+        part = slice(some[0], some[-1] + 1)
+        return Lot(
+            self.places[part],
+            self.texts[part],
+            None if self.events is None else self.events[part],
+            lambda: self.each()[part],
+            self.names[part],
+        )
+
 
 class Batch(NamedTuple):
     """Consecutive records of a source, as `LiveModel.learn_each` takes them.
@@ -146,11 +159,35 @@ def _label(raw: Raw) -> Raw:
     return Raw(offset, _encode(label), name)
 
 
-def gather(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
-    """Read records, in the source's order, for models on one stream.
+def gather(
+    states: Sequence[ModelState], records: Sequence[Raw] | Lot
+) -> Generator[None, None, Batch]:
+    """Read records, in the source's order, for models on one stream; pause after some of them.
 
     An event is what any of the models takes. The faults told are those of the first.
     """
+    found = []
+    if isinstance(records, Lot):
+        lot = records._replace(each=functools.cache(records.each))
+        for _, some in portions(range(len(lot.places))):
+            found.append(_gathered(states, lot.part(some)))
+            yield
+    else:
+        for _, raws in portions(records):
+            found.append(_gathered(states, raws))
+            yield
+    if len(found) == 1:
+        return found[0]
+    return Batch(
+        [event for batch in found for event in batch.events],
+        b",".join([batch.payload for batch in found if batch.events]),
+        [place for batch in found for place in batch.places],
+        [letter for batch in found for letter in batch.letters],
+        [size for batch in found for size in batch.sizes],
+    )
+
+
+def _gathered(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Batch:
     lot = records if isinstance(records, Lot) else _lot(records)
     if lot is not None and (batch := _at_once(states[0], lot)) is not None:
         return batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -121,12 +120,9 @@ async def gathered_for(
     live_model: LiveModel, records: Sequence[Raw] | Lot, others: Sequence[ModelState] = ()
 ) -> Batch:
     """Read records for a model; what is an event of one of the `others` is one too."""
-    look = functools.partial(_gather, records, others)
-    return (await live_model.ask(look, _size(records)))[0]
-
-
-def _gather(records: Sequence[Raw] | Lot, others: Sequence[ModelState], state: ModelState) -> Batch:
-    return gather([state, *others], records)
+    return await live_model.ask_in_parts(
+        lambda state: gather([state, *others], records), _size(records)
+    )
 
 
 def _size(records: Sequence[Raw] | Lot) -> int:

@@ -454,6 +454,21 @@ class ModelState:
 
         Of events that together may need more room than there is, the first ones are taken.
         """
+        found, need = self.faults_of_each(events)
+        return self.with_room(events, found, need)
+
+    def with_room(
+        self, events: Iterable[Event], found: list[tuple[int, Rejection]], need: float
+    ) -> list[tuple[int, Rejection]]:
+        """Return the faults found, and the events for which there is no room after those before."""
+        if need <= self._budget.spare or self.frozen:
+            return found
+        faulty = {i for i, _ in found}
+        over = self._budget.without_room(events, faulty, self.answers.target, self.made_of)
+        return found + [(i, Rejection("x", reason)) for i, reason in over]
+
+    def faults_of_each(self, events: Iterable[Event]) -> tuple[list[tuple[int, Rejection]], float]:
+        """Return by index why events by themselves cannot be taken, and the room they may need."""
         found = []
         target, closely, budget = self.answers.target, self._looks_closely, self._budget
         need, each = 0.0, 0 if closely or self.multiclass else budget.per_name
@@ -474,11 +489,7 @@ class ModelState:
                 need += len(event.x) * each if each else budget.most_bytes(event.x)
         if self._may_be_wide and not closely:
             found += self._too_wide(events)
-        if need > budget.spare and not self.frozen:
-            faulty = {i for i, _ in found}
-            over = budget.without_room(events, faulty, target, self.made_of)
-            found += [(i, Rejection("x", reason)) for i, reason in over]
-        return found
+        return found, need
 
     def _too_wide(self, events: Iterable[Event]) -> Iterator[tuple[int, Rejection]]:
         """Yield the events of too many features."""

@@ -218,5 +218,7 @@ def _course(workers: list[Serving], client: httpx.Client, name: str) -> tuple[fl
         first, second = (_account(one, model, position) for one in workers)
         assert first["events"] == len(events)
         assert first == second
-    client.delete(f"/v1/models/{model}")
+    assert workers[0].resident_bytes() < workers[0].budget_bytes()
+    for name in (model, other):
+        client.delete(f"/v1/models/{name}")
     return beside.p99_ms, calm.p99_ms

@@ -139,6 +139,7 @@ def test_two_readers_who_both_believe_that_all_is_theirs(
         wait_until(lambda end=end: taken(own_server) == end)
         idle.process.send_signal(signal.SIGCONT)
     summaries = [stop(one)[0] for one in both]
-    assert sum(summary["learned"] for summary in summaries) == len(rows)
+    # Fewer if an answer came too late: by then the other one may have moved on.
+    assert 0 < sum(summary["learned"] for summary in summaries) <= len(rows)
     assert sum(summary["seeks"] + summary["unseen"] for summary in summaries) > 0
     check(own_server, rows)

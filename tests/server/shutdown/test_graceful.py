@@ -76,23 +76,27 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
 def test_calls_that_outlast_the_patience_of_a_stop_are_told_so(
     serve: Serve, db: redis.Redis
 ) -> None:
-    """The learn call is in the log, and its ids may be sent again."""
+    """The learn call is in the log, and its ids may be sent again.
+
+    A detector with a full window makes it long to learn an event, but not to take it.
+    """
     serving = serve(1)
-    experts = {"type": "hedge", "models": [{"type": "arow"}] * 32}
-    spec = {"learner": experts, "pipeline": [{"type": "PolynomialExtender", "degree": 3}]}
+    detector = {"type": "KSWIN", "window_size": 5_000, "stat_size": 2_500, "seed": 1}
+    spec = {"learner": {"type": "perceptron"}, "drift": {"detector": detector}}
     url = f"{serving.url}/v1/models/slow"
     httpx.put(url, json=spec, timeout=30, verify=False).raise_for_status()
-    x = {f"f{n}": n / 10 for n in range(37)}
-    events = [{"x": x, "y": n % 2 == 0, "id": f"e{n}"} for n in range(900)]
-    with ThreadPoolExecutor(1) as caller:
-        learning = caller.submit(httpx.post, f"{url}/learn", json=events, timeout=120, verify=False)
-        wait_until(lambda: db.hget("hinged:{slow}:meta", "count") == "900", 100)
+    events = [{"x": {"a": 1}, "y": True, "id": f"e{n}"} for n in range(15_000)]
+    first, rest = events[:5_000], events[5_000:]
+    with httpx.Client(timeout=200, verify=False) as client, ThreadPoolExecutor(1) as caller:
+        client.post(f"{url}/learn", json=first).raise_for_status()
+        learning = caller.submit(client.post, f"{url}/learn", json=rest)
+        wait_until(lambda: db.hget("hinged:{slow}:meta", "count") == "15000", 100)
         serving.tell()
         problem = check_problem(learning.result(), 503)
     assert "may be sent again" in problem["detail"]
     code, _ = serving.end()
     assert code == 0
-    assert db.hget("hinged:{slow}:meta", "count") == "900"
+    assert db.hget("hinged:{slow}:meta", "count") == "15000"
 
 
 def _events(serving: Serving) -> int:

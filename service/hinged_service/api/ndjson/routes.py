@@ -29,7 +29,7 @@ from hinged_service.api.ndjson.reader import (
     question_parser,
 )
 from hinged_service.api.ndjson.session import Course, in_order, rejected
-from hinged_service.api.problems import internal_error
+from hinged_service.api.problems import as_service_error
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, Detail, Expired, ServiceError, TooLarge, Unprocessable
@@ -196,10 +196,8 @@ async def _stream(
             return
         await course.end(line - 1)
         await answer.finish()
-    except ServiceError as error:
-        failed = error
-    except Exception:  # noqa: BLE001 - logged there; the client gets a problem document
-        failed = internal_error(template(scope))
+    except Exception as error:  # noqa: BLE001 - logged there; the client gets a problem document
+        failed = as_service_error(error, template(scope))
     finally:
         if reader is not None:
             reader.close()

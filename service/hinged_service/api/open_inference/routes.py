@@ -32,7 +32,7 @@ from hinged_service.api.large_answers import (
     reserve,
 )
 from hinged_service.api.open_inference.tensors import Datatype, Tensor, rows
-from hinged_service.api.problems import internal_error
+from hinged_service.api.problems import as_service_error
 from hinged_service.api.readiness import Readiness
 from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
@@ -231,10 +231,8 @@ class _Route(APIRoute):
         async def handle_all(request: Request) -> Response:
             try:
                 return await handle(request)
-            except ServiceError as error:
-                return _answer_for(error)
-            except Exception:  # noqa: BLE001 - logged there
-                return _answer_for(internal_error(template(request.scope)))
+            except Exception as error:  # noqa: BLE001 - logged there
+                return _answer_for(as_service_error(error, template(request.scope)))
 
         return handle_all
 
