@@ -121,4 +121,4 @@ def test_a_state_that_was_left_by_halves_answers_nobody(
         assert model._replica() is not broken
         assert_equal_answers(api, name, model, {"a": 1})
         with pytest.raises(Unavailable):
-            broken.predict({"a": 1})
+            broken.label({"a": 1})
