@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.ingest import up_to_date
 from tests.support.service import Service
 from tests.telemetry.reading import scrape
 
@@ -85,7 +86,8 @@ def test_accuracy_is_one_number_at_every_door(
     assert f"{1 - mistakes / judged:.2%}" in said
 
     for model in named.values():
-        info = client.get(f"/v1/models/{model}").json()
+        whole = up_to_date(service.settings.redis_url, model)
+        info = client.get(f"/v1/models/{model}", params=whole).json()
         assert info["events"] == len(events)
         assert (info["judged"], info["mistakes"]) == (judged, mistakes)
         assert info["accuracy"] == accuracy

@@ -15,7 +15,7 @@ from hinged_service.cli.main import cli
 from tests.cli.conftest import Run
 
 NOT_OURS = {"serve", "demo", "doctor", "ingest", "key"}
-ELSEWHERE = {"tail", "plot"}  # test_watch.py, test_plot.py
+ELSEWHERE = {"tail", "plot", "train"}  # test_watch.py, test_plot.py, test_train.py
 LABELS = "--label", "ham", "--label", "spam"
 
 

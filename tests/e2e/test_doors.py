@@ -15,7 +15,7 @@ from river import datasets
 from hinged_service.client import Client, RemoteClassifier
 from tests.conftest import data_file
 from tests.ingest.kafka.broker import Broker
-from tests.support.ingest import Ingest
+from tests.support.ingest import Ingest, up_to_date
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -161,8 +161,9 @@ def test_the_same_rows_through_any_door_make_the_same_model(
     for name, door in DOORS.items():
         assert places.http.put(f"/v1/models/{name}", json=SPEC).status_code == 201
         door(places, rows)
-        model = places.http.get(f"/v1/models/{name}").json()
-        weights = places.http.get(f"/v1/models/{name}/weights").json()
+        whole = up_to_date(places.models.url, name)
+        model = places.http.get(f"/v1/models/{name}", params=whole).json()
+        weights = places.http.get(f"/v1/models/{name}/weights", params=whole).json()
         del weights["position"]
         found[name] = {count: model[count] for count in COUNTS} | weights
     assert found["single"]["events"] == len(rows)

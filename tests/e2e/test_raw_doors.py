@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from tests.cli.conftest import run_hinged
 from tests.ingest.kafka.broker import Broker
-from tests.support.ingest import Ingest
+from tests.support.ingest import Ingest, up_to_date
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -103,7 +103,8 @@ def inbox(at: Places, texts: list[bytes]) -> int:
         for text in texts:
             client.xadd("hinged:{inbox}:inbox", {"event": text})
         wait_until(lambda: not client.xlen("hinged:{inbox}:inbox"), 30)
-    return int(at.http.get("/v1/models/inbox").json()["events"])
+    whole = up_to_date(at.models.url, "inbox")
+    return int(at.http.get("/v1/models/inbox", params=whole).json()["events"])
 
 
 def redis_stream(at: Places, texts: list[bytes]) -> int:
@@ -150,7 +151,9 @@ def through(at: Places, texts: list[bytes], door: str, spec: dict[str, Any]) -> 
     path = f"/v1/models/{door}"
     assert at.http.put(path, json=spec).status_code == 201
     taken = DOORS[door](at, texts)
-    counts, weights = at.http.get(path).json(), at.http.get(f"{path}/weights").json()
+    whole = up_to_date(at.models.url, door)
+    counts = at.http.get(path, params=whole).json()
+    weights = at.http.get(f"{path}/weights", params=whole).json()
     kept = {name: counts[name] for name in ("events", "mistakes", "updates", "hinge_loss")}
     return taken, kept, weights["weights"], weights["intercept"]
 
@@ -272,4 +275,5 @@ def test_an_id_counts_once_whatever_type_a_file_gives_it(places: Places) -> None
         code, summary, _ = Ingest(*words, redis_url=places.models.url).end()
         told.append((code, summary["learned"], summary["duplicates"]))
     assert told == [(0, 2, 0), (0, 0, 2), (0, 0, 2), (0, 0, 2)]
-    assert places.http.get("/v1/models/file").json()["events"] == 2
+    whole = up_to_date(places.models.url, "file")
+    assert places.http.get("/v1/models/file", params=whole).json()["events"] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from hinged_service.errors import Unavailable
+from hinged_service.follow.followed import FollowedModel
 from hinged_service.model.state import ModelState
 from tests.follow.conftest import Create, assert_equal_answers, events, following, learn
 from tests.follow.test_follower import _until
@@ -76,11 +78,19 @@ def test_one_that_fell_behind_a_trim_goes_on_from_a_newer_snapshot(
 
 
 def test_one_whose_next_entry_is_lost_goes_on_past_it(
-    api: httpx.Client, server: RedisServer, create: Create
+    api: httpx.Client, server: RedisServer, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = create()
     learn(api, name, *events(20))
     with following(server, name, max_staleness_ms=10**8) as model, server.client() as client:
+        read = model._background._read
+
+        async def late() -> FollowedModel:
+            found = await read()
+            await asyncio.sleep(0.2)  # the one with the newer snapshot is not served yet
+            return found
+
+        monkeypatch.setattr(model._background, "_read", late)
         score = model.score_one({"a": 1})
         lost = learn(api, name, {"x": {"a": 1}, "y": True})
         after = learn(api, name, *events(3))
@@ -111,4 +121,4 @@ def test_a_state_that_was_left_by_halves_answers_nobody(
         assert model._replica() is not broken
         assert_equal_answers(api, name, model, {"a": 1})
         with pytest.raises(Unavailable):
-            broken.predict({"a": 1})
+            broken.label({"a": 1})

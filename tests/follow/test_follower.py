@@ -84,6 +84,28 @@ def test_explanations_and_frames(api: httpx.Client, server: RedisServer, create:
         assert refused.value.field == "x['a']"
 
 
+def test_labels_of_odd_questions_are_those_of_the_learner(
+    api: httpx.Client, server: RedisServer, create: Create
+) -> None:
+    zero = {"learner": {"type": "perceptron", "label_at_zero": True, "fit_intercept": False}}
+    questions: list[Event] = [{}, {"a": 1}, {"a": -1}, {"a": True}, {"a": 0}, {"new": 1}]
+    questions += [{"a": None}, {"a": math.nan}, {"a": 1e300}, {"a": -1e300}]
+    wrong: list[Event] = [{"a": "text"}, {"a": math.inf}, {"a": [1]}, {"a": 10**400}]
+    for spec in ({}, {"labels": ["no", "yes"]}, zero):
+        name = create(**spec)
+        y: Any = "yes" if "labels" in spec else True
+        learn(api, name, {"x": {"a": 1}, "y": y}, {"x": {"a": -1e100, "b": 1}, "y": y})
+        with following(server, name) as model:
+            state = model._replica().state
+            learner: Any = state.learner
+            for x in questions:
+                expected = state.answers.label(learner.predict_one(x))
+                assert (model.predict_one(x), x) == (expected, x)
+            for x in wrong:
+                with pytest.raises(hinged.InvalidEvent):
+                    model.predict_one(x)
+
+
 def test_an_alias_is_followed_through_a_promotion(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:

@@ -15,7 +15,7 @@ from hinged_service.errors import Unavailable
 from hinged_service.ingest.records import Raw, gather
 from tests.ingest.kafka.broker import Broker
 from tests.support.engine import Worker
-from tests.support.ingest import Ingest
+from tests.support.ingest import Ingest, up_to_date
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -81,7 +81,8 @@ def test_processes_without_the_service_are_told_by_it(
             code, _, said = Ingest(*words, "--model", "m", redis_url=own_server.url).end()
             assert code in (0, 1), said
             wait_until(lambda: told(client) == ({door: IN_VAIN}, {door: IN_VAIN}), 5)
-        assert client.get("/v1/models/m").json()["events"] == 2
+        info = client.get("/v1/models/m", params=up_to_date(own_server.url, "m")).json()
+        assert info["events"] == 2
         client.post("/v1/models/m/learn", json=json.loads(GOOD))
         found = scrape(client)
         assert found.value("hinged_duplicates_total", model="m") == 1  # over HTTP

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.ingest.kafka.broker import Broker
-from tests.support.ingest import Ingest, reasons
+from tests.support.ingest import Ingest, reasons, up_to_date
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
@@ -20,6 +20,7 @@ from tests.support.service import Service
 PAIR = {"learner": {"type": "perceptron", "fit_intercept": False}, "labels": ["ham", "spam"]}
 UNKNOWN = "id names no prediction that waits for its label"
 Run = Callable[..., tuple[int, dict[str, Any], str]]
+Weights = Callable[[str], dict[str, float]]
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +43,21 @@ def predicted(door: httpx.Client, model: str, *ids: str, **spec: Any) -> None:
     door.post(f"/v1/models/{model}/predict", json=asked).raise_for_status()
 
 
-def weights(door: httpx.Client, model: str) -> dict[str, float]:
-    found: dict[str, float] = door.get(f"/v1/models/{model}/weights").json()["weights"]
-    return found
+@pytest.fixture
+def weights(door: httpx.Client, module_server: RedisServer) -> Weights:
+    """Read the weights of a model that has learned all of its log."""
+
+    def read(model: str) -> dict[str, float]:
+        query = up_to_date(module_server.url, model)
+        answer = door.get(f"/v1/models/{model}/weights", params=query)
+        found: dict[str, float] = answer.json()["weights"]
+        return found
+
+    return read
 
 
 def test_a_file_of_lines(
-    door: httpx.Client, run: Run, module_server: RedisServer, tmp_path: Path
+    door: httpx.Client, run: Run, weights: Weights, module_server: RedisServer, tmp_path: Path
 ) -> None:
     predicted(door, "lines", "a", "b")
     file = tmp_path / "labels.ndjson"
@@ -64,7 +73,7 @@ def test_a_file_of_lines(
     code, summary, told = run("file", str(file), "--model", "lines")
     assert code == 1, told
     assert (summary["learned"], summary["duplicates"], summary["dead"]) == (2, 1, 4)
-    assert weights(door, "lines") == {"b": 3.0, "a": 1.0}
+    assert weights("lines") == {"b": 3.0, "a": 1.0}
     why = reasons(module_server, "lines")
     assert why["2"] == UNKNOWN
     assert "named by its id" in why["4"]
@@ -76,7 +85,7 @@ def test_a_file_of_lines(
 
 
 def test_a_table_whose_other_columns_are_not_looked_at(
-    door: httpx.Client, run: Run, tmp_path: Path
+    door: httpx.Client, run: Run, weights: Weights, tmp_path: Path
 ) -> None:
     predicted(door, "table", "17", "18")
     file = tmp_path / "labels.csv"
@@ -84,12 +93,12 @@ def test_a_table_whose_other_columns_are_not_looked_at(
     words = "--label", "verdict", "--id", "case"
     code, summary, told = run("file", str(file), "--model", "table", *words)
     assert (code, summary["learned"]) == (0, 2), told
-    assert weights(door, "table") == {"17": 1.0, "18": -1.0}
+    assert weights("table") == {"17": 1.0, "18": -1.0}
 
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_a_redis_stream(
-    door: httpx.Client, run: Run, module_server: RedisServer, flat: bool
+    door: httpx.Client, run: Run, weights: Weights, module_server: RedisServer, flat: bool
 ) -> None:
     model = f"stream-{flat}"
     predicted(door, model, "a", "b")
@@ -104,11 +113,11 @@ def test_a_redis_stream(
     code, summary, told = run(*source, "--model", model, "--drain", *words)
     assert (code, summary["learned"], summary["dead"]) == (1, 2, 1), told
     assert set(reasons(module_server, model).values()) == {UNKNOWN}
-    assert weights(door, model) == {"a": 1.0, "b": 1.0}
+    assert weights(model) == {"a": 1.0, "b": 1.0}
 
 
 def test_a_topic_whose_keys_name_the_predictions(
-    door: httpx.Client, run: Run, module_server: RedisServer
+    door: httpx.Client, run: Run, weights: Weights, module_server: RedisServer
 ) -> None:
     predicted(door, "topic", "a", "b", late_labels={"early": True})
     with contextlib.closing(Broker()) as broker:
@@ -119,6 +128,6 @@ def test_a_topic_whose_keys_name_the_predictions(
         code, summary, told = run("kafka", *words, "--label", "verdict", "--model", "topic")
     assert not reasons(module_server, "topic"), told
     assert (code, summary["learned"], summary["early"], summary["duplicates"]) == (0, 2, 1, 0)
-    assert weights(door, "topic") == {"a": 1.0, "b": 1.0}
+    assert weights("topic") == {"a": 1.0, "b": 1.0}
     door.post("/v1/models/topic/predict", json={"id": "c", "x": {"c": 1.0}}).raise_for_status()
-    wait_until(lambda: weights(door, "topic") == {"a": 1.0, "b": 1.0, "c": 1.0}, 10)
+    wait_until(lambda: weights("topic") == {"a": 1.0, "b": 1.0, "c": 1.0}, 10)

@@ -54,6 +54,14 @@ def weights(server: RedisServer) -> dict[str, float]:
         return {name: float.fromhex(v) for name, v in fold_of(client)["weights"].items()}
 
 
+def up_to_date(redis_url: str | None, stream: str) -> dict[str, str]:
+    """Return the query of a read that has all of a stream's log, whoever appended to it."""
+    with redis.Redis.from_url(str(redis_url), decode_responses=True) as client:
+        end: Any = client.hmget(f"hinged:{{{stream}}}:meta", ["last", "chain"])
+    last, chain = end
+    return {"at_least": f"{last}.{chain}"}
+
+
 def letters(server: RedisServer, model: str = "m") -> list[dict[str, str]]:
     """Return the dead letters of a model."""
     with server.client() as client:

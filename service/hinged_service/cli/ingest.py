@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Callable
 from enum import StrEnum
@@ -13,6 +12,19 @@ import typer
 
 from hinged_service.cli.arguments import sendable
 from hinged_service.cli.command import with_shared
+from hinged_service.cli.file_options import (
+    ColumnTypes,
+    Delimiter,
+    Encoding,
+    FileFormat,
+    LabelColumn,
+    LabelMap,
+    Missing,
+    Packed,
+    Quote,
+    WeightColumn,
+    file_options,
+)
 from hinged_service.cli.ingest_kafka import kafka
 from hinged_service.cli.ingest_options import WaitS, predict_to, run_source, target_options
 from hinged_service.ingest.target import Target
@@ -60,7 +72,7 @@ class Begin(StrEnum):
 def file(
     target: Target,
     paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
-    label: Annotated[str | None, typer.Option(help="Column of the label; tables need it.")] = None,
+    label: LabelColumn = None,
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
         typer.Option(
@@ -68,45 +80,15 @@ def file(
             "numbers, 123 and 123.0 alike (in CSV and TSV with --type COLUMN=number)."
         ),
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of the sample weight.")] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=number|text|bool|ignore",
-            help="Type of a column, if the first rows suggest a wrong one.",
-        ),
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="TEXT=LABEL",
-            help="Meaning of a label in the file, as JSON or text: `--map UP=true`. Once one is "
-            "given, other labels are bad records.",
-        ),
-    ] = None,
-    format: Annotated[  # noqa: A002 - as the option is called
-        str,
-        typer.Option(
-            help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` goes by the suffix."
-        ),
-    ] = "auto",
-    compression: Annotated[
-        str, typer.Option(help="none, gz, zst, bz2, xz; `auto` goes by the suffix.")
-    ] = "auto",
-    delimiter: Annotated[str | None, typer.Option(help="Character between the cells.")] = None,
-    quote: Annotated[
-        str,
-        typer.Option(
-            help="Quote around a cell of CSV or TSV: one character, or `none`. `auto` is a double "
-            "quote in CSV and none in TSV, where a quotation mark is text like any other."
-        ),
-    ] = "auto",
-    encoding: Annotated[str, typer.Option(help="Encoding of CSV and TSV.")] = "utf-8",
-    missing: Annotated[
-        list[str] | None, typer.Option(help="A cell that means a missing value, such as `NA`.")
-    ] = None,
+    weight: WeightColumn = None,
+    column: ColumnTypes = None,
+    labels: LabelMap = None,
+    format: FileFormat = "auto",  # noqa: A002 - as the option is called
+    compression: Packed = "auto",
+    delimiter: Delimiter = None,
+    quote: Quote = "auto",
+    encoding: Encoding = "utf-8",
+    missing: Missing = None,
     restart: Annotated[
         bool,
         typer.Option(
@@ -127,27 +109,10 @@ def file(
         zcat day.ndjson.gz | hinged ingest file - --format ndjson --model mail
     """
     from hinged_service.ingest.file import bring_files
-    from hinged_service.ingest.files import FileError, FileOptions
 
-    given: dict[str, Any] = {
-        "format": format,
-        "compression": compression,
-        "types": dict(_pair(text, "--type") for text in column or ()),
-        "labels": {text: _scalar(y) for text, y in (_pair(t, "--map") for t in labels or ())},
-    }
-    try:
-        options = FileOptions(
-            label=label,
-            id=id,
-            weight=weight,
-            delimiter=delimiter,
-            quote=None if quote == "none" else quote,
-            encoding=encoding,
-            missing=("", *(missing or ())),
-            **given,
-        )
-    except FileError as error:
-        raise typer.BadParameter(str(error)) from None
+    options = file_options(
+        label, weight, column, labels, format, compression, delimiter, quote, encoding, missing, id
+    )
 
     async def bring(feeder: Feeder, reporter: Reporter) -> dict[str, Any]:
         predict_to(target, feeder)
@@ -259,19 +224,3 @@ def redis_stream(
 
 
 _command("kafka")(kafka)
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, sign, value = text.rpartition("=")
-    if not sign:
-        raise typer.BadParameter(f"{text!r} has no '='", param_hint=option)
-    return name, value
-
-
-def _scalar(text: str) -> bool | int | str:
-    """Return a label as JSON has it, if it is one there, else as text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, (bool, int, str)) else text

@@ -23,6 +23,7 @@ from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.keys import key
+from hinged_service.cli.train import train
 from hinged_service.cli.version import git_version
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import UNSAVED
@@ -85,6 +86,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         checkpoints.discard,
         checkpoints.export,
         checkpoints.import_,
+        train,
         checkpoints.replay,
     ),
     "Streams and aliases": (

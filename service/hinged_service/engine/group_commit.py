@@ -120,6 +120,9 @@ class GroupCommit:
                 await asyncio.wait([task], timeout=0.1)
             if task.cancelled():
                 self._task = None
+                for reader in self._readers:
+                    _fail(reader, Unavailable("The model was closed before its log was read."))
+                self._readers.clear()
         if self._follower.replica.spoiled:
             self._snapshots.stop()
         while self._task is not None:
@@ -139,7 +142,10 @@ class GroupCommit:
                     readers, self._readers = self._readers, readers
                     await self._follower.fold_through(None)
                     _resolve(readers)
-            except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
+            except asyncio.CancelledError:
+                self._readers += readers  # they are told by who closes the model
+                raise
+            except (GeneratorExit, KeyboardInterrupt, SystemExit):
                 raise  # the worker ends: its callers go with it
             except BaseException as caught:  # noqa: BLE001 - a panic in the Rust of River is no Exception
                 error = self._failed(caught)

@@ -59,9 +59,11 @@ class Background:
 
     Attributes
     ----------
+    served
+        The model that answers: the last one that was read to the end of its log; `None` before
+        the first was, and after it was deleted.
     tail
-        The way of the present model along its log; `None` before the first was read to its end,
-        and after it was deleted.
+        The way of the served model along its log.
     trouble
         Why the model is not at the end of its log; `None` if it is.
 
@@ -74,8 +76,9 @@ class Background:
         self._period_s = settings.max_staleness_ms / 1000 * _SHARE
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
-        self._model: FollowedModel | None = None
+        self._model: FollowedModel | None = None  # that is read: to be served, if not yet
         self._is_alias = self._may_append = False
+        self.served: FollowedModel | None = None
         self.tail: Tail | None = None
         self.trouble: Exception | None = None
         self._decided = threading.Event()
@@ -171,10 +174,10 @@ class Background:
         await model.learn(events, payload)
 
     def model(self) -> FollowedModel:
-        """Return the present model; raise `absent` if there is none."""
-        if self._model is None:
+        """Return the served model; raise `absent` if there is none."""
+        if self.served is None:
             raise self.absent() from self.trouble
-        return self._model
+        return self.served
 
     def absent(self) -> ServiceError:
         """Return why there is no model: it was deleted, or not opened yet."""
@@ -208,8 +211,8 @@ class Background:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._go_on()
         finally:
-            if self._model is not None:
-                await self._model.aclose()
+            for model in self._open:
+                await model.aclose()
             await self._connection.aclose()
 
     async def _go_on(self) -> NoReturn:
@@ -223,8 +226,7 @@ class Background:
     async def _round(self) -> float:
         """Read what the log has; return the pause until the next time, in seconds."""
         try:
-            await self._read()
-            next_s = self._serve() + self._period_s
+            next_s = await self._serve(await self._read()) + self._period_s
         except Exception as error:  # noqa: BLE001 - the thread goes on, and says why it is behind
             await self._note(error)
             away = self._connection.lost and self._model is not None
@@ -249,7 +251,7 @@ class Background:
         if type(error) is not Unavailable:  # of which the next round may know better
             self._decided.set()
 
-    async def _read(self) -> None:
+    async def _read(self) -> FollowedModel:
         """Bring the model that the name means to the end of its log."""
         model = self._model
         if model is None or model.status.ended or not await self._is_meant():
@@ -257,7 +259,9 @@ class Background:
         try:
             await model.freshness.read()
         except ModelGone:  # another one may have its name
-            await (await self._opened()).freshness.read()
+            model = await self._opened()
+            await model.freshness.read()
+        return model
 
     async def _is_meant(self) -> bool:
         """Tell whether the name still means the present model; that of a model always does."""
@@ -278,18 +282,19 @@ class Background:
                 self._connection, self._settings, name, entry, self._producer, self._sequence
             )
             self._model = opened
-            if model is not None:
+            if model is not None and model is not self.served:
                 await model.aclose()
             return opened
         return model
 
-    def _serve(self) -> float:
-        """Let the present model answer from now on; return when its log was read."""
-        tail = self.model().tail
-        if self.tail is not None and tail.entry.uid != self.tail.entry.uid:
-            logger.warning("%s is now the model %s (%s)", self._name, tail.name, tail.entry.uid)
-        self.tail = tail
-        self.trouble = None
+    async def _serve(self, model: FollowedModel) -> float:
+        """Let a model answer from now on; return when its log was read."""
+        before, tail = self.served, model.tail
+        self.served, self.tail, self.trouble = model, tail, None
+        if before is not None and before is not model:
+            if tail.entry.uid != before.entry.uid:
+                logger.warning("%s is now the model %s (%s)", self._name, tail.name, tail.entry.uid)
+            await before.aclose()
         self._pauses = backoff(*_AGAIN_S)
         changes = self._connection.observer.changes
         changes.leave(self, logger, "model %s is followed again", self._name)
@@ -298,6 +303,11 @@ class Background:
 
     async def _drop(self) -> None:
         """Answer nothing more: the model was deleted."""
-        model, self._model, self.tail = self._model, None, None
-        if model is not None:
+        models = self._open
+        self._model = self.served = self.tail = None
+        for model in models:
             await model.aclose()
+
+    @property
+    def _open(self) -> set[FollowedModel]:
+        return set(filter(None, (self._model, self.served)))

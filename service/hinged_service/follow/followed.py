@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,19 +43,24 @@ class SharedReplica(Replica):
     lock
         Held while an entry is applied; who holds it may read the state.
     turn
-        Counts the beginnings and ends of entries, so it is odd while one is applied. What was
-        read without the lock is of one state if the number was even before and is the same after.
-    predict
-        From features to the label; those that a learner of numbers is given go to it directly.
+        Names the present state; `None` while an entry is applied. What was read without the lock
+        is of one state if this was not `None` before and is the same after.
+    score
+        From features to the score whose sign decides between `negative` and `positive`. It is NaN
+        if the model is no such one; it may be 0, infinite or NaN, or raise, and then tells nothing.
+    negative, positive
+        The labels; `None` of a model that is no such one.
 
     """
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
         super().__init__(uid, spec, loaded, complete)
         self.lock = threading.Lock()
-        self.turn = 0
+        self.turn: object | None = object()
         self._answers: Predictor[Any] | None = None
-        self.predict: Callable[[Mapping[Any, Any]], Label | None]
+        self.score: Callable[[Mapping[Any, Any]], float]
+        self.negative: Label | None
+        self.positive: Label | None
         self._renew()
 
     def fold_entry(
@@ -78,16 +84,16 @@ class SharedReplica(Replica):
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         with self.lock:
-            self.turn += 1
+            self.turn = None
             try:
                 yield
                 self._renew()
             except BaseException:
                 self.state = AWAY
-                self.predict = self._label
+                self.score = _unknown
                 raise
             finally:
-                self.turn += 1
+                self.turn = object()
 
     def _renew(self) -> None:
         """Take note of the learner, which a command may have replaced."""
@@ -96,15 +102,20 @@ class SharedReplica(Replica):
         if answers is self._answers:
             return
         self._answers, learner = answers, state.learner
+        self.score, self.negative, self.positive = _unknown, None, None
         plain = state.pipeline is None and not state.can_reject_features
-        self.predict = self._label
         if plain and isinstance(learner, hinged.BinaryLinearClassifier):
-            labels, predict = answers.classes(), learner.predict_one
-            self.predict = predict if labels[1] is True else lambda x: labels[predict(x)]
+            self.score = learner._served_score  # noqa: SLF001 - what its `predict_one` begins with
+            self.negative, self.positive = answers.classes()
 
-    def _label(self, x: Mapping[Any, Any]) -> Label | None:
+    def label(self, x: Mapping[Any, Any]) -> Label | None:
+        """Return the label of `x`, for who holds the lock."""
         answers = self.state.answers
         return answers.label(answers.decide(made_of(self.state, x))[0])
+
+
+def _unknown(x: Mapping[Any, Any]) -> float:
+    return math.nan
 
 
 class _OwnThread(Pace):

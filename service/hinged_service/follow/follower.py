@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping
+from math import inf
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -46,7 +47,9 @@ class _Answers(base.Classifier):
         self._open_timeout_s = open_timeout_s
         self._background = Background(chosen, name, hold)
 
-    def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Label | None:
+    def predict_one(  # type: ignore[override] # River's further arguments cost a dictionary a call
+        self, x: Mapping[Any, Any]
+    ) -> Label | None:
         """Return the label of `x`; `None` while a multiclass model knows no class.
 
         Raises
@@ -58,20 +61,22 @@ class _Answers(base.Classifier):
 
         """
         tail = self._background.tail
-        if tail is not None:
+        if tail is not None:  # the sign of the score, if that is all, and of one state
             replica = tail.replica
             turn = replica.turn
-            if not turn & 1:
-                try:
-                    y = replica.predict(x)
-                    if replica.turn == turn:
-                        return y
-                except Exception:
-                    if replica.turn == turn:
-                        raise
+            try:
+                score = replica.score(x)
+            except Exception:  # noqa: BLE001 - the way below tells why
+                score = 0.0
+            if turn is not None and replica.turn is turn:
+                if score > 0.0:
+                    if score < inf:
+                        return replica.positive
+                elif score < 0.0 and score > -inf:
+                    return replica.negative
         replica = self._replica()
         with replica.lock:
-            return replica.predict(x)
+            return replica.label(x)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return a number per label, in sum 1; `{}` while no class is known.
@@ -121,7 +126,7 @@ class _Answers(base.Classifier):
         rows = list(frames.rows(X))
         replica = self._replica()
         with replica.lock:
-            labels = [replica.predict(row) for row in rows]
+            labels = [replica.label(row) for row in rows]
             boolean = not replica.state.multiclass and replica.state.answers.classes()[1] is True
         return frames.labels(labels, X, boolean=boolean)
 

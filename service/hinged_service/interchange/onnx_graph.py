@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hinged_service.interchange.linear import LinearModel
 
@@ -35,7 +36,7 @@ def as_onnx(model: LinearModel) -> bytes:
         constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def add(operator: str, out: str, *given: str, **attributes: int | list[int]) -> str:
+    def add(operator: str, out: str, *given: str, **attributes: Any) -> str:  # noqa: ANN401
         nodes.append(helper.make_node(operator, list(given), [out], **attributes))
         return out
 

@@ -21,7 +21,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
 
-__all__ = ["NotImportable", "Origin", "document_from"]
+__all__ = ["NotImportable", "Origin", "document_from", "document_of_learner"]
 
 Origin = Literal["river", "sklearn"]
 
@@ -98,6 +98,16 @@ def document_from(
             f"The {type(model).__name__} in {path} cannot be read: {error}."
         ) from None
     return _document(trained, name, learner, labels)
+
+
+def document_of_learner(
+    trained: hinged.BinaryLinearClassifier,
+    name: str,
+    learner: dict[str, Any],
+    labels: list[Any] | None,
+) -> bytes:
+    """Return the document of a model that starts with a learner's weights; as `document_from`."""
+    return _document(_from_river(trained), name, learner, labels)
 
 
 def _loaded(path: str) -> object:

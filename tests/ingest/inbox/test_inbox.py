@@ -11,7 +11,7 @@ import redis
 from redis.exceptions import NoPermissionError, ResponseError
 
 from tests.ingest.inbox.conftest import BAD, INBOX, Inbox, draw, make
-from tests.support.ingest import events, learned
+from tests.support.ingest import events, learned, up_to_date
 from tests.support.processes import wait_until
 from tests.support.service import Service
 
@@ -80,8 +80,9 @@ def test_an_event_of_any_model_of_the_stream_is_taken(inbox: Inbox) -> None:
         inbox.write({"event": '{"x":{"a":"text"},"y":true}'})
         bad = inbox.write({"event": '{"x":{"a":[]},"y":true}'})
         inbox.wait_until_empty()
-        assert client.get("/v1/models/m").json()["events"] == 1
-        assert client.get("/v1/models/words").json()["events"] == 2
+        whole = up_to_date(inbox.server.url, "m")
+        assert client.get("/v1/models/m", params=whole).json()["events"] == 1
+        assert client.get("/v1/models/words", params=whole).json()["events"] == 2
         assert list(inbox.reasons()) == [bad]
 
 
