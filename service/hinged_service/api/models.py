@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import sys
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -159,8 +161,9 @@ def router(settings: LimitSettings) -> APIRouter:
         """
         live_model = await fresh(request, model, at_least)
         fold = await live_model.at_rest()
-        position, many = str(live_model.position), feature_count(fold) > _MANY
-        shown = shown_weights(fold, label)
+        many = feature_count(fold) > _MANY
+        look = functools.partial(shown_weights, label=label)
+        shown, position = await live_model.ask(look, sys.maxsize if many else 0)
         if shown is None:
             raise Conflict("This learner has no weights.")
         if label is not None and not shown.get("classes"):

@@ -33,6 +33,7 @@ from hinged_service.store import checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.snapshot import Snapshot
+from hinged_service.wire.copies import copied
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
 
@@ -256,7 +257,7 @@ class ModelLifecycle(ModelRecovery):
         state = Snapshot(
             position=Position("0-0", "0" * 40),
             scalars=state_scalars(document.state),
-            vectors={part: dict(vector.view()) for part, vector in vectors.items()},
+            vectors={part: copied(vector.view()) for part, vector in vectors.items()},
             sizes={part: len(vector) for part, vector in vectors.items()},
             marks=[],
             wanted="0-0",

@@ -20,6 +20,7 @@ from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
+from hinged_service.wire.copies import copied
 from hinged_service.wire.decoding import completed, parse_joined, parse_log
 from hinged_service.wire.events import Event, Joined
 from hinged_service.wire.faults import DECODE_ERRORS
@@ -361,14 +362,15 @@ class Replica(Custody):
         changed: dict[str, dict[Any, float | None]] = {}
         for name, vector in vectors.items():
             names, view = vector.take_changed(), vector.view()
-            changed[name] = dict(view) if full else {}
+            changed[name] = copied(view) if full else {}
             changed[name] |= {n: view.get(n) for n in names}
         return self._snapshot(state, changed, self._marks.oldest_wanted(self._here(), kept))
 
     def whole_state(self, state: ModelState) -> Snapshot:
         """Return the state of this replica, which was taken, to be kept elsewhere."""
         vectors = state.vectors().items()
-        return self._snapshot(state, {name: dict(vector.view()) for name, vector in vectors}, "0-0")
+        copies = {name: copied(vector.view()) for name, vector in vectors}
+        return self._snapshot(state, copies, "0-0")
 
     def _snapshot(
         self, state: ModelState, vectors: Mapping[str, Mapping[Any, float | None]], wanted: str

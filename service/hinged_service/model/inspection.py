@@ -11,6 +11,7 @@ from hinged_service.evaluation.metrics import MOST_CLASSES
 from hinged_service.model.predictor import label_text
 from hinged_service.model.state import ModelState
 from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
+from hinged_service.wire.copies import copied
 from hinged_service.wire.events import Value
 
 __all__ = [
@@ -187,7 +188,7 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
     weights, intercepts = learner.weights, learner.intercepts
     return {
         "classes": {
-            label_text(y): {"weights": dict(weights[y]), "intercept": intercepts[y]}
+            label_text(y): {"weights": copied(weights[y]), "intercept": intercepts[y]}
             for y in learner.classes
             if label in (None, label_text(y))
         }
@@ -195,4 +196,4 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
 
 
 def _linear(learner: hinged.BinaryLinearClassifier) -> dict[str, Any]:
-    return {"weights": dict(learner.weights), "intercept": 0.0 - learner.threshold}
+    return {"weights": copied(learner.weights), "intercept": 0.0 - learner.threshold}

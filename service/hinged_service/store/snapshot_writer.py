@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -119,15 +120,13 @@ async def stage_vectors(
         both += [keys.vector(kind), temporary]
         count = 0
         for tag, values in vectors:
-            kept = [(name, value) for name, value in values.items() if value is not None]
-            count += len(kept)
-            for start in range(0, len(kept), chunk):
+            kept = ((name, value) for name, value in values.items() if value is not None)
+            while some := list(itertools.islice(kept, chunk)):
+                count += len(some)
                 if not is_wanted():
                     raise ModelGone("The model was deleted while it was saved.")
                 flat = [
-                    word
-                    for name, value in kept[start : start + chunk]
-                    for word in (encode_field(tag, name), repr(value))
+                    word for name, value in some for word in (encode_field(tag, name), repr(value))
                 ]
                 await connection.run(_STAGE, [temporary], _PACK.encode(flat), _STAGED_MS)
                 await asyncio.sleep(0)

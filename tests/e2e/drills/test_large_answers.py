@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.drills.serving import Serving
 from tests.support.bystander import Bystander, bound_ms
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -116,17 +117,20 @@ def test_reads_of_a_large_model_keep_nobody_waiting(worker: Serving, labels: lis
         client.put(path, json={"learner": {"type": "perceptron"}}).raise_for_status()
         for start in range(0, _WEIGHTS, _NAMES_PER_EVENT):
             x = dict.fromkeys(names[start : start + _NAMES_PER_EVENT], 1.0)
-            client.post(f"{path}/learn", json={"x": x, "y": True}).raise_for_status()
+            event = {"x": x, "y": start // _NAMES_PER_EVENT % 2 == 0}  # each is a mistake
+            client.post(f"{path}/learn", json=event).raise_for_status()
         most_ms, highest = bound_ms(worker.url, small), 0
         replay = f"drill-{secrets.token_hex(4)}"
         asked: list[tuple[str, str, Any]] = [
-            ("GET", f"{path}/weights?top=1000000", None),
-            ("GET", f"{path}/export", None),
+            ("GET", f"{path}/weights?top=100000", None),
+            ("POST", f"{path}/checkpoints", {"name": "kept"}),
+            ("GET", f"{path}/checkpoints/kept/export", None),
             ("POST", f"{path}/explain", {"x": x}),
             ("POST", f"{path}/replay", {"name": replay}),
             ("GET", f"{path}/live?weights=true", None),
         ]
         with Bystander(worker.url, small) as bystander:
+            assert client.get(f"{path}/weights?top={_WEIGHTS}").status_code == 413
             for method, url, body in asked:
                 with client.stream(method, url, json=body) as answer:
                     assert answer.is_success, url
@@ -136,15 +140,13 @@ def test_reads_of_a_large_model_keep_nobody_waiting(worker: Serving, labels: lis
                         if "/live" in url:
                             break
                 print(f"{url}: {size / 1e6:.1f} MB")
-            until_s = time.monotonic() + 120
-            while client.get(f"/v1/models/{replay}").json().get("features") != _WEIGHTS:
-                assert time.monotonic() < until_s
-                time.sleep(0.1)
+            replayed = f"/v1/models/{replay}"
+            wait_until(lambda: client.get(replayed).json().get("features") == _WEIGHTS)
         print(f"{len(bystander.times_ms)} other predictions, p99 {bystander.p99_ms:.1f} ms")
         assert not bystander.failed
         assert highest < worker.budget_bytes()
         assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, small))
-        for one in (path, f"/v1/models/{replay}"):
+        for one in (path, replayed):
             client.delete(one)
 
 
