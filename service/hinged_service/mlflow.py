@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import mlflow
 from mlflow import pyfunc
@@ -26,13 +26,14 @@ from river import base
 import hinged
 from hinged import frames
 from hinged_service.client import Client
+from hinged_service.client.exports import export_model
 from hinged_service.follow import Follower
 from hinged_service.interchange.river_model import ExportedModel
 
 __all__ = [
     "FLAVOR",
     "FrameModel",
-    "exported_document",
+    "export_model",
     "load_model",
     "log_metrics",
     "log_model",
@@ -44,7 +45,6 @@ _EXPORTED: Final = "model.json"
 _FOLLOWED: Final = "followed.json"
 _REQUIREMENTS: Final = "requirements.txt"
 _ENVIRONMENT: Final = "python_env.yaml"
-Output = Literal["label", "proba"]
 
 
 class FrameModel:
@@ -100,17 +100,6 @@ class FrameModel:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def exported_document(client: Client, name: str, checkpoint: str | None = None) -> bytes:
-    """Return the document of a model of the service: of a checkpoint, or of its present state."""
-    if checkpoint is not None:
-        return client.export_checkpoint(name, checkpoint)
-    made = client.make_checkpoint(name)
-    try:
-        return client.export_checkpoint(name, made.uid)
-    finally:
-        client.delete_checkpoint(name, made.uid)
 
 
 def save_model(

@@ -18,6 +18,7 @@ from tests.bench import (
     cluster,
     doors,
     family,
+    followers,
     http_calls,
     learners,
     lines,
@@ -76,6 +77,7 @@ PARTS = {
         "Files and streams against arrays of 500", doors.measure, (7, 50_000), (3, 5_000)
     ),
     "live": Part("Learning while 50 watch, 16 connections", live.measure, (5, 2), (3, 1)),
+    "followers": Part("Followers, and what 100 cost", followers.measure, (5, 5_000), (2, 500)),
     "learners": Part(
         "In process, 30 random features of 20,000",
         *(learners.measure, (9, 20_000), (3, 10_000), True),

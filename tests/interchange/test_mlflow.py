@@ -61,7 +61,7 @@ def test_a_saved_model_predicts_as_the_service(api: Client, tmp_path: Path) -> N
     from hinged_service import mlflow as flavour
 
     folder = tmp_path / "model"
-    flavour.save_model(folder, flavour.exported_document(api, "flavoured"))
+    flavour.save_model(folder, flavour.export_model(api, "flavoured"))
     loaded = mlflow.pyfunc.load_model(str(folder))
     labels, probas = expected(api)
     assert loaded.predict(FRAME) == labels
@@ -105,7 +105,7 @@ def test_a_run_has_model_and_metrics(api: Client, run: Any) -> None:
     from hinged_service import mlflow as flavour
 
     flavour.log_metrics(api, "flavoured")
-    logged = flavour.log_model(flavour.exported_document(api, "flavoured"))
+    logged = flavour.log_model(flavour.export_model(api, "flavoured"))
     found = mlflow.get_run(run.info.run_id).data
     info = api.model("flavoured")
     assert found.metrics["events"] == len(EVENTS)

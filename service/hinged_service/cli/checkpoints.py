@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,7 +16,8 @@ from hinged_service.cli.inputs import read_bytes
 from hinged_service.cli.models import learner_spec, typed
 from hinged_service.cli.output import Share, Table, accuracy, moment
 from hinged_service.cli.progress import progress
-from hinged_service.client import Checkpoint, Client
+from hinged_service.client import Checkpoint
+from hinged_service.client.exports import export_model
 
 __all__ = ["checkpoint", "checkpoints", "discard", "export", "import_", "replay", "restore"]
 
@@ -132,9 +131,8 @@ def export(
 
     hinged export mail mail.onnx --format onnx
     """
-    client = session.client
-    with progress("exporting"), _kept(client, name, checkpoint) as kept:
-        document = client.export_checkpoint(name, kept)
+    with progress("exporting"):
+        document = export_model(session.client, name, checkpoint)
     if format is not Format.json:
         from hinged_service.interchange.formats import NotExportable, exported_as
 
@@ -251,19 +249,6 @@ def replay(
                 time.sleep(_POLL_S)
     state = "has caught up" if wait else f"is catching up; `hinged show {new}` shows its progress"
     session.show(made, f"The model {new} is there and {state}.")
-
-
-@contextmanager
-def _kept(client: Client, name: str, checkpoint: str | None) -> Iterator[str]:
-    """Yield the checkpoint, or a new one of the present state that goes again."""
-    if checkpoint is not None:
-        yield checkpoint
-        return
-    made = client.make_checkpoint(name)
-    try:
-        yield made.uid
-    finally:
-        client.delete_checkpoint(name, made.uid)
 
 
 def _accuracy(checkpoint: Checkpoint) -> Share | None:

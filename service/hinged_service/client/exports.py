@@ -1,0 +1,18 @@
+"""The export of a model's present state, for which there is a checkpoint meanwhile."""
+
+from __future__ import annotations
+
+from hinged_service.client.sync_client import Client
+
+__all__ = ["export_model"]
+
+
+def export_model(client: Client, name: str, checkpoint: str | None = None) -> bytes:
+    """Return the document of a model: of a checkpoint, by default of its present state."""
+    if checkpoint is not None:
+        return client.export_checkpoint(name, checkpoint)
+    made = client.make_checkpoint(name)
+    try:
+        return client.export_checkpoint(name, made.uid)
+    finally:
+        client.delete_checkpoint(name, made.uid)
