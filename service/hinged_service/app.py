@@ -33,7 +33,9 @@ from hinged_service.api import (
 from hinged_service.api import events as hot
 from hinged_service.api.api_keys import Keys
 from hinged_service.api.events import Call
+from hinged_service.api.forwarding import Forwarding
 from hinged_service.api.open_inference import routes
+from hinged_service.api.peer_calls import PeerCalls
 from hinged_service.api.rate_limits import Rates
 from hinged_service.api.readiness import Readiness
 from hinged_service.engine.housekeeping import Housekeeping
@@ -47,9 +49,10 @@ from hinged_service.insights.overview import Overview
 from hinged_service.river_support import custom
 from hinged_service.server import framing
 from hinged_service.server.admission import AdmissionControl
-from hinged_service.server.fast_path import FastPath
+from hinged_service.server.fast_path import FastPath, PlainCall
 from hinged_service.server.lingering_close import Lingering
 from hinged_service.server.malloc import keep_freed
+from hinged_service.server.owners import Owners
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store.open import opened
@@ -210,11 +213,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         observer.tracing = tracing.configured(os.environ)
         async with opened(settings, observer) as connection:
             registry = ModelRegistry(connection, settings)
+            predicting.registry = learning.registry = app.state.registry = registry
+            shared = settings.metrics_dir if settings.owners == "auto" else None
+            if observer.tracing is not None:  # a trace has the append of its call
+                shared = None
+            owners = Owners(shared, settings, PeerCalls(learning, app.room))
+            plain: dict[str, PlainCall] = {"predict": predicting, "learn": learning}
+            if await owners.start():
+                forwarding = Forwarding(owners, connection, learning, settings.max_events_per_call)
+                plain["learn"] = learning.forwarding = forwarding
             if settings.fast_path and observer.tracing is None and not app.user_middleware:
                 app.fast_path = FastPath(
-                    calls, app.room, hot.HEADERS, app.is_allowed, observer.answered
+                    plain, app.room, hot.HEADERS, app.is_allowed, observer.answered
                 )
-            predicting.registry = learning.registry = app.state.registry = registry
             lifecycle = app.state.lifecycle = ModelLifecycle(registry, settings)
             feeds = app.state.feeds = Feeds(registry, settings)
             stopping = app.stopping = registry.stopping
@@ -229,7 +240,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             scraping = app.state.scraping = Scraping(registry, lambda: feeds.open_count)
             scraping.start()
             try:
-                with stopping.ending(feeds.end):
+                with stopping.ending(feeds.end), stopping.ending(owners.leave):
                     yield
             finally:
                 stopping.begin()
@@ -239,6 +250,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await feeds.aclose()
                 await housekeeping.aclose()
                 await registry.aclose()
+                await owners.aclose()
                 await scraping.aclose()
                 if observer.tracing is not None:
                     await asyncio.to_thread(observer.tracing.close)

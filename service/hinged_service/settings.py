@@ -262,6 +262,11 @@ class TuningSettings(_Group):
         True,
         description="Answer plain predict and learn calls in the HTTP protocol itself.",
     )
+    owners: Literal["auto", "off"] = Field(
+        "auto",
+        description="Workers of one service hand learn calls to the owner of the stream, so that "
+        "others need not fold its events: auto if there are several, or off.",
+    )
     seen_ids: int = Field(
         1_000_000,
         ge=1,

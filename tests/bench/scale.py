@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ import orjson
 from tests.bench.events import bodies, made_events
 from tests.bench.http_calls import CONNECTIONS, SPEC
 from tests.bench.load import Caller, mixed_requests_per_s
-from tests.bench.servers import SERVICE, Server, cpu_s, running
+from tests.bench.servers import SERVE, SERVICE, Server, cpu_s, running
 from tests.bench.sizes import rss_bytes
 from tests.bench.table import Row, ratios
 from tests.support.redis_server import RedisServer
@@ -70,6 +71,8 @@ def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[R
         rows += _features(folder / f"features-{width}", width, rounds, seconds)
     for workers in WORKERS:
         rows += _workers(folder / f"workers-{workers}", workers, rounds, seconds)
+    for size in (1, ARRAY):
+        rows += _learning_over_workers(folder / f"over-workers-{size}", size, rounds, seconds)
     return rows
 
 
@@ -173,15 +176,70 @@ def _workers(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
     return rows
 
 
+def _learning_over_workers(folder: Path, size: int, rounds: int, seconds: int) -> list[Row]:
+    """Return how many times the events of one worker two workers learn, by processor time each.
+
+    Calls come by a hash of their path, or to any of the workers, which hand them to the owner of
+    the stream or each learn all.
+    """
+    names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
+    sent = posts("learn", names) if size == 1 else _arrays(names, size)
+    ways = {"one": 1, "by hash": 2, "any": 2, "any, without owners": 2}
+    spent_us: dict[str, list[float]] = {way: [] for way in ways}
+    with contextlib.ExitStack() as stack:
+        fleets: dict[str, list[Server]] = {}
+        for way, count in ways.items():
+            place = folder / way.replace(", ", "-").replace(" ", "-")
+            (place / "shared").mkdir(parents=True)
+            redis = stack.enter_context(RedisServer(place))
+            owners = "auto" if way == "any" else "off"
+            shared = {"HINGED_METRICS_DIR": str(place / "shared"), "HINGED_OWNERS": owners}
+            fleets[way] = [Server(SERVE, 1, **shared, **_patient(redis)) for _ in range(count)]
+            stack.enter_context(running(*fleets[way]))
+            made(fleets[way][0], names)
+        for number, (way, workers) in itertools.product(range(rounds + 1), fleets.items()):
+            of_one = [[post for post in sent if _hash(post[0]) == n] for n in range(2)]
+            shares = of_one if way == "by hash" else [sent] * len(workers)
+            before_s = sum(worker.cpu_s() for worker in workers)
+            rate = rate_of(workers, shares, seconds, CONNECTIONS) * size
+            if number > 0:
+                took_s = sum(worker.cpu_s() for worker in workers) - before_s
+                spent_us[way].append(took_s / (rate * seconds) * 1e6)
+    unit = "single calls" if size == 1 else f"arrays of {size}"
+    one = spent_us.pop("one")
+    return [
+        Row(
+            f"2 workers, {MODELS_OF_WORKERS} models, {unit}, {way}: events / those of one worker",
+            [2 * ratio for ratio in ratios(one, spent)],
+            "×",
+        )
+        for way, spent in spent_us.items()
+    ]
+
+
+def _hash(path: str) -> int:
+    """Return one of two workers for a path, as a balancer does."""
+    return zlib.crc32(path.encode()) % 2
+
+
+def _arrays(names: Sequence[str], size: int) -> list[Post]:
+    """Return calls that visit the models in turn, each with an array of events."""
+    events = bodies(made_events(10 * size), labelled=True)
+    arrays = [b"[" + b",".join(events[n::10]) + b"]" for n in range(10)]
+    return [(f"/v1/models/{name}/learn", arrays[n % 10]) for n, name in enumerate(names)]
+
+
 def worker_on(redis: RedisServer, replicas: int = DEFAULT_REPLICAS) -> Server:
     """Return a worker that waits for Redis rather than turn calls away: it is meant to be full."""
-    return Server(
-        SERVICE,
-        HINGED_REDIS_URL=redis.url,
-        HINGED_REDIS_TIMEOUT_MS="20000",
-        HINGED_APPEND_TIMEOUT_MS="20000",
-        HINGED_MAX_REPLICAS=str(replicas),
-    )
+    return Server(SERVICE, 1, HINGED_MAX_REPLICAS=str(replicas), **_patient(redis))
+
+
+def _patient(redis: RedisServer) -> dict[str, str]:
+    return {
+        "HINGED_REDIS_URL": redis.url,
+        "HINGED_REDIS_TIMEOUT_MS": "20000",
+        "HINGED_APPEND_TIMEOUT_MS": "20000",
+    }
 
 
 def _loaded(

@@ -90,8 +90,9 @@ def test_nothing_falls_from_one_worker_to_the_other(fleet: Fleet) -> None:
 
 
 def test_a_killed_worker_takes_nothing_and_its_gauges_go(fleet: Fleet) -> None:
-    fleet.learn(fleet.one)
-    fleet.learn(fleet.two)
+    for worker in (fleet.one, fleet.two):
+        fleet.learn(worker)  # the owner of the stream does that for both
+        assert fleet.client.get(f"{worker.url}{MODEL}").status_code == 200
     told = until(fleet.client, fleet.one.url, "hinged_replicas", 2)
     learned = fleet.learned(fleet.one)
     fleet.learn(fleet.two, 7)

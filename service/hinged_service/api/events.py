@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from hinged_service.api import later_answers
 from hinged_service.api.access import open_model
 from hinged_service.api.bodies import are_lines, asked_position, asked_proba, read_json_body
+from hinged_service.api.forwarding import Forwarding
 from hinged_service.api.large_answers import (
     PIECE_BYTES,
     outcome_bytes,
@@ -43,7 +44,9 @@ from hinged_service.errors import (
 from hinged_service.model.predictor import Label
 from hinged_service.model.results import Rejection
 from hinged_service.server.admission import HELD, AdmissionControl
-from hinged_service.server.fast_path import Reply
+from hinged_service.server.fast_path import Headers, Reply
+from hinged_service.server.owners import worker_name
+from hinged_service.server.peers import Told
 from hinged_service.settings import Settings
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
 from hinged_service.wire.events import Question
@@ -59,6 +62,7 @@ _FEWER = (
     "Send fewer events at once or as lines, or ask for fewer probabilities: ?proba=top:3 or "
     "?proba=none."
 )
+_OK = 200
 HEADERS = [(b"content-type", b"application/json"), *GUARDS]
 
 
@@ -71,11 +75,14 @@ class Call(abc.ABC):
         The worker's models; set when the app starts.
     path
         The template of its path.
+    own_headers
+        Further headers of a good answer that this worker makes.
 
     """
 
     registry: ModelRegistry
     path: str
+    own_headers: Headers = []  # noqa: RUF012 - replaced, never changed
 
     def __init__(self, settings: Settings) -> None:
         self._max_body_bytes = settings.max_body_bytes
@@ -88,9 +95,7 @@ class Call(abc.ABC):
         """Answer a lone event by `reply`, now or later; `False`: nothing was done."""
 
     @abc.abstractmethod
-    async def _answer(
-        self, live_model: LiveModel, body: bytes, scope: Scope
-    ) -> bytes | list[bytes]:
+    async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
         """Return the answer to a body of JSON, a large one in pieces."""
 
     @abc.abstractmethod
@@ -107,17 +112,18 @@ class Call(abc.ABC):
                 check_query(scope)
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
-            live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
-            status, headers = 200, HEADERS
             answer: bytes | list[bytes]
-            try:
-                answer = await self._answer(live_model, body, scope)
-            except ModelGone:
-                self.registry.forget(name, live_model)
-                live_model = await open_model(scope, self.registry, name)
-                answer = await self._answer(live_model, body, scope)
-            if isinstance(answer, bytes):
-                answer += b"\n"
+            told = await self._told(name, body, scope)
+            if told is None:
+                told = Told(0, _OK, self.own_headers)
+                answer = await self._answer_here(name, body, scope)
+            else:
+                answer = told.body
+            status, headers = told.status, told.headers
+            if status == _OK:
+                headers = [*HEADERS, *headers]
+                if isinstance(answer, bytes):
+                    answer += b"\n"
         except Exception as error:  # noqa: BLE001 - logged there; the client gets a problem document
             status, headers, answer = problem(as_service_error(error, self.path))
         size = len(answer) if isinstance(answer, bytes) else sum(map(len, answer)) + 1
@@ -128,6 +134,20 @@ class Call(abc.ABC):
         else:
             body = b""
             await send_pieces(scope, send, answer)
+
+    async def _told(self, model: str, body: bytes, scope: Scope) -> Told | None:
+        """Return the answer of another worker, `None` if this one is to answer."""
+        return None
+
+    async def _answer_here(self, name: str, body: bytes, scope: Scope) -> bytes | list[bytes]:
+        """Answer a body of JSON by the model of a name."""
+        live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
+        try:
+            return await self.answer(live_model, body, scope)
+        except ModelGone:
+            self.registry.forget(name, live_model)
+            live_model = await open_model(scope, self.registry, name)
+            return await self.answer(live_model, body, scope)
 
 
 class _Pieces(NamedTuple):
@@ -168,9 +188,8 @@ class Predicting(Call):
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await predict_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(
-        self, live_model: LiveModel, body: bytes, scope: Scope
-    ) -> bytes | list[bytes]:
+    async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
+        """Return the predictions."""
         questions, body, many = parse_questions(
             body, self._max_events, live_model.accepts_non_numeric
         )
@@ -240,9 +259,21 @@ class Predicting(Call):
 
 
 class Learning(Call):
-    """`POST /v1/models/{model}/learn`."""
+    """`POST /v1/models/{model}/learn`.
+
+    Attributes
+    ----------
+    forwarding
+        The way to the owners of streams, if the worker is not alone.
+
+    """
 
     path = "/v1/models/{model}/learn"
+    forwarding: Forwarding | None = None
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.own_headers = [(b"x-hinged-owner", worker_name().encode())]
 
     def at_once(self, model: str, body: bytes, reply: Reply) -> bool:
         """Append a lone event, and answer by `reply` when the log has it."""
@@ -252,17 +283,22 @@ class Learning(Call):
         try:
             events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
             label = live_model.state.answers.label
-            live_model.learn_now(events, payload, later_answers.Learned(reply, live_model, label))
+            answer = later_answers.Learned(reply, live_model, label, self.own_headers)
+            live_model.learn_now(events, payload, answer)
         except ServiceError:
             return False
         return True
 
+    async def _told(self, model: str, body: bytes, scope: Scope) -> Told | None:
+        if self.forwarding is None:
+            return None
+        return await self.forwarding.answer(model, body, scope)
+
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         await learn_lines(self.registry, self._settings, scope, receive, send)
 
-    async def _answer(
-        self, live_model: LiveModel, body: bytes, scope: Scope
-    ) -> bytes | list[bytes]:
+    async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
+        """Return the outcomes of the events, once the log has them."""
         state, many, each_bytes = live_model.state, True, 0
         try:
             if state is AWAY:

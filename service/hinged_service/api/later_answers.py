@@ -13,7 +13,7 @@ from hinged_service.engine.live_model import AppendResult, LiveModel, checked
 from hinged_service.engine.refusals import refused_prediction
 from hinged_service.errors import Detail, ModelGone, ServiceError
 from hinged_service.model.predictor import Label
-from hinged_service.server.fast_path import Reply
+from hinged_service.server.fast_path import Headers, Reply
 from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.telemetry import request_context
 from hinged_service.wire import responses
@@ -67,8 +67,14 @@ class _Later(Generic[Part]):
 class Learned(_Later[LabelOf]):
     """The answer of a learn call, made with what tells the label of an outcome."""
 
-    __slots__ = ()
+    __slots__ = ("_headers",)
     path = "/v1/models/{model}/learn"
+
+    def __init__(
+        self, reply: Reply, live_model: LiveModel, label: LabelOf, headers: Headers
+    ) -> None:
+        super().__init__(reply, live_model, label)
+        self._headers = headers
 
     def set_result(self, result: AppendResult, /) -> None:
         """Send the outcome of the event."""
@@ -78,7 +84,7 @@ class Learned(_Later[LabelOf]):
         except Exception as error:  # noqa: BLE001 - told to the client
             self.set_exception(error)
         else:
-            self._reply.send(answer)
+            self._reply.send(answer, self._headers)
 
     def _told(self, error: BaseException) -> ServiceError:
         told = super()._told(error)

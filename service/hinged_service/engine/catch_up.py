@@ -1,4 +1,7 @@
-"""Replication of a model from its log: catch-up, restored states, rebuilding."""
+"""Replication of a model from its log: catch-up, restored states, rebuilding.
+
+The file is long: all steps of one replica along its log.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,13 @@ from typing import Any, ClassVar, NoReturn
 from hinged_service.engine.entry_in_parts import EntryInParts
 from hinged_service.engine.long_work import TURN_S, Pace, in_parts, in_thread
 from hinged_service.engine.replica import Replica
-from hinged_service.engine.snapshots import SnapshotWriter, folded_elsewhere, load_replica
+from hinged_service.engine.snapshots import (
+    FAR_BYTES,
+    SnapshotWriter,
+    folded_elsewhere,
+    load_replica,
+    replica_ahead,
+)
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import Detail, ModelGone, NotFound, SetAside
 from hinged_service.model.results import Result
@@ -116,17 +125,22 @@ class LogFollower:
     async def fold_through(self, own: Position | None) -> list[Result] | None:
         """Catch up to `own`, or to the log's end; return the outcomes of the entry `own`."""
         rebuilds = 0
+        jumps, most = own is None, self.settings.reply_bytes
         outcomes: list[Result] | None = None
         while own is None or self.replica.position.order < own.order:
-            reply = await self.log.catch_up(self.replica.position, self.settings.reply_bytes)
-            if reply.kind not in ("ok", "lost"):
-                await self.give_up(reply)
-            if reply.left_out:
-                await self.leave_out(reply.left_out)
+            reply = await self._read(min(most, FAR_BYTES) if jumps else most)
             if reply.kind == "lost":
                 rebuilds += 1
                 await self.rebuild(rebuilds)
                 continue
+            if jumps and reply.more and reply.entries:
+                jumps = False
+                ahead = await replica_ahead(
+                    self.connection, self.settings, self.entry, self.replica, reply
+                )
+                if ahead is not None:
+                    self.replica = ahead
+                    continue
             saved = self.replica.mark_at(reply.stored or "", reply.entries)
             try:
                 outcomes = await self._fold(reply.entries, own) or outcomes
@@ -145,6 +159,15 @@ class LogFollower:
                 break
             self._snapshots.save_if_due(self.replica)
         return outcomes
+
+    async def _read(self, size: int) -> CaughtUp:
+        """Return what follows the replica's position, up to `size` bytes, or raise as `give_up`."""
+        reply = await self.log.catch_up(self.replica.position, size)
+        if reply.kind not in ("ok", "lost"):
+            await self.give_up(reply)
+        if reply.left_out:
+            await self.leave_out(reply.left_out)
+        return reply
 
     async def fold_between(self, reply: Appended) -> bool:
         """Fold what others appended; `False` if the snapshot was loaded instead."""

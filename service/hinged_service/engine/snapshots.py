@@ -18,15 +18,25 @@ from hinged_service.settings import SnapshotSettings
 from hinged_service.store import checkpoints, followers, snapshot_reader, snapshot_writer
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
+from hinged_service.store.log_types import CaughtUp
 from hinged_service.store.snapshot import Loaded, Saved
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
-from hinged_service.wire.position import Mark, Position, UpgradePoint
+from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
 
-__all__ = ["SnapshotWriter", "folded_elsewhere", "load_replica", "small_replica"]
+__all__ = [
+    "FAR_BYTES",
+    "SnapshotWriter",
+    "folded_elsewhere",
+    "load_replica",
+    "replica_ahead",
+    "small_replica",
+]
 
 logger = logging.getLogger(__name__)
 
+FAR_BYTES = 2**20
+"""Bytes of log behind which a replica goes on from the snapshot, if that has fewer."""
 _PAUSE_S = 0.1
 _OTHER_S = 5  # an upgrade may come any moment
 _MANY_EVENTS, _MANY_BYTES = 16, 2**14  # of log to be folded again at the next use
@@ -191,6 +201,32 @@ def small_replica(
         return kind(entry.uid, entry.fold, loaded)
     except (DamagedState, hinged.InvalidState):
         return None
+
+
+async def replica_ahead(
+    connection: Connection,
+    settings: SnapshotSettings,
+    entry: IndexEntry,
+    replica: Replica,
+    reply: CaughtUp,
+) -> Replica | None:
+    """Return a replica of the stored snapshot, if `reply` does not reach it: to go on from there.
+
+    So one that was not asked for long is up to date soon, though it read nothing meanwhile.
+    `None` if `replica` gets there as soon by folding, or is watched: then it folds every entry.
+    """
+    if (
+        EntryId.of(reply.stored or "0") <= reply.entries[-1].position.order
+        or replica.watchers
+        or replica.taken
+        or replica.state.stored_bytes() > FAR_BYTES
+    ):
+        return None
+    try:
+        ahead = await load_replica(connection, settings, entry, type(replica))
+    except SetAside:  # the log has all of it
+        return None
+    return ahead if ahead.position.order > replica.position.order else None
 
 
 async def load_replica(

@@ -104,6 +104,11 @@ class RequestLease:
                 "allows; nothing of this request was taken.",
                 retry_after_s=1,
             )
+        self.hold_answer(size)
+
+    def hold_answer(self, size: int) -> None:
+        """Count an answer that was made already, whatever the bound."""
+        control = self.control
         control.answer_bytes += size
         self.answer_bytes += size
         counted = min(size, control.most_answer_bytes)  # a larger one leaves room for bodies, too

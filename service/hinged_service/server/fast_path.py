@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from hinged_service.server.admission import AdmissionControl
 from hinged_service.server.protocol import BoundedProtocol
 
-__all__ = ["FastPath", "FastPathProtocol", "Headers", "PlainCall", "Reply"]
+__all__ = ["NO_HEADERS", "FastPath", "FastPathProtocol", "Headers", "PlainCall", "Reply"]
 
 MAX_BODY_BYTES: Final = 2**16
 """Most bytes of a body: a larger one gains nothing."""
@@ -31,6 +31,7 @@ _UNLIKE = frozenset(b"content-encoding expect transfer-encoding upgrade".split()
 """Headers that ask for something."""
 
 Headers = list[tuple[bytes, bytes]]
+NO_HEADERS: Final[Headers] = []
 
 
 class Reply(Protocol):
@@ -40,8 +41,8 @@ class Reply(Protocol):
         """Return a scope of the request, for what reads its headers."""
         ...
 
-    def send(self, body: bytes) -> None:
-        """Give the good answer; a newline is added to it."""
+    def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:
+        """Give the good answer with `more` headers; a newline is added to it."""
         ...
 
     def refuse(self, status: int, headers: Headers, body: bytes) -> None:
@@ -137,8 +138,8 @@ class FastPath:
         found = self._known[asked] = call, parts[1].decode("ascii")
         return found
 
-    def answer(self, defaults: Headers, body: bytes) -> bytes:
-        """Return a good answer with a newline at its end.
+    def answer(self, defaults: Headers, body: bytes, more: Headers) -> bytes:
+        """Return a good answer with `more` headers and a newline at its end.
 
         `defaults` are uvicorn's headers, another list each second.
         """
@@ -146,9 +147,10 @@ class FastPath:
         if known is not defaults:
             length = [*defaults, (b"content-length", b"")]
             start = STATUS_LINE[200] + _lines(length)[:-2]
-            middle = b"\r\n" + _lines(self.headers) + b"\r\n"
+            middle = b"\r\n" + _lines(self.headers)
             self._start = defaults, start, middle
-        return b"%b%d%b%b\n" % (start, len(body) + 1, middle, body)
+        lines = _lines(more) if more else b""
+        return b"%b%d%b%b\r\n%b\n" % (start, len(body) + 1, middle, lines, body)
 
 
 class FastPathProtocol(BoundedProtocol):
@@ -272,15 +274,15 @@ class FastPathProtocol(BoundedProtocol):
         """Return a scope of the request under way, for what reads its headers."""
         return {"headers": self.headers}
 
-    def send(self, body: bytes) -> None:
+    def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:
         """Give the good answer to the request under way."""
         if self._stops:
-            self.refuse(200, self._fast_path.headers, body + b"\n")
+            self.refuse(200, [*self._fast_path.headers, *more], body + b"\n")
             return
         self._leave(200)
         if not self.transport.is_closing():
             defaults = self.server_state.default_headers
-            self.transport.write(self._fast_path.answer(defaults, body))
+            self.transport.write(self._fast_path.answer(defaults, body, more))
             if self._unread:
                 self._read_unread()
 

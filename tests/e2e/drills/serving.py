@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -63,6 +64,14 @@ class Serving(Worker):
         assert self._process is not None
         return self._process.pid
 
+    def pause(self) -> None:
+        """Have it stand still."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def children(self) -> list[int]:
         """Process ids of the workers, if there are several."""
         found = []
@@ -98,9 +107,12 @@ def _command(pid: int) -> str:
 
 
 @contextlib.contextmanager
-def workers_on(redis_url: str, *variables: dict[str, str]) -> Iterator[list[Serving]]:
+def workers_on(
+    redis_url: str, *variables: dict[str, str], **settings: object
+) -> Iterator[list[Serving]]:
     """Have two workers run, or one for each set of variables of its own."""
-    workers = [Serving(redis_url, variables=one) for one in variables or ({},) * _WORKERS]
+    sets = variables or ({},) * _WORKERS
+    workers = [Serving(redis_url, 1, one, **settings) for one in sets]
     try:
         for worker in workers:
             worker.start(wait=False)

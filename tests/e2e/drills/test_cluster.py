@@ -28,8 +28,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def workers(cluster: Cluster) -> Iterator[list[Serving]]:
-    with workers_on(cluster.url) as started:
+def workers(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Serving]]:
+    shared = tmp_path_factory.mktemp("shared")  # so they hand calls to each other
+    with workers_on(cluster.url, metrics_dir=shared) as started:
         yield started
 
 

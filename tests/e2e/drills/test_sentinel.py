@@ -26,9 +26,9 @@ def trio(tmp_path: Path) -> Iterator[SentinelTrio]:
 
 
 def test_a_primary_that_dies_under_the_eyes_of_its_sentinels(
-    trio: SentinelTrio, record_property: Callable[[str, object], None]
+    trio: SentinelTrio, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    with workers_on(trio.url) as workers:
+    with workers_on(trio.url, metrics_dir=tmp_path) as workers:  # they hand calls to each other
         drill = Drill(workers, lambda: trio.primary.client(), record_property)
         with drill.load() as load:
             dead, new = trio.primary, trio.replica
