@@ -64,7 +64,7 @@ async def test_a_trim_never_passes_the_slowest_live_follower(
 
 
 def _begins_at(client: redis.Redis, start: str) -> bool:
-    """Whether the log begins at the start of a follower; it may not begin later."""
+    """True if the log begins at the start of a follower; it may not begin later."""
     first = log_ids(client)[0]
     assert [*map(int, first.split("-"))] <= [*map(int, start.split("-"))], "it was trimmed too far"
     return first == start

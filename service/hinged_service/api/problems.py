@@ -107,7 +107,7 @@ def internal_error(route: str, error: BaseException | None = None) -> ServiceErr
         exc_info=error,
         every_s=_TELL_S,
     )
-    return _Internal("The service failed; its log says why.")
+    return _Internal("The service failed. Its log has the reason.")
 
 
 def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:

@@ -70,7 +70,7 @@ def plot(
     except OSError as error:
         typer.echo(f"Cannot write {out}: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
-    session.show({"model": name, "what": what, "file": str(out)}, f"The picture is in {out}.")
+    session.show({"model": name, "what": what, "file": str(out)}, f"Wrote the picture to {out}.")
 
 
 def _accuracy(figure: Figure, client: Client, name: str, top: int) -> None:

@@ -25,7 +25,7 @@ _CLIENTS = 8
 _LOOK_S = 15.0
 _LOOKS = 300
 _MOST_MEMORY = 96 * _MIB
-"""What the answers may hold (half of max_held_bytes), and as much again while they are made."""
+"""Bytes that answers may hold (half of max_held_bytes), and as much again while they are made."""
 _EMPTY = b'{"x":{}}'
 
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 OLD, NEW = "version-1", "version-2"
 RATES = {OLD: 1.0, NEW: 1.0 + 2.0**-20}
-"""What a version multiplies every event's weight with: states that were mixed up show."""
+"""Factor of every event's weight, by version: states that were mixed up show."""
 
 _version: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
 _process = [OLD]
