@@ -95,7 +95,9 @@ def test_the_same_for_people(run: Run, name: str) -> None:
         assert (done.code, done.err) == (0, ""), done
         return " ".join(done.out.split())
 
-    assert f"{name} is there: perceptron" in do("create", name, "--learner", "perceptron", *LABELS)
+    assert f"Created the model {name}: perceptron" in do(
+        "create", name, "--learner", "perceptron", *LABELS
+    )
     assert f"{name} perceptron {name} ham, spam" in do("models")
     said = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
     assert "Predicted ham, was spam: wrong. The weights changed." in said

@@ -158,7 +158,7 @@ async def _saved_and_trimmed(one: Worker, client: redis.Redis) -> bool:
 async def test_a_follower_that_cannot_advance_stops_holding_the_log(
     redis_url: str, db: redis.Redis
 ) -> None:
-    """It is set aside, the others go on; a later snapshot of its own takes that back."""
+    """Set the model aside, the others go on; a later snapshot of its own takes that back."""
     async with worker(redis_url, retention_bytes=0) as one:
         await one.create("m")
         await one.create("stuck", stream="m")

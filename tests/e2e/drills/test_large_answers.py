@@ -31,7 +31,7 @@ _EMPTY = b'{"x":{}}'
 
 @pytest.fixture(scope="module")
 def labels() -> list[str]:
-    """As many long labels as a model has classes."""
+    """Long labels, one for each class of a model."""
     return [f"{number:0{_LABEL_CHARS}d}" for number in range(_CLASSES)]
 
 
