@@ -269,7 +269,8 @@ class Interface:
         if isinstance(schema.get("additionalProperties"), dict):
             return f"object of {self._type(schema['additionalProperties'], here)}"
         refused = schema.get("not", {}).get("type", [])
-        kind = schema.get("type") or ("number, text, true or false" if refused else "any")
+        scalar = "number, text, true or false" if "array" in refused else "array or text"
+        kind = schema.get("type") or (scalar if refused else "any")
         return f"{kind}{bounds(schema)}"
 
 

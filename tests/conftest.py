@@ -114,7 +114,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 class _Machine:
     """The machine of all test processes: one test has it alone, or many share it.
 
-    Whoever wants in passes a gate first, so that a test that waits to be alone
+    Each test passes a gate first, so that a test that waits to be alone
     keeps newcomers out.
     """
 

@@ -30,7 +30,7 @@ __all__ = ["Auto"]
 
 Scores = dict[Label, float]
 _RATE = 0.3
-"""How fast the pool of two classes loses trust."""
+"""Rate at which the pool of two classes loses trust."""
 
 
 class Auto(LinearClassifier):

@@ -45,7 +45,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     fit_intercept
         Whether every class learns an intercept.
     max_classes
-        The most classes; an event of one more is refused.
+        Most classes. An event of a further class is refused.
 
     Attributes
     ----------

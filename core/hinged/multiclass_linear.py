@@ -73,7 +73,7 @@ class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
     fit_intercept
         Whether every class learns an intercept.
     max_classes
-        The most classes; an event of one more is refused.
+        Most classes. An event of a further class is refused.
     max_features
         The most feature names kept, or `None` for no limit.
     initial_weights

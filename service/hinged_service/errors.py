@@ -96,7 +96,7 @@ class Unauthorized(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """The API key is not for that."""
+    """The API key does not allow this call."""
 
     status = 403
     title = "Forbidden"
@@ -177,7 +177,7 @@ class SetAside(ServiceError):
 
 
 class ModelGone(ServiceError):
-    """The model was deleted (and perhaps made anew) while it was being used."""
+    """The model was deleted (and perhaps created again) while it was being used."""
 
     status = 404
     title = "Model gone"

@@ -102,7 +102,7 @@ class OpenAPIPythonClient:
 
     def put(self, name: str, spec: dict[str, Any]) -> Any:
         body = self.models.ModelSpec.from_dict(spec)
-        return self.call("models.put_model_v1_models_model_put", name, body=body)
+        return self.call("models.put_model", name, body=body)
 
     def event(self, x: dict[str, Any], **fields: Any) -> Any:
         return self.models.Event(x=self.models.EventX.from_dict(x), **fields)
@@ -134,13 +134,13 @@ def test_openapi_python_client_creates_lists_and_shows(first: OpenAPIPythonClien
     for name, spec in made.items():
         listed = first.put(name, spec)
         assert isinstance(listed, first.models.ModelListed), listed
-        shown = first.call("models.get_model_v1_models_model_get", name)
+        shown = first.call("models.get_model", name)
         assert isinstance(shown, first.models.ModelInfo), shown
         assert (shown.name, shown.events) == (name, 0)
         assert shown.spec.to_dict()["learner"]["type"] == spec["learner"]["type"]
         again = first.put(name, shown.spec.to_dict())
         assert again.to_dict() == listed.to_dict(), "what it shows is not what was sent"
-    found = first.call("models.list_models_v1_models_get")
+    found = first.call("models.list_models")
     assert set(made) <= {listed.name for listed in found}
     default = first.models.LogisticRegressionSpec.from_dict({"type": "LogisticRegression"})
     assert default.to_dict()["type"] == "LogisticRegression"
@@ -171,7 +171,7 @@ def test_openapi_python_client_learns_and_predicts_one_and_many(
     wrong = first.call("events.learn", name, body=[spam, first.event({"a": 1}, y="eggs")])
     assert isinstance(wrong, first.models.Problem)
     assert (wrong.status, wrong.errors[0].field) == (422, "[1].y")
-    info = first.call("models.get_model_v1_models_model_get", name)
+    info = first.call("models.get_model", name)
     assert (info.events, info.classes) == (4, ["ham", "spam"])
 
 
@@ -214,7 +214,7 @@ class OpenAPIGenerator:
 
     def put(self, name: str, spec: dict[str, Any]) -> Any:
         body = self.made.ModelSpec.from_dict(spec)
-        return self.models.put_model_v1_models_model_put(name, body)
+        return self.models.put_model(name, body)
 
     def learn(self, name: str, body: Any) -> Any:
         return self.events.learn(name, self.made.LearnRequest(body)).actual_instance
@@ -239,11 +239,11 @@ def test_openapi_generator_creates_lists_and_shows(second: OpenAPIGenerator) -> 
     made = {f"generated-{next(names)}": spec for spec in SPECS}
     for name, spec in made.items():
         listed = second.put(name, spec)
-        shown = second.models.get_model_v1_models_model_get(name)
+        shown = second.models.get_model(name)
         assert (shown.name, shown.events) == (name, 0)
         assert json.loads(shown.spec.to_json())["learner"]["type"] == spec["learner"]["type"]
         assert second.put(name, shown.spec.to_dict()).to_json() == listed.to_json()
-    found = second.models.list_models_v1_models_get()
+    found = second.models.list_models()
     assert set(made) <= {listed.name for listed in found}
 
 
@@ -267,7 +267,7 @@ def test_openapi_generator_learns_and_predicts_one_and_many(
     with pytest.raises(second.made.ApiException) as caught:
         second.learn(name, [spam, event(x={"a": 1}, y="eggs")])
     assert (caught.value.status, caught.value.data.errors[0].var_field) == (422, "[1].y")
-    assert second.models.get_model_v1_models_model_get(name).events == 4
+    assert second.models.get_model(name).events == 4
     body = second.made.LearnRequest.from_dict([SPAM, {"id": "later", "y": "ham"}])
     again = second.events.learn(name, body).actual_instance
     assert [learned.duplicate for learned in again] == [False, True]

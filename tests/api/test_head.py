@@ -24,7 +24,7 @@ MODEL, ALIAS = "/v1/models/spam", "/v1/models/live"
 OF_THE_REQUEST = {"date", "x-request-id", "transfer-encoding"}
 """Fields that two answers need not share; a body of unknown length is only framed by GET."""
 OF_THE_MOMENT = ("/metrics", "/v1/overview", "/recent", "/bound")
-"""Where two bodies need not be of one length."""
+"""Paths whose two bodies may differ in length."""
 
 
 def served(redis_url: str, protocol: Any, **settings: Any) -> Service:

@@ -22,7 +22,7 @@ SPEC = {"learner": {"type": "perceptron"}}
 
 
 def not_ready(client: httpx.Client, part: str, reason: str) -> None:
-    """It says which part is not ready and why; the worker is alive all the same."""
+    """The answer says which part is not ready and why; the worker is alive all the same."""
     answer = client.get("/readyz")
     check_problem(answer, 503)
     assert int(answer.headers["retry-after"]) >= 1

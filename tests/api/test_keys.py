@@ -1,4 +1,4 @@
-"""API keys: who may do what; nobody learns more from a refusal than that it is one."""
+"""API keys: the rights of each; a refusal tells no more than that it is one."""
 
 import json
 from collections.abc import Iterator

@@ -100,4 +100,4 @@ def test_the_command_line_makes_keys_with_a_rate(tmp_path: Path) -> None:
     assert [key.rate for key in keys] == ["100/second"]
     refused = run_hinged("key", "other", "--rate", "quick", "--file", str(file))
     assert refused.code == 2
-    assert "'quick' is no rate" in refused.err
+    assert "'quick' is not a rate" in refused.err

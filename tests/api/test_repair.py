@@ -107,7 +107,7 @@ async def test_the_client_and_the_command_line_go_on_from_a_checkpoint(
         async with AsyncClient(second.url) as also:
             assert await also.repair("n", checkpoint="kept") == done
         said = run_hinged("repair", "o", "--checkpoint", "kept", HINGED_URL=second.url)
-        assert said.out == "The model o goes on from the checkpoint kept.\n", said
+        assert said.out == "The model o continues from the checkpoint kept.\n", said
         for name in names:
             told = one.get(f"/v1/models/{name}").json()
             assert (told["events"], told["mistakes"]) == (1, 1)

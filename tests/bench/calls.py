@@ -41,7 +41,7 @@ CONNECTION = frozenset({"server/protocol.py", "server/coalesced_writes.py"})
 """Files of the connection, below the application."""
 
 Calls = Counter[tuple[str, str]]
-"""How often each function was called, by its file within the package and its qualified name."""
+"""Number of calls of each function, by its file within the package and its qualified name."""
 
 
 class _Recorder:

@@ -105,7 +105,7 @@ class _Load(NamedTuple):
     server: Server
     path: str
     sent: str
-    """Which bodies."""
+    """The kind of bodies."""
     connections: int = CONNECTIONS
 
 

@@ -26,7 +26,7 @@ BUSY = {
     "HINGED_SNAPSHOT_EVERY_MS": "200",
     "HINGED_RETENTION_BYTES": str(2**18),
 }
-"""So that many snapshots and trims come in a few seconds."""
+"""A length at which many snapshots and trims come in a few seconds."""
 
 
 class _Question(NamedTuple):

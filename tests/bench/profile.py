@@ -1,4 +1,4 @@
-"""Where a worker's time goes: py-spy looks 500 times a second which function is on top.
+"""A worker's time by function: py-spy looks 500 times a second which function is on top.
 
 The share of a function is that of the looks that found it at the top of the stack, native
 code counted to the Python function that called it.

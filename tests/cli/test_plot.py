@@ -40,7 +40,7 @@ def test_each_picture_is_drawn(run: Run, service: Service, name: str, tmp_path: 
         list(client.learn_many(many, [Event({"a": 1.0}, "p"), Event({"b": 1.0}, "q")]))
 
         told = {
-            What.ACCURACY: ("events", "predicted right, %", "rolling", "freeze"),
+            What.ACCURACY: ("events learned", "accuracy, %", "newest events (rolling)", "freeze"),
             What.WEIGHTS: ("a", "$b$", "weight (intercept"),
             What.BOUND: ("updates", "bound: general", "bound: hinge"),
             What.CALIBRATION: (f"Reliability of {name}, uncalibrated", "share that came true"),

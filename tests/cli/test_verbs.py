@@ -95,10 +95,12 @@ def test_the_same_for_people(run: Run, name: str) -> None:
         assert (done.code, done.err) == (0, ""), done
         return " ".join(done.out.split())
 
-    assert f"{name} is there: perceptron" in do("create", name, "--learner", "perceptron", *LABELS)
+    assert f"Created the model {name}: perceptron" in do(
+        "create", name, "--learner", "perceptron", *LABELS
+    )
     assert f"{name} perceptron {name} ham, spam" in do("models")
     said = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
-    assert "Predicted ham, was spam: wrong. The weights moved." in said
+    assert "Predicted ham, was spam: wrong. The weights changed." in said
     assert "counted before" in do("learn", name, "free=1", "--label", "spam", "--id", "m1")
     assert "P(ham), uncalibrated 0.119203 P(spam), uncalibrated 0.880797" in do(
         "predict", name, "free=1"
@@ -114,7 +116,7 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     assert f"{name} perceptron 1 1 0" in do("streams", name)
     assert "means" in do("alias", f"{name}-live", name)
     assert f"{name}-live {name} {name}" in do("aliases")
-    assert "is forgotten" in do("unalias", f"{name}-live")
+    assert "is deleted" in do("unalias", f"{name}-live")
     assert "is deleted" in do("delete", name, "--yes")
 
 
@@ -218,7 +220,7 @@ def test_events_begin_with_a_mark_or_are_refused_by_the_name_of_their_encoding(
     refused = run("learn", model, stdin="\ufeff")
     assert (refused.code, "There is no event" in refused.err) == (2, True)
     refused = run("learn", model, "--event", '{"x":{"\udcff":1},"y":true}')
-    assert (refused.code, "--event is no JSON" in refused.err) == (2, True)
+    assert (refused.code, "--event is not JSON" in refused.err) == (2, True)
 
 
 def test_a_document_through_a_pipe(run: Run, model: str) -> None:

@@ -163,7 +163,7 @@ def test_an_odd_model_name_stays_one_part_of_the_path(api: Client) -> None:
 
 def test_a_spec_that_is_no_json_is_refused(api: Client) -> None:
     for value in (object(), "\ud800"):
-        with pytest.raises(Invalid, match="spec is no JSON"):
+        with pytest.raises(Invalid, match="spec is not JSON"):
             api.create_model("m", {"learner": value})
 
 

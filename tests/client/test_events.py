@@ -39,7 +39,7 @@ def test_names_become_text(name: Any, text: str) -> None:
 
 @pytest.mark.parametrize("name", [None, 1.5, True, b"a", Color.RED, 2**63, ("a", None)])
 def test_names_of_other_types_are_refused(name: Any) -> None:
-    with pytest.raises(Invalid, match="has a name that is no text, integer of 64 bits or"):
+    with pytest.raises(Invalid, match="has a name that is not text, an integer of 64 bits or"):
         sent({name: 1.0})
 
 

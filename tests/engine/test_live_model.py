@@ -70,7 +70,7 @@ async def test_callers_who_come_back_one_by_one_go_together(
                     await asyncio.sleep(0)
 
         await asyncio.gather(*map(call_again_and_again, range(callers)))
-        # if nobody is waited for, every second batch is that of the first to come back
+        # if no caller is waited for, every second batch is that of the first to come back
         assert len(entries_of(shared_server)) < 1.5 * times
 
 
@@ -109,7 +109,7 @@ async def test_a_full_queue_refuses_and_takes_nothing(proxy: Proxy, db: redis.Re
         for n in range(9):
             await one.learn("m", event(n))
         assert fold_of(db)["events"] == 9
-        # whoever waits alone may be longer than the queue
+        # a caller that waits alone may be longer than the queue
         assert len((await one.learn("m", *(event(n) for n in range(20, 30)))).outcomes) == 10
 
 

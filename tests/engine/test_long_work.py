@@ -1,4 +1,4 @@
-"""Long work has a model's state to itself: the same results, and nobody in the middle of it."""
+"""Long work has a model's state to itself: the same results, and no reader in the middle of it."""
 
 import asyncio
 import contextlib

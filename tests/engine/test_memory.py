@@ -73,7 +73,7 @@ def owners(of: Any, but: list[Any]) -> Iterator[str]:
 
 
 def grown(before: dict[int, Any]) -> set[str]:
-    """Where the service holds containers that became large since then."""
+    """Places where the service holds containers that became large since then."""
     after = large()
     new = [o for i, o in after.items() if i not in before and o is not before]
     return {name for o in new for name in owners(o, [new, before, after])}

@@ -1,4 +1,4 @@
-"""An event id counts once: whoever sends it, however often, through whichever worker."""
+"""An event id counts once, whatever the number of senders, attempts and workers."""
 
 import asyncio
 import contextlib

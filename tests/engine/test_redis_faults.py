@@ -223,7 +223,7 @@ async def test_learns_of_many_models_need_one_connection_and_one_time_of_waiting
         await one.learn("before", event(0))  # the server has the script from now on
         proxy.delay_s = 0.15
         stood_still_s = 1.0
-        while stood_still_s > 0.3:  # then nobody could answer in time: that tells nothing
+        while stood_still_s > 0.3:  # then no worker could answer in time: that tells nothing
             began_s, machine_s = clock(), time.monotonic()
             await asyncio.gather(*(one.learn(name, event(0)) for name in names))
             took_s = clock() - began_s

@@ -64,7 +64,7 @@ async def test_a_trim_never_passes_the_slowest_live_follower(
 
 
 def _begins_at(client: redis.Redis, start: str) -> bool:
-    """Whether the log begins at the start of a follower; it may not begin later."""
+    """True if the log begins at the start of a follower; it may not begin later."""
     first = log_ids(client)[0]
     assert [*map(int, first.split("-"))] <= [*map(int, start.split("-"))], "it was trimmed too far"
     return first == start
@@ -158,7 +158,7 @@ async def _saved_and_trimmed(one: Worker, client: redis.Redis) -> bool:
 async def test_a_follower_that_cannot_advance_stops_holding_the_log(
     redis_url: str, db: redis.Redis
 ) -> None:
-    """It is set aside, the others go on; a later snapshot of its own takes that back."""
+    """Set the model aside, the others go on; a later snapshot of its own takes that back."""
     async with worker(redis_url, retention_bytes=0) as one:
         await one.create("m")
         await one.create("stuck", stream="m")

@@ -320,7 +320,7 @@ def test_specs_are_names_or_objects_and_refused_where_they_cannot_work() -> None
         with pytest.raises(ValueError, match=name):
             check_metrics(parsed([rolling(name, 5)]), multiclass=True)
         check_metrics(parsed([name]), multiclass=False)
-    with pytest.raises(ValueError, match="accuracy is there twice"):
+    with pytest.raises(ValueError, match="accuracy appears twice"):
         check_metrics(parsed(["accuracy", {"type": "accuracy"}]), multiclass=False)
 
 

@@ -89,7 +89,7 @@ def changed(document: Any, source: random.Random, *parts: str) -> Any:
 
 
 class TooLong(BaseException):
-    """It took longer than it may."""
+    """A call took longer than it may."""
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ class Socket(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Do nothing: whoever half closes drops what comes."""
+        """Do nothing: a side that half closes drops what comes."""
 
     def close(self) -> None:
         """Take note of it."""

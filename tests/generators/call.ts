@@ -6,7 +6,7 @@ async function main(): Promise<void> {
   const models = new ModelsApi(configuration);
   const events = new EventsApi(configuration);
   const model = `generated-typescript-${Date.now()}`;
-  await models.putModelV1ModelsModelPut(model, {
+  await models.putModel(model, {
     learner: { type: "perceptron" },
     labels: ["ham", "spam"],
   });
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
   if (learned.score !== 1 || found.y !== "spam" || found.score !== 1) {
     throw new Error(JSON.stringify([learned, found]));
   }
-  const info = (await models.getModelV1ModelsModelGet(model)).data;
+  const info = (await models.getModel(model)).data;
   if (info.events !== 2 || info.mistakes !== 2) throw new Error(JSON.stringify(info));
 }
 

@@ -94,7 +94,7 @@ def test_killed_often_it_learns_every_record_once(own_server: RedisServer, tmp_p
     assert letters(own_server) == []
     code, summary, told = Ingest("file", str(path), *CREATE, redis_url=own_server.url).end()
     assert (code, summary["records"]) == (0, 0)
-    assert f"going on after its first {COUNT:,} records" in told
+    assert f"continues after its first {COUNT:,} records" in told
 
 
 def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
@@ -198,7 +198,7 @@ def test_a_label_that_the_model_does_not_have_is_bad_in_any_order(
     code, summary, _ = file(*words)
     assert (code, summary["learned"], summary["dead"]) == (1, 1_100, 1_100)
     assert {reason.partition(": ")[2] for reason in reasons(shared_server).values()} == {
-        "label must be -1 or 0 as false, 1 as true, not '2': say with --map what it means"
+        "label must be -1 or 0 as false, 1 as true, not '2': give its meaning with --map"
     }
     mapped = ("--restart", "--map", "1=false", "--map", "2=true")
     code, summary, _ = file(*words, *mapped)

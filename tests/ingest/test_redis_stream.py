@@ -110,7 +110,7 @@ def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
     assert code == 0, told
     assert (summary["learned"], summary["dead"]) == (12, 3)
     assert list(reasons(own_server)) == ["7-0", "8-0", "9-0"]
-    assert reasons(own_server)["7-0"] == "event is no field of the entry"
+    assert reasons(own_server)["7-0"] == "event is not a field of the entry"
     assert "nested too deeply" in reasons(own_server)["9-0"]
     assert weights(own_server) == learned(rows)
 

@@ -155,7 +155,7 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
         (RIVER.linear_model.ALMAClassifier(), "river", "is no linear model"),
         (make_pipeline(Normalizer(), Perceptron()).fit(FRAME, SIDES), "sklearn", "step Normalizer"),
         (LogisticRegression(), "sklearn", "no fitted linear classifier"),
-        ({"not": "a model"}, "sklearn", "dict is no fitted linear classifier"),
+        ({"not": "a model"}, "sklearn", "dict is not a fitted linear classifier"),
     ],
 )
 def test_what_cannot_be_taken_over_is_named(

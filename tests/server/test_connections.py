@@ -23,7 +23,7 @@ from tests.support.service import Service, post_bytes, read_answer, send_raw
 PREDICT = "/v1/models/m/predict"
 BODY = b'{"x":{"a":1}}'
 READ = 2**18
-"""What one read of the server may bring at most."""
+"""Most bytes of one read of the server."""
 
 
 class Quick(FastPathProtocol):

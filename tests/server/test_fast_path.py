@@ -29,7 +29,7 @@ _OWN = re.compile(
     rb"\d{13}-\d+\.[0-9a-f]{40}|date: [^\r]+|(?<=x-request-id: )[0-9a-f]{16}"
     rb'|(?<="request_id":")[0-9a-f]{16}'
 )
-"""What differs from service to service: positions, dates, ids of requests."""
+"""Fields that differ from service to service: positions, dates, ids of requests."""
 _TIMES = ("snapshot", "position", "created", "last_event", "stale_s")
 SPECS: dict[str, Any] = {
     "m": {"learner": {"type": "perceptron"}},

@@ -59,7 +59,7 @@ async def flood(port: int, proxy: Proxy, most: int) -> dict[int, int]:
     starts = range(0, CLIENTS * CALLS_EACH, CALLS_EACH)
     calls = [asyncio.create_task(call(port, range(n, n + CALLS_EACH), became)) for n in starts]
     async with asyncio.timeout(60):
-        while sum(not c.done() for c in calls) > most:  # noqa: ASYNC110 - the worker tells nobody
+        while sum(not c.done() for c in calls) > most:  # noqa: ASYNC110 - the worker does not tell
             await asyncio.sleep(0.01)
     proxy.hold = False
     await asyncio.gather(*calls)

@@ -1,4 +1,4 @@
-"""Where a request ends: no byte of a body is ever a request, whatever the headers before it."""
+"""The end of a request: no byte of a body is ever a request, whatever the headers before it."""
 
 import re
 import socket

@@ -89,7 +89,7 @@ __all__ = [
 is_compiled = (
     os.environ.get("HINGED_PURE", "") in ("", "0") and find_spec("hinged.kernel.native") is not None
 )
-"""Whether the compiled version is in use."""
+"""True if the compiled version is in use."""
 if is_compiled:
     _native = vars(import_module("hinged.kernel.native"))
     globals().update((name, _native[name]) for name in __all__ if name in _native)

@@ -99,7 +99,7 @@ class Keys:
                 raw = source.read_bytes() if isinstance(source, Path) else os.fsencode(source)
                 found += _KEYS.validate_json(without_marks(raw))
             except (OSError, ValidationError) as error:
-                reason = error if isinstance(error, OSError) else "it is no list of keys"
+                reason = error if isinstance(error, OSError) else "it is not a list of keys"
                 raise StartupError(
                     f"{what} with the API keys cannot be used: {reason}. `hinged key` makes one."
                 ) from None

@@ -40,7 +40,7 @@ from hinged_service.wire.strict import StrictModel
 __all__ = ["bodies", "router"]
 
 
-class NewCheckpoint(StrictModel):
+class CheckpointRequest(StrictModel):
     """The name of a new checkpoint."""
 
     name: PlainName | None = Field(None, description="Unique on the stream; none if left out.")
@@ -60,8 +60,8 @@ class Replay(StrictModel):
     learner: Learner | None = Field(None, description="Another learner or other parameters.")
 
 
-bodies = (NewCheckpoint, Replay)
-CheckpointName = Annotated[str, Path(max_length=128, description="Its name or uid.")]
+bodies = (CheckpointRequest, Replay)
+CheckpointName = Annotated[str, Path(max_length=128, description="Name or uid of the checkpoint.")]
 
 
 def router(settings: LimitSettings) -> APIRouter:
@@ -71,7 +71,7 @@ def router(settings: LimitSettings) -> APIRouter:
         prefix="/v1/models/{model}",
         tags=["checkpoints"],
         route_class=StructRoute,
-        responses=problems_for({404: "There is no such thing."}),
+        responses=problems_for({404: "There is no such model or checkpoint."}),
     )
     wrong = problems_for({409: "The name is taken.", 422: "The body is wrong."})
 
@@ -80,11 +80,11 @@ def router(settings: LimitSettings) -> APIRouter:
         status_code=201,
         summary="Make a checkpoint",
         responses=wrong,
-        openapi_extra=document(NewCheckpoint),
+        openapi_extra=document(CheckpointRequest),
     )
     async def make_checkpoint(request: Request, model: Name) -> Checkpoint:
         """Keep the model's present state, for good."""
-        wanted = await body_of(request, NewCheckpoint, settings.max_body_bytes)
+        wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
         return _shown(await live_model.checkpoints.make(wanted.name))

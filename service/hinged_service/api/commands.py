@@ -82,7 +82,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.post("/reset", summary="Reset a model")
     async def reset(request: Request, model: Name) -> CommandResult:
-        """Start learner and pipeline anew; the counters and metrics go on."""
+        """Reset learner and pipeline; the counters and metrics continue."""
         return await _do(await fresh(request, model), {"do": "reset"})
 
     @routes.post(

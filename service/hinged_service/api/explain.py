@@ -30,7 +30,7 @@ def router(settings: LimitSettings) -> APIRouter:
             {
                 400: "The body is not JSON.",
                 404: "There is no such model or class.",
-                409: "The score of this learner is no sum over features.",
+                409: "The score of this learner is not a sum over features.",
                 422: "The event is wrong; errors names the field.",
                 503: "Redis does not answer.",
             }
@@ -71,7 +71,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 "Nothing was explained: see errors.", [Detail(error.field, error.reason)]
             ) from None
         if found is None:
-            raise Conflict("The score of this learner is no sum over features.")
+            raise Conflict("The score of this learner is not a sum over features.")
         for part in ("contributions", "features"):
             pairs = sorted(found[part].items(), key=lambda item: (-abs(item[1]), str(item[0])))
             found[part] = {str(name): value for name, value in pairs}

@@ -20,7 +20,7 @@ _NOT_READY = problems_for({503: "Errors names which of worker, redis and models 
 
 @router.get("/healthz", summary="Is the worker alive?")
 async def healthz() -> Health:
-    """Answer as long as the worker runs, whatever Redis does."""
+    """Answer as long as the worker runs, also while Redis does not answer."""
     return Health("alive", kernel=kernel.kind())
 
 

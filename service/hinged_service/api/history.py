@@ -23,7 +23,7 @@ def router() -> APIRouter:
     async def get_recent(
         request: Request,
         model: Name,
-        count: Annotated[int, Query(ge=1, le=500, description="How many at most.")] = 100,
+        count: Annotated[int, Query(ge=1, le=500, description="Largest number to return.")] = 100,
         at_least: AtLeast = None,
     ) -> list[RecentEvent]:
         """Return the newest events of the model's stream that it can take, the newest first.

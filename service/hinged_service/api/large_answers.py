@@ -63,7 +63,7 @@ def reserve(scope: Scope, size: int, most_bytes: int, advice: str) -> None:
     """
     if size > most_bytes:
         raise TooLarge(
-            f"The answer may have {size} bytes, and max_answer_bytes allows {most_bytes}. {advice}"
+            f"The answer may need {size} bytes, but max_answer_bytes allows {most_bytes}. {advice}"
         )
     if size > _UNCOUNTED_BYTES:
         scope[HELD].add_answer(size)

@@ -56,10 +56,10 @@ def router(settings: LimitSettings) -> APIRouter:
         "/{model}",
         summary="Create a model",
         responses={
-            201: described(ModelListed, "It was created."),
+            201: described(ModelListed, "The model was created."),
             **problems_for(
                 {
-                    409: "There is one with another spec.",
+                    409: "There is a model of this name with another spec.",
                     422: "The spec or the name is wrong; errors names the field.",
                 }
             ),
@@ -137,20 +137,22 @@ def router(settings: LimitSettings) -> APIRouter:
         response_class=Response,
         responses={
             200: described(Weights),
-            **problems_for({413: "They are too many for one answer: ask with top and skip."}),
+            **problems_for({413: "There are too many for one answer: use top and skip."}),
         },
     )
     async def get_weights(
         request: Request,
         model: Name,
         top: Annotated[
-            int | None, Query(ge=1, description="Only the largest so many of each vector.")
+            int | None,
+            Query(ge=1, description="Number of weights of each vector, the largest first."),
         ] = None,
         label: Annotated[
             str | None, Query(alias="class", description="Multiclass: of this class only.")
         ] = None,
         skip: Annotated[
-            int, Query(ge=0, description="Leave out the so many largest of each vector.")
+            int,
+            Query(ge=0, description="Number of the largest weights of each vector to leave out."),
         ] = 0,
         at_least: AtLeast = None,
     ) -> Response:

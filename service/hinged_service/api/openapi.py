@@ -23,8 +23,8 @@ __all__ = ["install"]
 _PROBLEM = {"application/problem+json": {"schema": ref("Problem")}}
 _INFERENCE_ERROR = {"application/json": {"schema": ref("InferenceError")}}
 _EVERYWHERE = {
-    "401": "The service has API keys, and the request carries none that is known.",
-    "403": "The API key is not for that.",
+    "401": "The service has API keys, and the request has no valid one.",
+    "403": "The API key does not allow this call.",
 }
 _TOO_MANY = "The worker has no room, or the API key's rate is used up. Nothing was taken."
 _OF_BODIES = {
@@ -97,8 +97,50 @@ def _document(app: FastAPI) -> dict[str, Any]:
         ),
     }
     _readable(document)
+    _sized(document)
+    for schema in known.values():
+        _untitled(schema)
+    _named(document["paths"])
     _errors_as_they_are(document)
     return document
+
+
+def _named(paths: dict[str, Any]) -> None:
+    """Name each call by its function, as methods of generated clients are called."""
+    for path, calls in paths.items():
+        version = path.split("/")[1]
+        for call in calls.values():
+            name = call["operationId"].partition(f"_{version}_")[0]
+            call["operationId"] = f"v2_{name}" if version == "v2" else name
+
+
+def _untitled(node: Any, top: bool = True) -> None:
+    """Leave out the titles within a schema.
+
+    Clients name their classes after them, and number those that are equal: `LearningRate3`.
+    """
+    if isinstance(node, list):
+        for part in node:
+            _untitled(part, False)
+    elif isinstance(node, dict):
+        if not top and isinstance(node.get("title"), str):
+            del node["title"]
+        for part in node.values():
+            _untitled(part, False)
+
+
+def _sized(node: Any) -> None:
+    """Give every number its size: clients in Go and Java take 32 bits where none is told."""
+    if isinstance(node, list):
+        for part in node:
+            _sized(part)
+    elif isinstance(node, dict):
+        kinds = node.get("type")
+        for kind, size in (("integer", "int64"), ("number", "double")):
+            if kinds == kind:
+                node.setdefault("format", size)
+        for part in node.values():
+            _sized(part)
 
 
 def _errors_as_they_are(document: dict[str, Any]) -> None:
@@ -138,8 +180,9 @@ def _shared_errors(path: str, method: str, call: dict[str, Any]) -> dict[str, st
 def _readable(node: Any) -> None:
     """Rewrite the forms that generated clients misread.
 
-    A constant among other forms is an enumeration of one. A default that is an object
-    stands in the description: such a field was left out, with all that has it.
+    A constant among other forms is an enumeration of one. A default that is an object, or of a
+    field that may be one, stands in the description: clients leave out such a field or do not
+    compile. Several arrays are any value not of another type: clients take the first array only.
     """
     if isinstance(node, list):
         for part in node:
@@ -150,7 +193,12 @@ def _readable(node: Any) -> None:
             for form in forms:
                 if "const" in form:
                     form["enum"] = [form.pop("const")]
-            if isinstance(node.get("default"), dict):
+            if sum(form.get("type") == "array" for form in forms) > 1:
+                del node["anyOf"]
+                node["not"] = {"type": ["boolean", "number", "object"]}
+                node["examples"] = [["ham", "spam"], [1, 2, 3], "integers"]
+            objects = any("$ref" in form for form in forms)
+            if isinstance(node.get("default"), dict) or (objects and node.get("default")):
                 shown = json.dumps(node.pop("default"))
                 node["description"] = f"{node.get('description', '')} If left out: {shown}.".strip()
         for part in node.values():

@@ -24,7 +24,7 @@ def router() -> APIRouter:
         match: Annotated[
             str, Query(max_length=128, description="Only models whose names contain this.")
         ] = "",
-        count: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 50,
+        count: Annotated[int, Query(ge=1, le=100, description="Largest number to return.")] = 50,
     ) -> ModelGlances:
         """Return how models stand, at most a second old: however many look, it costs the same."""
         models: Overview = request.app.state.overview

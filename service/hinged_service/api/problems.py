@@ -110,7 +110,7 @@ def as_service_error(error: BaseException, route: str) -> ServiceError:
         exc_info=error,
         every_s=_TELL_S,
     )
-    return _Internal("The service failed; its log says why.")
+    return _Internal("The service failed. Its log has the reason.")
 
 
 def refused(error: ValidationError | RequestValidationError, body: bytes = b"") -> ServiceError:

@@ -105,14 +105,14 @@ def router(settings: LimitSettings) -> APIRouter:
         "/aliases/{alias}",
         summary="Make an alias",
         responses={
-            201: described(AliasInfo, "It was made."),
+            201: described(AliasInfo, "The alias was created."),
             **wrong,
             **problems_for({404: "There is no such model."}),
         },
         openapi_extra=document(AliasSpec),
     )
     async def put_alias(request: Request, response: Response, alias: AliasName) -> AliasInfo:
-        """Make an alias: it works wherever the name of a model does."""
+        """Make an alias: it can be used in place of the name of a model."""
         wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
         reach_of(request).check(wanted.model)
         await _check_meaning(request, alias)

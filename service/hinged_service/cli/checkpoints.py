@@ -198,7 +198,7 @@ def import_(
             raise typer.Exit(1) from None
     with progress("importing"):
         made = session.client.import_model(name, document)
-    session.show(made, f"The model {made.name} is there, with its state.")
+    session.show(made, f"Created the model {made.name} with its state.")
 
 
 def replay(
@@ -247,8 +247,12 @@ def replay(
             while (found := session.client.model(new)).progress < 1:
                 tell(found.progress, found.events)
                 time.sleep(_POLL_S)
-    state = "has caught up" if wait else f"is catching up; `hinged show {new}` shows its progress"
-    session.show(made, f"The model {new} is there and {state}.")
+    state = (
+        "has caught up with the log"
+        if wait
+        else f"is catching up; `hinged show {new}` shows its progress"
+    )
+    session.show(made, f"Created the model {new}: it {state}.")
 
 
 def _accuracy(checkpoint: Checkpoint) -> Share | None:

@@ -65,9 +65,9 @@ def _checked_url(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, UnicodeEncodeError) as error:
-        raise typer.BadParameter(f"{url!r} is no address: {error}.") from None
+        raise typer.BadParameter(f"{url!r} is not an address: {error}.") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise typer.BadParameter(f"{url!r} is no address; one is like {DEFAULT_URL}.")
+        raise typer.BadParameter(f"{url!r} is not an address. An address looks like {DEFAULT_URL}.")
     return url
 
 

@@ -141,7 +141,7 @@ class _Signals:
     """Turns signals into exceptions, except in the middle of a step.
 
     Raised inside of an HTTP call or of what draws, they may leave a lock taken for
-    which the clean-up then waits for ever. A second signal does not wait for the
+    which the clean-up then waits without limit. A second signal does not wait for the
     step's end.
     """
 
@@ -351,7 +351,7 @@ def _show_model(console: Console, client: Client) -> None:
         for m in client.stream(_MODEL).models
     ]
     console.print(grid(Table(columns, rows)))
-    console.print("\nThe model as the service tells it:")
+    console.print("\nThe model, as the service describes it:")
     for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
         console.print(f"  {name:<11}{getattr(model, name)}")
     console.print()
@@ -365,11 +365,11 @@ def _next_steps(url: str, *, running: bool) -> str:
         f'  curl -X PUT --json \'{{"learner": {{"type": "perceptron"}}}}\' {model}',
         f'  curl --json \'{{"x": {{"heat": 1.5}}, "y": true, "id": "1"}}\' {model}/learn',
         f'  curl --json \'{{"x": {{"heat": 2.0}}}}\' {model}/predict',
-        f"  see it: {url}/",
-        f"  the whole interface: {url}/docs",
+        f"  open the page: {url}/",
+        f"  API documentation: {url}/docs",
     ]
     if running:
-        lines += ["", "The service stays up. Ctrl-C stops it."]
+        lines += ["", "The service stays up. Press Ctrl-C to stop it."]
     return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ def doctor(
     """Check the settings, the Redis, its disk and a running service, and say what to change.
 
     It reads the environment as `hinged serve` does, and changes nothing; without a Redis it starts
-    the embedded Valkey for as long as it looks.
+    the embedded Valkey while it checks.
 
     hinged doctor --url http://127.0.0.1:8000
     """
@@ -73,7 +73,7 @@ def _of_settings() -> Iterator[Finding]:
     known = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OTHERS
     for name in sorted(os.environ):
         if name.startswith("HINGED_") and name not in known:
-            yield Finding(name, "warning", "is no setting: nothing reads it. Look at its spelling.")
+            yield Finding(name, "warning", "This is not a setting of hinged. Check the spelling.")
     try:
         settings = Settings()
         keys = Keys.load(settings.keys_file, settings.keys)
@@ -84,8 +84,10 @@ def _of_settings() -> Iterator[Finding]:
     except StartupError as error:
         yield Finding("HINGED_KEYS", "fault", str(error))
     else:
-        text = "are read" if keys else "are read; there are no API keys, so serve this machine only"
-        yield Finding("settings", "ok", f"{text}.")
+        text = "All settings are valid."
+        if not keys:
+            text += " There are no API keys: let only this machine connect."
+        yield Finding("settings", "ok", text)
 
 
 async def _of_redis(settings: Settings) -> list[Finding]:
@@ -98,12 +100,14 @@ async def _of_redis(settings: Settings) -> list[Finding]:
             if disk is not None and disk.warning:
                 found.append(Finding("disk", "fault", disk.warning))
             elif disk is not None:
-                room = f"has {disk.free_bytes // 2**20} MiB free at {settings.data_dir}."
+                room = f"{disk.free_bytes // 2**20} MiB are free at {settings.data_dir}."
                 found.append(Finding("disk", "ok", room))
             else:
-                found.append(Finding("disk", "ok", "of another Redis cannot be seen from here."))
+                found.append(
+                    Finding("disk", "ok", "Not checked: hinged cannot see the disk of this Redis.")
+                )
             await connection.check_writable()
-            found.append(Finding("writes", "ok", "are taken."))
+            found.append(Finding("writes", "ok", "Redis accepts writes."))
     except (StartupError, ServiceError, OSError) as error:
         found.append(Finding("redis", "fault", getattr(error, "detail", str(error))))
     return found
@@ -111,14 +115,18 @@ async def _of_redis(settings: Settings) -> list[Finding]:
 
 def _of_server(one: Condition) -> Iterator[Finding]:
     for what, state, text, good in (
-        ("version", "warning", one.tears, f"{one.name} is supported; no defect of it is known."),
-        ("eviction", "fault", one.fault, "takes nothing of the log."),
-        ("persistence", "fault", one.volatile, "is by an append-only file."),
-        ("memory", "warning", one.memory, "has room."),
-        ("clock", "warning", one.clock, "is that of this machine."),
+        ("version", "warning", one.tears, f"{one.name} is supported and has no known defect."),
+        ("eviction", "fault", one.fault, "The policy does not evict the log."),
+        ("persistence", "fault", one.volatile, "The append-only file is on."),
+        ("memory", "warning", one.memory, "Enough memory is free."),
+        ("clock", "warning", one.clock, "The clock agrees with this machine."),
     ):
         yield Finding(what, state, text) if text else Finding(what, "ok", good)
-    many = f"{one.replicas} follow." if one.replicas else "none follows; a failover needs one."
+    many = (
+        f"Connected replicas: {one.replicas}."
+        if one.replicas
+        else "No replica is connected. Add one if you need failover."
+    )
     yield Finding("replicas", "ok", many)
 
 
@@ -127,10 +135,12 @@ def _of_service(url: str) -> Finding:
         answer = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_S)
         told = answer.json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return Finding(url, "fault", f"gives no answer of a service: {error}. Start it there.")
+        return Finding(url, "fault", f"No service answers there: {error}. Start it.")
     if not answer.is_success:
         reasons = [f"{one['field']}: {one['reason']}" for one in told.get("errors", ())]
-        return Finding(url, "fault", f"is not ready: {'; '.join(reasons) or answer.status_code}.")
+        return Finding(
+            url, "fault", f"The service is not ready: {'; '.join(reasons) or answer.status_code}."
+        )
     if warnings := told.get("warnings"):
         return Finding(url, "warning", " ".join(warnings))
-    return Finding(url, "ok", "is ready.")
+    return Finding(url, "ok", "The service is ready.")

@@ -62,7 +62,7 @@ def report(error: ClientError, url: str) -> int:
     lines = [_what(error, url)]
     lines += [f"  {fault.field}: {fault.reason}" for fault in error.errors]
     if error.logged:
-        lines.append("The events are in the log all the same, and their ids are used up.")
+        lines.append("The events are in the log nevertheless, and their ids are used.")
     hint = _hint(error, url)
     if hint:
         lines.append(hint)
@@ -86,7 +86,10 @@ def _hint(error: ClientError, url: str) -> str:
         return "Start one with `hinged serve`, or name another with --url or HINGED_URL."
     if isinstance(error, (Unreachable, Unavailable, Busy)):
         if len(error.event_ids) == 1:
-            return f"It may have counted. Again with --id {error.event_ids[0]} is safe."
+            return (
+                "The event may have counted. It is safe to send it again with "
+                f"--id {error.event_ids[0]}."
+            )
         return "Try again."
     if isinstance(error, NotFound):
         return "`hinged models` and `hinged aliases` list what is there."

@@ -97,7 +97,7 @@ def learn(
     """
     events, many = read_events(features, event)
     if many and event_id is not None:
-        raise typer.BadParameter("names one event; here are several.", param_hint="--id")
+        raise typer.BadParameter("names one event, but there are several.", param_hint="--id")
     given: dict[str, Any] = {}
     if event_id is not None:
         given["id"] = event_id
@@ -179,9 +179,9 @@ def _predictions(found: Sequence[Prediction], calibrated: bool) -> Table:
 
 def _outcome(outcome: Outcome, event: Event) -> list[Part]:
     if isinstance(outcome, Duplicate):
-        return ["This id had counted before; nothing was learned again."]
+        return ["This id counted before: nothing was learned."]
     verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
-    moved = "The weights moved." if outcome.updated else "The weights stay."
+    moved = "The weights changed." if outcome.updated else "The weights did not change."
     return [
         f"Predicted {label_text(outcome.y_pred)}, was {label_text(event.y)}: {verdict}. {moved}",
         Facts({"score": outcome.score, "hinge loss": outcome.hinge_loss}),
@@ -213,6 +213,7 @@ def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
 
 
 def _explanation(found: Explanation) -> list[Part]:
-    rows = [*found.features.items(), ("(intercept)", found.intercept), ("(score)", found.score)]
+    parts = sorted(found.contributions.items(), key=lambda part: -abs(part[1]))
+    rows = [*parts, ("(intercept)", found.intercept), ("(score)", found.score)]
     said = f"The score for {label_text(found.y)} is the sum of these:"
     return [said, Table(("feature", "adds"), rows)]

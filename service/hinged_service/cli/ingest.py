@@ -121,7 +121,7 @@ def file(
     run_source(
         target,
         bring,
-        "Stopped. Give the same command again (without --restart) to go on from here.",
+        "Stopped. Give the same command again (without --restart) to continue from here.",
     )
 
 
@@ -217,7 +217,7 @@ def redis_stream(
     run_source(
         target,
         bring,
-        "Stopped. The same command goes on from here.",
+        "Stopped. Run the same command to continue from here.",
         endless=not drain,
         patience_s=wait_s if drain else None,
     )

@@ -52,8 +52,8 @@ def kafka(
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
         typer.Option(
-            help="Id of each event, so that it counts once whatever door it comes by: `key` "
-            "is the record's key, else a field (with --label)."
+            help="Id of each event, so that it counts once, also if it comes several ways: `key` "
+            "is the record's key; any other name is a field (with --label)."
         ),
     ] = None,
     weight: Annotated[
@@ -103,8 +103,8 @@ def kafka(
 
     Needs `pip install "hinged[kafka]"`. Start as many as there are partitions: the group deals
     them out. How far each partition is learned is kept with the model, in the same step as its
-    records; the group's own offsets are written for your lag monitor and never read. Whatever
-    is killed, dealt out anew or set back, no record counts twice and none is left out.
+    records; the group's own offsets are written for your lag monitor and never read. If anything
+    is killed, reassigned or set back, no record counts twice and none is left out.
 
     A value is an event in JSON, `{"x": {"f": 1.5}, "y": true}`; with --label a flat object, as
     `{"f": 1.5, "up": true}`. Confluent's JSON Schema values are read too; Avro and Protobuf are
@@ -156,7 +156,7 @@ def kafka(
     run_source(
         target,
         bring,
-        "Stopped. The same command goes on from here.",
+        "Stopped. Run the same command to continue from here.",
         endless=not drain,
         patience_s=wait_s if drain else None,
     )

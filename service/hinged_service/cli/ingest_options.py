@@ -29,7 +29,7 @@ WaitS = Annotated[
         "--wait-s",
         min=0,
         help="With --drain: seconds to wait for a server that does not answer; then the exit code "
-        "is 1. Without --drain the command waits for ever.",
+        "is 1. Without --drain the command waits without limit.",
     ),
 ]
 
@@ -38,8 +38,8 @@ def _a_name(given: str) -> str:
     """Return a name; refuse one that no model can have."""
     if _NAME.fullmatch(given) is None:
         raise typer.BadParameter(
-            f"{given[:140]!a} is no name: a name has 1 to 128 letters (a to z), digits, '.', '_' "
-            "and '-', and begins with a letter or a digit."
+            f"{given[:140]!a} is not a valid name: a name has 1 to 128 letters (a to z), digits, "
+            "'.', '_' and '-', and begins with a letter or a digit."
         )
     return given
 

@@ -29,7 +29,7 @@ def value_of(text: str) -> Any:
     except (msgspec.MsgspecError, UnicodeEncodeError):
         return text
     if isinstance(value, (list, dict)):
-        raise typer.BadParameter(f"{text!r} is no single value.")
+        raise typer.BadParameter(f"{text!r} is not a single value.")
     return value
 
 
@@ -74,13 +74,13 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
         return (found, True) if isinstance(found, list) else ([found], False)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
-        raise typer.BadParameter(f"{what} is no JSON: {first}.")
+        raise typer.BadParameter(f"{what} is not JSON: {first}.")
     documents = []
     for number, line in enumerate(lines, start=1):
         try:
             documents.append(msgspec.json.decode(without_marks(line)))
         except DECODE_ERRORS as error:
-            raise typer.BadParameter(f"Line {number} of {what} is no JSON: {error}.") from None
+            raise typer.BadParameter(f"Line {number} of {what} is not JSON: {error}.") from None
     return documents, True
 
 
@@ -99,7 +99,7 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
     try:
         text = sys.stdin.buffer.read() if event is None else os.fsencode(event)
     except UnicodeEncodeError as error:
-        raise typer.BadParameter(f"--event is no JSON: {error}.") from None
+        raise typer.BadParameter(f"--event is not JSON: {error}.") from None
     if not without_marks(text).strip():
         raise typer.BadParameter(
             "There is no event: give feature=value, --event JSON, or events on standard input."
@@ -121,13 +121,13 @@ def label_of(text: str, spec: dict[str, Any]) -> Label:
         try:
             return int(text)
         except ValueError:
-            raise typer.BadParameter(f"{text!r} is no integer.", param_hint="--label") from None
+            raise typer.BadParameter(f"{text!r} is not an integer.", param_hint="--label") from None
     known = {_text(label): label for label in labels or (False, True)}
     if labels is None:
         known |= {"0": 0, "1": 1}
     if text not in known:
         raise typer.BadParameter(
-            f"{text!r} is no label of this model; it has {', '.join(known)}.",
+            f"{text!r} is not a label of this model; its labels are {', '.join(known)}.",
             param_hint="--label",
         )
     return known[text]
@@ -141,7 +141,9 @@ def _event(document: object) -> dict[str, Any]:
     for field in document:
         if field not in Event._fields:
             known = ", ".join(Event._fields)
-            raise typer.BadParameter(f"{field!r} is no field of an event; {known} are.")
+            raise typer.BadParameter(
+                f"{field!r} is not a field of an event; the fields are {known} are."
+            )
     return document
 
 

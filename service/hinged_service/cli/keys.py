@@ -55,9 +55,12 @@ def key(
         shown, record = new_key(name, scopes, model or ["*"], rate)
     except ValidationError as error:
         if error.errors()[0]["loc"] == ("rate",):
-            reason = f"{rate!r} is no rate: a number/second, /minute, /hour or /day."
+            reason = (
+                f"{rate!r} is not a rate: write a number and a unit, such as 100/second. The "
+                "units are /second, /minute, /hour and /day."
+            )
         else:
-            reason = f"{name!r} is no name: letters, digits and - only."
+            reason = f"{name!r} is not a valid name: use letters, digits and -."
         raise typer.BadParameter(reason) from None
     kept = record.model_dump(mode="json")
     typer.echo(f"Key (not shown again): {shown}")
@@ -77,5 +80,5 @@ def _records(file: Path | None) -> list[dict[str, Any]]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
-        raise typer.BadParameter(f"{file} is no JSON list of keys.")
+        raise typer.BadParameter(f"{file} is not a JSON list of keys.")
     return found

@@ -161,7 +161,7 @@ def serve(
         ),
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Accept other machines without API keys.")
+        bool, typer.Option("--insecure", help="Accept calls from other machines without API keys.")
     ] = False,
     stop_with_stdin: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input closes.")
@@ -207,11 +207,14 @@ def serve(
     with listener, _counting_together(settings, workers):
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
-            f"hinged starts on http://{shown}:{listener.getsockname()[1]} (its page; docs: /docs)"
+            f"hinged starts on http://{shown}:{listener.getsockname()[1]} "
+            "(a page for browsers; API documentation: /docs)"
         )
         if not _has_keys(settings):
-            typer.echo("No API keys: every caller may do anything (`hinged key` makes one).")
-        typer.echo(f"Models are kept by {whereabouts}. Ctrl-C stops.")
+            typer.echo(
+                "There are no API keys: every caller may do everything. `hinged key` makes a key."
+            )
+        typer.echo(f"The models are in {whereabouts}. Press Ctrl-C to stop.")
         sys.stdout.flush()
         if stop_with_stdin:
             supervisor.stop_with_stdin()
@@ -248,7 +251,7 @@ def serve(
 def demo(
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Leave the service and its page up until Ctrl-C."),
+        typer.Option("--keep", help="Leave the service and its page up until you press Ctrl-C."),
     ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port of the service; 0 takes a free one.")
@@ -266,7 +269,7 @@ def demo(
         typer.Option(
             "--browser/--no-browser",
             help="Open the page in a browser, if there is a screen and this is a terminal, and "
-            "stay up until Ctrl-C.",
+            "stay up until you press Ctrl-C.",
         ),
     ] = True,
 ) -> None:
@@ -310,7 +313,7 @@ def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
             made = stack.enter_context(shared_directory())
         except OSError as error:
             raise _cannot_start(
-                f"No directory for what the workers count together: {error}. Set "
+                f"There is no directory for the counters of the workers: {error}. Set "
                 "HINGED_METRICS_DIR to an empty one that they may write to."
             ) from None
         os.environ["HINGED_METRICS_DIR"] = str(made)

@@ -100,7 +100,7 @@ def create(
     made = session.client.create_model(name, wanted)
     session.show(
         made,
-        f"The model {made.name} is there: {made.spec['learner']['type']} on the stream "
+        f"Created the model {made.name}: {made.spec['learner']['type']} on the stream "
         f"{made.spec['stream']}.",
     )
 
@@ -152,7 +152,12 @@ def configure(
     hinged configure mail learning_rate=0.1
     """
     wanted = pairs(parameters, "PARAMETER=VALUE")
-    _obeyed(session, name, session.client.configure(name, wanted), "learns with these from now on")
+    _obeyed(
+        session,
+        name,
+        session.client.configure(name, wanted),
+        "learns with these parameters from now on",
+    )
 
 
 def freeze(session: Session, name: Name) -> None:
@@ -176,20 +181,20 @@ def reset(session: Session, name: Name) -> None:
 
     hinged reset mail
     """
-    _obeyed(session, name, session.client.reset(name), "starts anew")
+    _obeyed(session, name, session.client.reset(name), "was reset")
 
 
 def delete(
     session: Session,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model. The last model of a stream takes the stream with it.
 
     hinged delete mail --yes
     """
     if not yes and not _agreed(f"Delete the model {name} and what it learned?"):
-        typer.echo("Nothing was deleted. To delete without being asked, give --yes.", err=True)
+        typer.echo("Nothing was deleted. Use --yes to delete without a question.", err=True)
         raise typer.Exit(1)
     session.client.delete_model(name)
     session.show({"deleted": name}, f"The model {name} is deleted.")
@@ -358,7 +363,7 @@ def repair(
     text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
     text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
-        text = f"The model {name} goes on from the checkpoint {checkpoint}."
+        text = f"The model {name} continues from the checkpoint {checkpoint}."
     session.show(shown, text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -70,7 +71,7 @@ def plot(
     except OSError as error:
         typer.echo(f"Cannot write {out}: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
-    session.show({"model": name, "what": what, "file": str(out)}, f"The picture is in {out}.")
+    session.show({"model": name, "what": what, "file": str(out)}, f"Wrote the picture to {out}.")
 
 
 def _accuracy(figure: Figure, client: Client, name: str, top: int) -> None:
@@ -79,16 +80,16 @@ def _accuracy(figure: Figure, client: Client, name: str, top: int) -> None:
     axes = figure.subplots()
     events = [point.events for point in points]
     for label, colour, values in (
-        ("since the beginning", _POSITIVE, [p.accuracy for p in points]),
-        ("rolling", _NEGATIVE, [p.rolling_accuracy for p in points]),
+        ("all events", _POSITIVE, [p.accuracy for p in points]),
+        ("newest events (rolling)", _NEGATIVE, [p.rolling_accuracy for p in points]),
     ):
         shares = [float("nan") if value is None else 100 * value for value in values]
         axes.plot(events, shares, color=colour, label=label)
-    for turn in found.turns:
-        axes.axvline(turn.events, color=_NEUTRAL, linestyle=":", linewidth=1)
-        at: dict[str, Any] = {"x": turn.events, "y": 0.98, "transform": axes.get_xaxis_transform()}
-        axes.text(s=turn.kind, rotation=90, ha="right", va="top", **at)
-    axes.set(title=f"Accuracy of {name}", xlabel="events", ylabel="predicted right, %")
+    for turn_events, turns in groupby(found.turns, lambda turn: turn.events):
+        axes.axvline(turn_events, color=_NEUTRAL, linestyle=":", linewidth=1)
+        at: dict[str, Any] = {"x": turn_events, "y": 0.98, "transform": axes.get_xaxis_transform()}
+        axes.text(s=", ".join(turn.kind for turn in turns), rotation=90, ha="right", va="top", **at)
+    axes.set(title=f"Accuracy of {name}", xlabel="events learned", ylabel="accuracy, %")
     axes.legend()
 
 

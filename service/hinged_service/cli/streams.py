@@ -55,10 +55,10 @@ def aliases(session: Session) -> None:
 
 def alias(
     session: Session,
-    alias: Annotated[str, typer.Argument(help="The new alias.")],
+    alias: Annotated[str, typer.Argument(help="Name of the new alias.")],
     model: Name,
 ) -> None:
-    """Make an alias: it works wherever the name of a model does.
+    """Make an alias: it can be used in place of the name of a model.
 
     hinged alias live mail
     """
@@ -107,7 +107,7 @@ def unalias(session: Session, alias: AliasName) -> None:
     hinged unalias live
     """
     session.client.delete_alias(alias)
-    session.show({"deleted": alias}, f"The alias {alias} is forgotten.")
+    session.show({"deleted": alias}, f"The alias {alias} is deleted.")
 
 
 def _meaning(session: Session, alias: str) -> str:

@@ -84,12 +84,13 @@ def top(
     match: Annotated[str, typer.Option(help="Only models whose names contain this.")] = "",
     count: Annotated[int, typer.Option(min=1, max=100, help="Models to show at most.")] = 50,
     interval_s: Annotated[
-        float, typer.Option("--interval-s", min=1.0, help="Seconds between two looks.")
+        float, typer.Option("--interval-s", min=1.0, help="Seconds between updates.")
     ] = 2.0,
     once: Annotated[
         bool,
         typer.Option(
-            "--once", help="Look twice, for the rate, print and stop; so too where no terminal is."
+            "--once",
+            help="Print the table once, with rates, and stop. So it is without a terminal.",
         ),
     ] = False,
 ) -> None:
@@ -120,10 +121,11 @@ def tail(
     session: Session,
     name: Name,
     features: Annotated[
-        bool, typer.Option("--features", help="Tell the features of the events, too.")
+        bool, typer.Option("--features", help="Show the features of the events, too.")
     ] = False,
     count: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many events; Ctrl-C stops any time.")
+        int | None,
+        typer.Option(min=1, help="Stop after this many events. Ctrl-C stops at any time."),
     ] = None,
 ) -> None:
     """Print the events of a model as it learns them, from now on.
@@ -240,7 +242,7 @@ def _status(model: ModelGlance) -> str:
 
 
 def _trouble(error: ClientError) -> str:
-    return f"The service does not answer; these are the last numbers. {error.detail}"
+    return f"The service does not answer. These numbers are the latest ones. {error.detail}"
 
 
 def _print_event(event: LiveEvent) -> None:

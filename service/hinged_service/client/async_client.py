@@ -348,7 +348,7 @@ class AsyncClient:
         Raises
         ------
         Conflict
-            If the score of its learner is no sum over features.
+            If the score of its learner is not a sum over features.
 
         """
         query, body = calls.query(label, at_least=at_least), encode_question(x).json
@@ -634,7 +634,7 @@ class AsyncClient:
         return await self.send(Call("GET", "/v1/aliases", reader(list[AliasInfo])))
 
     async def set_alias(self, alias: str, model: str) -> AliasInfo:
-        """Make an alias: it works wherever the name of a model does.
+        """Make an alias: it can be used in place of the name of a model.
 
         If the name is taken, or the alias means another model, it raises `Conflict`.
         """

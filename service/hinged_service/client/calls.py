@@ -159,7 +159,7 @@ def encoded(document: Mapping[str, Any], what: str) -> bytes:
     try:
         return msgspec.json.encode(document)
     except (TypeError, UnicodeEncodeError) as error:
-        raise Invalid("Nothing was sent.", errors=[Fault(what, f"is no JSON: {error}")]) from None
+        raise Invalid("Nothing was sent.", errors=[Fault(what, f"is not JSON: {error}")]) from None
 
 
 def model_path(name: str, below: str = "") -> str:

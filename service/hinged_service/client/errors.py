@@ -116,7 +116,7 @@ class Unavailable(ClientError):
 
 
 class Unreachable(ClientError):
-    """There was no answer: no connection, a lost one, or not in time."""
+    """No answer: no connection, a lost one, or not in time."""
 
 
 class BadAnswer(ClientError):

@@ -175,7 +175,7 @@ def _name_part(name: Any) -> Any:
         return [_name_part(part) for part in plain]
     raise _invalid(
         f"x[{shown(name)}]",
-        "has a name that is no text, integer of 64 bits or tuple of these; rename it",
+        "has a name that is not text, an integer of 64 bits or a tuple of these; rename it",
     )
 
 

@@ -380,7 +380,7 @@ class Client:
         return self.send(Call("GET", "/v1/aliases", reader(list[AliasInfo])))
 
     def set_alias(self, alias: str, model: str) -> AliasInfo:
-        """Make an alias: it works wherever the name of a model does."""
+        """Make an alias: it can be used in place of the name of a model."""
         body = calls.encoded({"model": model}, "model")
         return self.send(Call("PUT", calls.alias_path(alias), reader(AliasInfo), body=body))
 

@@ -156,7 +156,9 @@ class Aliases:
                 )
             self._known.pop(alias, None)
             return target.stream, made.kind == "ok"
-        raise Unavailable("The alias is being made and deleted elsewhere.", retry_after_s=1)
+        raise Unavailable(
+            "Another caller creates and deletes this alias. Try again.", retry_after_s=1
+        )
 
     async def promote(self, alias: str, of: str, to: str, decision: str | None) -> Promoted:
         """Repoint an alias from `of` to `to`, unless it moved or this decision was applied already.

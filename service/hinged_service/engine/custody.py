@@ -23,7 +23,7 @@ PATIENCE_S: Final = 30.0
 
 
 def _busy() -> Unavailable:
-    return Unavailable("The model is busy with a long piece of work.", retry_after_s=1)
+    return Unavailable("The model is busy. Try again.", retry_after_s=1)
 
 
 class _Away:

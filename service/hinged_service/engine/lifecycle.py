@@ -100,7 +100,9 @@ class ModelLifecycle(ModelRecovery):
             finished = await self.finish_creation(name, entry)
             if finished is not None:
                 return finished, False
-        raise Unavailable("The model is being created and deleted elsewhere.", retry_after_s=1)
+        raise Unavailable(
+            "Another caller creates and deletes this model. Try again.", retry_after_s=1
+        )
 
     async def _check_unused(self, stream: str) -> None:
         """Refuse to make a model on a stream that has one which the index lost.

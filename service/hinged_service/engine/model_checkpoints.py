@@ -107,7 +107,7 @@ class ModelCheckpoints:
         """
         loaded = await self._follower.read_checkpoint(checkpoint.uid)
         if loaded is None:
-            raise NotFound("There is no such checkpoint any more.")
+            raise NotFound("The checkpoint was deleted.")
         return loaded
 
     async def drop(self, uid: str, name: str | None = None) -> str | None:

@@ -284,7 +284,7 @@ async def load_replica(
     if barrier is not None and barrier.start != Position.parse(entry.base).id:
         raise SetAside(
             "The model's snapshot is damaged, and what led to it was folded by more than one "
-            "version. Have its log folded anew by this one: hinged upgrade MODEL.",
+            "version. Let this version fold its log again: hinged upgrade MODEL.",
             retry_after_s=_OTHER_S,
         )
     return await at_origin(connection, keys, entry, None, barrier, chunk, kind)

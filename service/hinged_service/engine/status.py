@@ -50,7 +50,7 @@ TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = MappingProxyType(
         Status.GONE: frozenset(),
     }
 )
-"""To which status a model may change, by the present one."""
+"""Statuses that a model may change to, by the present one."""
 
 
 class ModelStatus:

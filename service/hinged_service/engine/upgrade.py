@@ -109,7 +109,7 @@ async def _wanted(
         if ours and (last is None or last.start == base.id):
             return Handover(base, tag, tag)  # it makes its snapshot anew by itself
         await at_origin(connection, keys.on, entry, None, None, chunk)
-        logger.warning("model %s: %s; its log is folded anew from its base", entry.uid, error)
+        logger.warning("model %s: %s; its log is folded again from its base", entry.uid, error)
         return Upgrade(seen, known, base, fresh=True, state=None)
     if loaded.fold == tag or (loaded.fold == "" and loaded.state is None):
         return Handover(loaded.position, tag, tag)

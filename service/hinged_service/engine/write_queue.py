@@ -61,7 +61,7 @@ class SourceAppendResult(NamedTuple):
     ----------
     offset
         Where the source stands now; if not at the batch's end, nothing was taken
-        and it has to go on from here.
+        and it has to continue from here.
     learned
         Result of the events; `None` if nothing was taken, or if the batch had
         been taken before its answer got lost.

@@ -132,6 +132,6 @@ class Confusion:
         cells = {(i, j): checked_count(n) for i, j, n in saved["cells"]}
         refuse_mixed(saved["classes"])
         if len(classes) < len(saved["classes"]):
-            raise ValueError("a class is there twice")
+            raise ValueError("a class appears twice")
         self._window.refill(saved["window"])
         self._classes, self._cells = classes, cells

@@ -17,7 +17,7 @@ __all__ = ["Detector", "Drift", "DriftSpec", "Promote", "PromoteTo"]
 
 _STATE_VERSION = 1
 _TRIED = (*(0, 1) * 16, *(1,) * 16, *(0,) * 16)
-"""What a restored detector is to take in: parts that decode may still not go together."""
+"""Values for a restored detector: parts that decode may still not go together."""
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _drift: Any = drift  # not all of River is typed

@@ -23,7 +23,7 @@ from hinged_service.evaluation.window import Window
 __all__ = ["RocAuc", "RollingRocAuc"]
 
 _THRESHOLDS = [-1e-7, *(i / 9 for i in range(1, 9)), 1.0 + 1e-7]
-"""Where an earlier version cut the probability, as River's ROC AUC does."""
+"""The cut of the probability in an earlier version, as River's ROC AUC does."""
 
 
 class RocAuc:

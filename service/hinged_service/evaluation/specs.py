@@ -100,7 +100,7 @@ def check_metrics(specs: Iterable[Metric], multiclass: bool) -> None:
     names = set()
     for spec in map(full_spec, specs):
         if spec.name in names:
-            raise ValueError(f"{spec.name} is there twice")
+            raise ValueError(f"{spec.name} appears twice")
         names.add(spec.name)
         if multiclass and spec.metric in ("roc_auc", "mcc"):
             raise ValueError(f"{spec.metric} needs a learner of two classes")

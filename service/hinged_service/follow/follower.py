@@ -106,7 +106,7 @@ class _Answers(base.Classifier):
         Raises
         ------
         Conflict
-            The score of this learner is no sum over features.
+            The score of this learner is not a sum over features.
         KeyError
             There is no such class.
 
@@ -118,7 +118,7 @@ class _Answers(base.Classifier):
             label = None if y is None else label_text(y)
             found = explain_event(state, given, label)
         if found is None:
-            raise Conflict("The score of this learner is no sum over features.")
+            raise Conflict("The score of this learner is not a sum over features.")
         return {**found["features"], hinged.INTERCEPT: found["intercept"]}
 
     def predict_many(self, X: frames.Frame) -> frames.Series:
@@ -164,7 +164,7 @@ class _Answers(base.Classifier):
 
     @property
     def trouble(self) -> Exception | None:
-        """Why the model cannot be brought to the end of its log; `None` if it can."""
+        """The reason that the model cannot be brought to the end of its log; `None` if it can."""
         return self._background.trouble
 
     @property

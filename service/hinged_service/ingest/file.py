@@ -71,7 +71,7 @@ async def _bring(
     records, dead = tally.records, tally.dead
     name, offset = await _place(source, restart, feeder)
     if offset:
-        reporter.say(f"{source.name}: going on after its first {int(offset):,} records.")
+        reporter.say(f"{source.name}: continues after its first {int(offset):,} records.")
     end = await _bring_from(name, offset, source, feeder, reporter, before)
     others = int(end or 0) - (tally.records - records)
     if others > 0:

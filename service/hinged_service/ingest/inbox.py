@@ -92,10 +92,10 @@ class Inboxes:
             except ServiceError:  # Redis is away
                 pause_s = min(2 * pause_s, max(_LONGEST_PAUSE_S, self._poll_s))
             except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
-                self._tell("inboxes", "no inbox can be looked into", error, exc_info=True)
+                self._tell("inboxes", "the inboxes cannot be read", error, exc_info=True)
                 pause_s = max(_ASIDE_S, self._poll_s)
             else:
-                self._changes.leave("inboxes", logger, "inboxes are looked into again")
+                self._changes.leave("inboxes", logger, "the inboxes are read again")
                 pause_s = max(self._poll_s, (self._loop.time() - began_s) / _IDLE_SHARE)
 
     async def _look(self) -> None:
@@ -206,7 +206,7 @@ class Inboxes:
 def _raw(item: Item) -> Raw:
     body: bytes | Fault
     if item.event is None:
-        body = Fault("event", "is no field of the entry")
+        body = Fault("event", "is not a field of the entry")
     elif isinstance(item.event, int):
         body = Fault("event", f"has {item.event} bytes; at most {MAX_RECORD_BYTES} are taken")
     else:

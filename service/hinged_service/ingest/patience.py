@@ -18,7 +18,7 @@ class Patience:
     server
         The server, with its address: the subject of a sentence.
     limit_s
-        The bound in seconds; `None` to wait for ever.
+        The bound in seconds; `None` to wait without limit.
 
     """
 

@@ -17,7 +17,7 @@ __all__ = ["Reporter"]
 _LINE_EVERY_S = 5.0
 _SHOW_EVERY_S = 0.1
 _NOTED = {
-    "skipped": "lines without a label, passed over",
+    "skipped": "lines without a label, skipped",
     "continued": "lines read as the rest of a quoted cell",
 }
 
@@ -134,8 +134,8 @@ class Reporter:
                 (tally.dead, "bad, kept in the stream of dead letters"),
                 (tally.unseen, "taken without an outcome"),
                 (tally.gone, "gone before they were read"),
-                (tally.earlier, "taken by other runs"),
-                (tally.earlier_dead, "bad in other runs"),
+                (tally.earlier, "taken by earlier runs"),
+                (tally.earlier_dead, "bad in earlier runs"),
             )
             parts += [f"{number:,} {what}" for number, what in told if number]
             parts += [f"{n:,} {_NOTED.get(what, what)}" for what, n in self.noted.items() if n]

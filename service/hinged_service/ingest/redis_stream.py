@@ -101,7 +101,7 @@ async def bring_stream(
                     await reader.forget_idle()
                     return {"lost": reader.lost}
                 if pause_s:
-                    reporter.say("The source is back.")
+                    reporter.say("The Redis of the source answers again.")
                 patience.answered()
                 pause_s = 0.0
             except NoGroup:
@@ -378,7 +378,7 @@ class _Reader:
             bad = {one.id: gone for one in mine if one.id not in there}
             self.lost += len(bad)
         if suspect is not None and len(mine) == 1 and mine[0].deliveries >= _POISON:
-            why = f"was delivered {suspect.deliveries} times and never done with"
+            why = f"was delivered {suspect.deliveries} times but never acknowledged"
             bad, entries = {suspect.id: Fault("", why)}, []
         await self._feed(entries, bad)
 

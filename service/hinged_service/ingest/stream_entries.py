@@ -72,7 +72,9 @@ class Reading:
             return Raw(entry_id, Fault("", str(fault)))
         body = fields.get(self.event.encode())
         return Raw(
-            entry_id, Fault(self.event, "is no field of the entry") if body is None else body, name
+            entry_id,
+            Fault(self.event, "is not a field of the entry") if body is None else body,
+            name,
         )
 
     def _flat(self, fields: dict[bytes, bytes], state: ModelState) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _not_linear(spec: ModelSpec) -> str:
     kind = spec.learner.type
     if kind in ("auto", "hedge", "multiclass_hedge"):
         return (
-            f"The learner {kind} pools several experts, so its score is no linear sum. Let one "
+            f"The learner {kind} pools several experts, so its score is not a linear sum. Let one "
             "linear learner learn the same events (hinged replay NAME NEW --learner logistic_sgd) "
             f"and export that. {_ELSE}"
         )

@@ -169,7 +169,7 @@ def _weights(model: Any) -> tuple[dict[str, float], float]:  # noqa: ANN401
     if isinstance(model, hinged.BinaryLinearClassifier) and not isinstance(model, hinged.Curved):
         return dict(model.weights), 0.0 - model.threshold
     if not (hasattr(model, "weights") and hasattr(model, "intercept")):
-        raise NotImportable(f"{type(model).__name__} is no linear model with weights.")
+        raise NotImportable(f"{type(model).__name__} is not a linear model with weights.")
     return {n: float(w) for n, w in model.weights.items()}, float(model.intercept)
 
 
@@ -188,7 +188,7 @@ def _from_sklearn(model: Any) -> _Trained:  # noqa: ANN401
     if names is None and hasattr(first, "feature_names_in_"):
         names = list(first.feature_names_in_)
     if not all(hasattr(last, part) for part in ("coef_", "intercept_", "classes_")):
-        raise NotImportable(f"{type(last).__name__} is no fitted linear classifier.")
+        raise NotImportable(f"{type(last).__name__} is not a fitted linear classifier.")
     weights = last.coef_.toarray() if hasattr(last.coef_, "toarray") else last.coef_
     names = names or [f"x{i}" for i in range(weights.shape[1])]  # as scikit-learn calls them
     if len(names) != weights.shape[1]:

@@ -1,5 +1,5 @@
 #!lua
--- Let an alias mean another model, once per decision: it is remembered as long as event ids are.
+-- Let an alias mean another model, once per decision: it is remembered like an event id.
 --
 -- KEYS 1 meta  2 followers  3 aliases  4 seen:0  5 seen:1
 -- ARGV 1 alias  2 uid that it means now ('' = it is not set yet)  3 uid that it is to mean

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- A model's snapshot, all of it at one moment, unless it is large: nobody else is served meanwhile.
+-- A model's snapshot, all of it at one moment, unless it is large: no other caller is served meanwhile.
 --
 -- KEYS 1 followers  2… the lasting keys of the snapshot
 -- ARGV 1 model uid  2 most fields of the hashes

@@ -385,11 +385,11 @@ class MulticlassHedgeSpec(StrictModel):
 
 
 class AutoSpec(StrictModel):
-    """No choice to make: features scaled as they come, a pool of rules, calibrated."""
+    """A learner without parameters: it scales features, combines rules and calibrates."""
 
     type: Literal["auto"]
     max_classes: int = Field(
-        1_000, ge=3, le=1_000, description="The most classes; an event of one more is refused."
+        1_000, ge=3, le=1_000, description="Most classes. An event of a further class is refused."
     )
 
     def build(self, max_features: int) -> hinged.Auto:

@@ -25,7 +25,7 @@ class ByName(Stage, Generic[Record]):
     learns = True
     added = ()
     numbers = 2
-    """What a record takes, in numbers of a learner."""
+    """Size of a record, in numbers of a learner."""
 
     def __init__(self, spec: StepSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
@@ -61,7 +61,7 @@ class ByName(Stage, Generic[Record]):
         for entry in items(data, "the names"):
             name, *record = items(entry, "a name with its record") or [None]
             if text(name, "a name") in self._known:
-                raise hinged.InvalidState(f"{name!r} is there twice")
+                raise hinged.InvalidState(f"{name!r} appears twice")
             self._known[name] = self._load(record)
             self._room.restore((name,), self.numbers)
         if len(self._known) > self._max_features:

@@ -57,7 +57,7 @@ def _check_unusual(scope: Scope, send: Send, version: str, hosts: list[bytes]) -
     if not hosts and version == "1.1":
         raise Malformed("The request has no Host header.")
     if any(_HOST.fullmatch(host) is None for host in hosts):
-        raise Malformed("The Host header is no host with or without a port.")
+        raise Malformed("The Host header must be a host, with or without a port.")
     if version not in _VERSIONS:
         raise Malformed("The request is of an HTTP version that the service does not speak.")
     _check_coding(scope["headers"], version)

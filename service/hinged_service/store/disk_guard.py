@@ -169,14 +169,14 @@ class DiskGuard:
         return base, increments
 
     def _mend(self, socket: Path) -> None:
-        """Have Valkey write its file anew.
+        """Let Valkey rewrite its file.
 
         A write that fails in the middle of a file that was begun while Valkey ran leaves a hole,
         with which the file cannot be read again.
         """
         if time.monotonic() - self._mended_s >= _MEND_AGAIN_S:
             self._mended_s = time.monotonic()
-            logger.warning("A write failed halfway: Valkey writes its append-only file anew.")
+            logger.warning("A write failed halfway: Valkey rewrites its append-only file.")
             call(socket, b"BGREWRITEAOF")
 
     def _warning(self, free: int, writable: bool, failed: bool) -> str:

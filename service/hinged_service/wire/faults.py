@@ -115,7 +115,7 @@ def _event_faults(value: Any, at: str, fields: tuple[str, ...], mixed: bool) -> 
     for name in value:
         if name not in fields:
             there = ", ".join(fields)
-            yield Detail(at + shown(name), f"is no field of an event; there are {there}")
+            yield Detail(at + shown(name), f"is not a field of an event; the fields are {there}")
     if "x" in value:
         yield from _feature_faults(value["x"], at, mixed)
     elif not labelled or value.get("id") is None:

@@ -100,7 +100,7 @@ class Learned(msgspec.Struct, frozen=True, gc=False):
     y_pred: Annotated[Label | None, about("The label predicted before learning.")]
     score: Annotated[float, about("The score that decided it, before learning.")]
     mistake: Annotated[bool, about("Whether the predicted label was wrong.")]
-    updated: Annotated[bool, about("Whether the weights moved.")]
+    updated: Annotated[bool, about("Whether the weights changed.")]
     hinge_loss: Annotated[float, about("`max(0, 1 - margin)` before learning.")]
     position: Annotated[str, about("A place in the log at which the event is in the model.")]
     duplicate: Annotated[No, about("Whether the event had counted before.")] = False

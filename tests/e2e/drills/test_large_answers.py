@@ -26,14 +26,14 @@ _CLIENTS = 8
 _LOOK_S = 15.0
 _LOOKS = 300
 _MOST_MEMORY = 96 * _MIB
-"""What the answers may hold (half of max_held_bytes), and as much again while they are made."""
+"""Bytes that answers may hold (half of max_held_bytes), and as much again while they are made."""
 _WEIGHTS, _NAMES_PER_EVENT, _NAME_CHARS = 200_000, 10_000, 80
 _EMPTY = b'{"x":{}}'
 
 
 @pytest.fixture(scope="module")
 def labels() -> list[str]:
-    """As many long labels as a model has classes."""
+    """Long labels, one for each class of a model."""
     return [f"{number:0{_LABEL_CHARS}d}" for number in range(_CLASSES)]
 
 

@@ -20,7 +20,7 @@ from tests.support.redis_server import RedisServer
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 _FULL = bool(os.environ.get("HINGED_FULL_DRILLS"))
-"""As many events as a hostile caller sent, not a part of them."""
+"""All events that a hostile caller sent, not a part of them."""
 _CALM_S = 1.0
 _COURSES = 3
 _P99_MS = 100.0

@@ -314,7 +314,7 @@ def test_mistakes_are_held_against_the_theorem(visit: Open, client: httpx.Client
     path = put(client, "bounded")
     client.post(f"{path}/learn", json=events(100)).raise_for_status()
     here = watching(visit, "bounded")
-    here.button("Hold it against the theorem").click()
+    here.button("Compare with the mistake bound").click()
     here.sees("It holds.")
     bound = client.get(f"{path}/bound").json()
     least = min(one["value"] for one in bound["bounds"].values())

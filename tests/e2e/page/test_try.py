@@ -76,5 +76,5 @@ def test_a_learner_whose_score_is_no_sum_still_predicts(visit: Open, client: htt
     card = here.card("Try it")
     here.until(lambda: card.get_by_label("Value of a").count() == 1)
     here.button("Predict and explain").click()
-    here.sees("The score of this learner is no sum over features.")
+    here.sees("The score of this learner is not a sum over features.")
     assert "It says c" in card.inner_text()

@@ -1,4 +1,4 @@
-"""Drift switches an alias to the best other model: once, soon or never, whoever dies meanwhile."""
+"""Drift switches an alias to the best other model: once, soon or never, also if workers die."""
 
 import asyncio
 import json

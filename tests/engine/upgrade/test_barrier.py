@@ -1,4 +1,4 @@
-"""An upgrade hands a model over to another version: nobody folds across it by the wrong one.
+"""An upgrade hands a model over to another version: no worker of the wrong one folds across it.
 
 One file: a list of what may happen around one upgrade, each to be read by itself.
 """
@@ -132,7 +132,7 @@ async def test_an_upgrade_again_changes_nothing(redis_url: str, db: redis.Redis)
 async def test_a_lost_answer_to_an_upgrade_is_asked_for_again(
     redis_url: str, proxy: Proxy, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for a worker killed right after it: either all of it is there or nothing."""
+    """A worker killed right after it: either all of it is there or nothing."""
     upgrade = upgrades.upgrade
 
     async def lossy(*given: Any) -> Any:

@@ -1,7 +1,7 @@
 """Two versions of the service in one process whose arithmetic differs, and what they must come to.
 
 Which one runs is a matter of the context that the calls are made in: tasks take over that of
-whoever starts them, so a worker that is only used in its own context is of one version.
+the code that starts them, so a worker that is only used in its own context is of one version.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 OLD, NEW = "version-1", "version-2"
 RATES = {OLD: 1.0, NEW: 1.0 + 2.0**-20}
-"""What a version multiplies every event's weight with: states that were mixed up show."""
+"""Factor of every event's weight, by version: states that were mixed up show."""
 
 _version: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
 _process = [OLD]
@@ -111,7 +111,7 @@ class Versioned:
         return await self.do(lambda one: one.lifecycle.upgrade(name))
 
     async def kill(self) -> None:
-        """Stop where it stands; whoever waits for an answer gets none."""
+        """Stop where it stands; callers that wait get no answer."""
         calls = list(self._calls)
         await self.do(lambda one: one.kill())
         for call in calls:

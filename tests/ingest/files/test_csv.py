@@ -98,8 +98,8 @@ def test_fractions_are_no_labels(tmp_path: Path) -> None:
         ("1,yes", "column y must be a number, not 'yes'"),
         ("1", "has 1 cells where the header has 2"),
         ("1,1,1", "has 3 cells where the header has 2"),
-        ('"1"x,1', "is no CSV at line 4"),
-        ("1\r2,1", "is no CSV at line 4"),
+        ('"1"x,1', "is not CSV at line 4"),
+        ("1\r2,1", "is not CSV at line 4"),
     ],
 )
 def test_what_does_not_fit_the_column_is_bad(tmp_path: Path, row: str, reason: str) -> None:
@@ -325,8 +325,8 @@ def test_utf_16_and_utf_32_are_refused_with_advice(tmp_path: Path) -> None:
         ("a,y,Unnamed: 0.1\n", {"label": "y"}, "Column 3, Unnamed: 0.1, is the row index"),
         ("a,__index_level_12__,y\n", {"label": "y"}, "Column 2, __index_level_12__, is the row"),
         ("a" * 300 + ",y\n", {"label": "y"}, "Column 1's name is over 256"),
-        ("a,b\n", {}, "Which column is the label.* there are: a, b"),
-        ("a,b\n", {"label": "y"}, "no column 'y'; there are: a, b"),
+        ("a,b\n", {}, "No label column is given.* the columns are: a, b"),
+        ("a,b\n", {"label": "y"}, "no column 'y'; the columns are: a, b"),
         ("a,y\n", {"label": "y", "id": "k"}, "no column 'k'"),
         ("a,y\n", {"label": "y", "types": {"k": "text"}}, "no column 'k'"),
         ("a,y\n", {"label": "y", "types": {"y": "ignore"}}, "label y cannot be ignored"),

@@ -90,7 +90,7 @@ def test_columns_of_one_file_only_may_be_told(tmp_path: Path) -> None:
     assert events_of(second)[0]["x"] == {"a": 2.0, "b": "3"}
     with pytest.raises(FileError, match=r"no column 'c', 'd' in any of the files"):
         files(tmp_path, contents, types={"c": "text", "d": "ignore"})
-    with pytest.raises(FileError, match=r"no column 'c'; there are: a, y"):
+    with pytest.raises(FileError, match=r"no column 'c'; the columns are: a, y"):
         files(tmp_path, {"a.csv": "a,y\n1,1\n"}, types={"c": "text"})
 
 

@@ -60,7 +60,7 @@ def test_one_bad_line_costs_only_itself(tmp_path: Path) -> None:
         (b'{"x":{"a":[1]},"y":1}', "x['a']"),
         (b'{"x":{},"y":1,"id":9007199254740993}', "id must be text"),
         (b'{"x":{}}', "y"),
-        (b'{"x":{},"y":1,"z":1}', "'z' is no field of an event"),
+        (b'{"x":{},"y":1,"z":1}', "'z' is not a field of an event"),
         (b"[%s]" % LINE.encode(), "is an array: a line is one event"),
         (b"[]", "is an array: a line is one event"),
         (b'{"x":' + b'{"a":' * 20_000, ""),

@@ -16,7 +16,7 @@ from tests.support.service import Service
 INBOX = "hinged:{m}:inbox"
 BAD: list[tuple[dict[Any, Any], str]] = [
     ({"event": '{"x":'}, "is not valid JSON"),
-    ({"id": "i"}, "event is no field of the entry"),
+    ({"id": "i"}, "event is not a field of the entry"),
     ({"event": '{"x":{"a":1},"y":true,"id":"j"}', "id": "k"}, "id is 'j' within the event"),
     ({"event": '{"x":{"a":1},"y":true}', "id": b"\xff"}, "id is not UTF-8"),
     ({"event": '{"x":{"a":1},"y":true}', "id": ""}, "id must be text of 1"),

@@ -104,7 +104,7 @@ def test_a_zombie_is_refused_and_members_join_and_leave_while_records_come(
 def test_a_topic_made_anew_in_the_twinkling_of_an_eye(
     broker: Broker, own_server: RedisServer
 ) -> None:
-    """It has more records than the old one had before the reader looks again."""
+    """The new topic has more records than the old one had before the reader looks again."""
     rows = named(300)
     broker.create("t")
     broker.put("t", rows[:100])

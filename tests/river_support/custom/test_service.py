@@ -206,7 +206,11 @@ def test_a_worker_with_another_version_answers_503_for_that_model_only(
 @pytest.mark.parametrize(
     ("learner", "field", "reason"),
     [
-        ({"name": "nobody", "version": "1"}, "learner.name", "there are: arow, logistic"),
+        (
+            {"name": "nobody", "version": "1"},
+            "learner.name",
+            "its custom models are: arow, logistic",
+        ),
         ({"name": "arow", "version": "7"}, "learner.version", "not the one served here, '1'"),
         ({"name": "arow", "version": "1", "classes": 3}, "learner.classes", "is binary"),
         ({"name": "one_vs_rest", "version": "1"}, "learner.classes", "how many classes"),

@@ -27,7 +27,7 @@ BY_ITSELF = {
     *("info", "ping", "role", "asking", "select", "cluster|slots", "cluster|info"),
     "client|tracking",
 }
-"""What the service sends, in whatever shape Redis is, and the probes of a container."""
+"""Commands that the service sends, to any form of Redis, and the probes of a container."""
 
 IN_TROUBLE = {
     *("hold_snapshot", "release_follower", "upgrade"),

@@ -26,7 +26,7 @@ Body = Event | list[Event]
 
 
 class Answer(NamedTuple):
-    """Where an event is in the log, and whether it counted before."""
+    """Place of an event in the log, and whether it counted before."""
 
     position: str
     duplicate: bool

@@ -245,7 +245,9 @@ def router(settings: LimitSettings) -> APIRouter:
     """Return the routes."""
     away = _errors({503: "Redis does not answer; send the same again."})
     missing = _errors({404: "There is no such model."}) | away
-    wrong = _errors({409: "The log contradicts the version.", 422: "The version is no position."})
+    wrong = _errors(
+        {409: "The log contradicts the version.", 422: "The version is not a position."}
+    )
     refusals = _errors(
         {
             400: "The body is not JSON.",
@@ -269,7 +271,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get("/health/live", summary="Is the server live?")
     async def get_live() -> Live:
-        """Answer as long as the worker runs, whatever Redis does."""
+        """Answer as long as the worker runs, also while Redis does not answer."""
         return Live(live=True)
 
     @routes.get("/health/ready", summary="Is the server ready?", responses=away)

@@ -183,7 +183,7 @@ class ArrowTable(Reader):
         )
 
     def _ipc_file(self, ipc: Any) -> _Batches:
-        self._must_be_on_disk("an Arrow file (an Arrow stream may come from anywhere)")
+        self._must_be_on_disk("an Arrow file (an Arrow stream may also come from a pipe)")
         # Mapped, because one batch may be the whole file.
         source = self._open.enter_context(self._arrow.memory_map(self._name))
         reader = self._open.enter_context(ipc.open_file(source))

@@ -60,7 +60,7 @@ class Cells:
             except (OverflowError, ValueError):
                 faults[at] = "is outside of the years 1 to 9999"
             except ArithmeticError:
-                faults[at] = "is no number that can be read"
+                faults[at] = "is not a readable number"
             values.append(value)
         return values, faults
 

@@ -218,7 +218,7 @@ def _header(rows: Iterator[tuple[list[str], str | None, int]]) -> list[str]:
 def _explain(error: csv.Error, line: int) -> str:
     if "unexpected end of data" in str(error):
         return "a quoted cell is not closed before the file ends"
-    return f"is no CSV at line {line}: {error}"
+    return f"is not CSV at line {line}: {error}"
 
 
 def _is_fraction(cell: str) -> bool:

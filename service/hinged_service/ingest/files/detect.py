@@ -55,7 +55,7 @@ def settle(name: str, options: FileOptions) -> FileOptions:
     if kind == "auto":
         known = ", ".join(_FORMATS)
         what = "Standard input" if name == "-" else f"{name}, by its suffix,"
-        raise FileError(f"{what} has no known format ({known}): say which with --format.")
+        raise FileError(f"{what} has no known format ({known}): name it with --format.")
     _check(replace(options, format=kind, compression=compression))
     quote = QUOTES.get(kind) if options.quote == "auto" else options.quote
     return replace(options, format=kind, compression=compression, quote=quote)

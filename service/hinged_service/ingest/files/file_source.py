@@ -158,7 +158,9 @@ class Source:
 
     def _check_unchanged(self) -> None:
         if self.resumable and _signature(self.name) != self._signature:
-            raise FileError(f"{self.name} was changed while it was in use: begin again with it.")
+            raise FileError(
+                f"{self.name} was changed while it was in use: ingest it from the beginning."
+            )
 
 
 def open_source(path: str, options: FileOptions) -> Source:

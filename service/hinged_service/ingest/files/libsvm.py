@@ -68,7 +68,7 @@ class LibSvm(LineReader):
                 raise BadRecord(f"must be index:value, not {shown(pair)}")
             name = index.lstrip("0") or "0"
             if name in x:
-                raise BadRecord(f"feature {shown(name)} is there twice")
+                raise BadRecord(f"feature {shown(name)} appears twice")
             try:
                 x[name] = as_number(value)
             except BadRecord as fault:

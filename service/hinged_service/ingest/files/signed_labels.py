@@ -65,12 +65,12 @@ def _label_of(whole: int, text: str, takes: Callable[[LabelValue], bool]) -> Lab
     """Return the label of the model that a number stands for."""
     if _are_bools(takes):
         if whole not in (-1, 0, 1):
-            raise BadRecord(f"must be {_SIGNS}, not {shown(text)}: say with --map what it means")
+            raise BadRecord(f"must be {_SIGNS}, not {shown(text)}: give its meaning with --map")
         return whole == 1
     label = next((label for label in (whole, str(whole), text) if takes(label)), None)
     if label is None:
         raise BadRecord(
-            f"must be a label of the model, not {shown(text)}: say with --map what it means"
+            f"must be a label of the model, not {shown(text)}: give its meaning with --map"
         )
     return label
 

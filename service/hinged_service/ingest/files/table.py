@@ -55,12 +55,14 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
         raise FileError(f"The header names {', '.join(twice)} more than once: rename one.")
     listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
     if options.label is None:
-        raise FileError(f"Which column is the label? Say it with --label; there are: {listed}.")
+        raise FileError(
+            f"No label column is given. Name it with --label; the columns are: {listed}."
+        )
     types = () if options.elsewhere else options.types
     asked = [options.label, options.id, options.weight, *types]
     unknown = [shown(name) for name in asked if name is not None and name not in names]
     if unknown:
-        raise FileError(f"There is no column {', '.join(unknown)}; there are: {listed}.")
+        raise FileError(f"There is no column {', '.join(unknown)}; the columns are: {listed}.")
     if options.types.get(options.label) == "ignore":
         raise FileError(f"The label {options.label} cannot be ignored.")
     for at, name in enumerate(names, 1):

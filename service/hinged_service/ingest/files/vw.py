@@ -42,7 +42,7 @@ class VowpalWabbit(LineReader):
         """Say how lines are read."""
         return (
             f"reading features as namespace^feature; labels: {self._labels.describe()}; "
-            "lines without a label are passed over" + ("; id: the tag" if self._with_id else "")
+            "lines without a label are skipped" + ("; id: the tag" if self._with_id else "")
         )
 
     def is_record(self, line: bytes) -> bool:

@@ -225,8 +225,8 @@ class _Reader:
             what = f"{part} ends at {high}, but was learned up to {at}: Kafka lost records"
             to, lost = high, 0
         if not self._options.over_gaps:
-            raise Failed(f"A gap: {what}. Give --on-gap continue to go on from {to}.")
-        self._say(f"A gap: {what}. Going on from {to}.")
+            raise Failed(f"A gap: {what}. Use --on-gap continue to continue from {to}.")
+        self._say(f"A gap: {what}. Continuing from {to}.")
         self._noted["lost"] += lost
         return to
 

@@ -175,7 +175,7 @@ class Hub:
             return
         same = found.entry.uid == self._live_model.entry.uid
         if not same and self._live_model.name == self.name:
-            raise NotFound("The model was deleted and made anew.")
+            raise NotFound("The model was deleted and created again.")
         last = self._last
         self._unwatch()
         self._watch(found)

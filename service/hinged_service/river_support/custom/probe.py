@@ -122,7 +122,7 @@ def _check_type(name: str, fresh: object) -> None:
         _refuse(
             name,
             f"build() makes a {type(fresh).__name__} that ends in a {type(last).__name__}, which "
-            "is no classifier of River's or hinged's",
+            "is not a classifier of River or hinged",
         )
 
 

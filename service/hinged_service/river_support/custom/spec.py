@@ -49,7 +49,10 @@ class CustomSpec(StrictModel):
         found = served.get(self.name)
         if found is None:
             known = ", ".join(sorted(served)) or "none"
-            field, reason = "name", f"is no custom model here; there are: {known}"
+            field, reason = (
+                "name",
+                f"is not a custom model of this service; its custom models are: {known}",
+            )
         elif found.version != self.version:
             field, reason = "version", f"is not the one served here, {found.version!r}"
         elif found.multiclass is (self.classes is None):

@@ -26,7 +26,7 @@ class RiverMulticlass(Adaptor):
     classifier, max_features
         See `Adaptor`.
     max_classes
-        The most classes; an event of one more is refused.
+        Most classes. An event of a further class is refused.
 
     """
 

@@ -151,7 +151,7 @@ class Cluster:
         trouble = await asyncio.shield(self._look())
         if isinstance(trouble, exceptions.ResponseError) and not isinstance(trouble, REFUSED):
             raise StartupError(
-                f"The Redis URL says redis+cluster://, but the server is no cluster: {trouble}"
+                f"The Redis URL says redis+cluster://, but the server is not a cluster: {trouble}"
             )
         if trouble is not None:
             raise trouble

@@ -28,6 +28,7 @@ export class Forms {
   part(given, path, name, about = {}) {
     const schema = { ...this.resolve(given), ...about };
     if (schema.oneOf && schema.discriminator) return this.#choice(schema, path, name);
+    if (schema.not) return this.#values(schema, path, name);
     if (schema.anyOf) return this.#either(schema, path, name);
     if (schema.enum) return this.#select(schema, path, name);
     if (schema.type === "boolean") return this.#check(schema, path, name);
@@ -155,7 +156,7 @@ export class Forms {
   /** Several plain values, separated by commas. */
   #values(schema, path, name) {
     const input = h("input", { spellcheck: "false", autocomplete: "off", placeholder: "separated by commas" });
-    const fixed = schema.anyOf.map((one) => one.const).filter((one) => one !== undefined);
+    const fixed = (schema.examples ?? []).filter((one) => typeof one === "string");
     const read = () => {
       const text = input.value.trim();
       if (text === "") return undefined;

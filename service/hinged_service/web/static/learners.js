@@ -2,7 +2,7 @@
 
 const GROUPS = [
   ["Recommended", {
-    auto: "no choice to make; start here",
+    auto: "needs no tuning; start here",
   }],
   ["Two labels", {
     passive_aggressive: "few settings, learns fast",

@@ -70,7 +70,7 @@ export function boundPanel(name, signal) {
     empty: FEED,
   });
   const says = h("p", { class: "soft", role: "status" });
-  const button = h("button", { type: "button" }, "Hold it against the theorem");
+  const button = h("button", { type: "button" }, "Compare with the mistake bound");
   let last = null;
   let asked = { events: 0, at: 0, bound: Infinity };
 

@@ -7,7 +7,7 @@ import { FEED } from "./curves.js";
 const ROWS = 14;
 const SHOWN = 20;
 const COLUMNS = ["Time", "Features", "Label", "Predicted", "Score", "Outcome"];
-const TODAY = "Events of before this page was opened are predicted anew: right or wrong today. What was predicted then is in the accuracy.";
+const TODAY = "Events from before this page was opened are predicted again by the present model: right or wrong today. The accuracy counts their first predictions.";
 
 function features(x) {
   if (!x) return "";

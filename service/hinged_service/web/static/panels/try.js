@@ -113,7 +113,7 @@ export function tryPanel(name) {
     put(verdict, "It says ", h("strong", null, label(predicted.y)), proba === undefined ? null : ` (${percent(proba)})`, `, score ${signed(predicted.score)}`);
     bars.node.hidden = explained === null;
     if (explained === null) {
-      say(sum, "The score of this learner is no sum over features.");
+      say(sum, "The score of this learner is not a sum over features.");
     } else {
       const pairs = Object.entries(explained.features);
       const rest = pairs.slice(MOST).reduce((total, [, value]) => total + value, 0);

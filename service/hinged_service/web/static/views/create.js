@@ -87,7 +87,7 @@ function build(schemas, signal) {
   form.addEventListener("change", show);
   form.addEventListener("click", () => queueMicrotask(show));
   show();
-  return h("div", { class: "columns" }, card("The spec", null, form), card("What is sent", null, preview));
+  return h("div", { class: "columns" }, card("Spec", null, form), card("Request", null, preview));
 }
 
 /** The view. */
