@@ -68,6 +68,11 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "curved", "learner": {"type": "passive_aggressive"}, "n_components": 20},
         lambda: hinged.Curved(hinged.PassiveAggressive(), n_components=20),
     ),
+    "quadratic": ({"type": "quadratic"}, hinged.Quadratic),
+    "quadratic-arow": (
+        {"type": "quadratic", "learner": {"type": "arow", "r": 10.0}},
+        lambda: hinged.Quadratic(hinged.AROW(10.0)),
+    ),
     "given-weights": (
         {
             "type": "passive_aggressive",
