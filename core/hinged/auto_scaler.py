@@ -220,7 +220,7 @@ def learned(record: Record, value: float, events: int) -> Record:
 
     """
     n, first, others, dense, mean, variance, least, largest = record
-    value = max(-LARGEST, min(LARGEST, value))
+    value = LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
     n += 1
     others += value not in (0.0, 1.0)
     at_once = n == events < PROBATION and not (value == math.floor(value) and abs(value) <= LIMIT)
@@ -237,11 +237,11 @@ def learned(record: Record, value: float, events: int) -> Record:
         value, least = least, value
     elif value > largest:
         value, largest = largest, value
-    weight = min(n - 2, MEMORY)
+    weight = n - 2 if n - 2 < MEMORY else MEMORY
     off = value - mean
     if variance > 0.0:
         bound = LIMIT * math.sqrt(variance)
-        off = max(-bound, min(bound, off))
+        off = bound if off > bound else -bound if off < -bound else off
     step = off / weight
     mean += step
     variance += (off * (off - step) - variance) / weight
@@ -257,8 +257,11 @@ def scaled(record: Record, value: float) -> float:
         mean, variance = _moments(n, mean, variance, least, largest)
         if variance == 0.0:
             return 0.0
-        bound = min(LIMIT, math.sqrt(n))
-        return max(-bound, min(bound, (value - mean) / math.sqrt(variance)))
+        bound = math.sqrt(n)
+        if bound > LIMIT:
+            bound = LIMIT
+        z = (value - mean) / math.sqrt(variance)
+        return bound if z > bound else -bound if z < -bound else z
     size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
     if size > LIMIT:
         return max(-LIMIT, min(LIMIT, value / size))
