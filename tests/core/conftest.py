@@ -75,7 +75,7 @@ BINARY: list[LinearClassifier] = [
     Curved(n_components=20),
     Curved(AveragedPerceptron(), n_components=7, bend=0.5, seed=3),
     Quadratic(),
-    Quadratic(LogisticSGD(0.1, "adagrad", max_features=7)),
+    Quadratic(LogisticSGD(0.1, "adagrad")),
     Calibrated(AveragedPerceptron()),
     Calibrated(Perceptron(label_at_zero=True)),
     Auto(max_classes=2),

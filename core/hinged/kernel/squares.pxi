@@ -31,9 +31,9 @@ def with_squares(x):
         root = value
         if root == 0.0 or root == 1.0:
             continue
-        if not root < LARGEST_ROOT:
+        if root > LARGEST_ROOT:
             root = LARGEST_ROOT
-        elif not root > -LARGEST_ROOT:
+        elif root < -LARGEST_ROOT:
             root = -LARGEST_ROOT
         square = square_name(name)
         if square not in found:

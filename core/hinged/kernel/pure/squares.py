@@ -14,7 +14,8 @@ SQUARE = "²"
 def with_squares(x: Numbers) -> Features:
     """Return the features and behind them their squares less 1, but for values of 0 and 1.
 
-    The square of `a` is named `a²`; it is left out if there is a feature of that name.
+    The square of `a` is named `a²`; it is left out if there is a feature of that name. That of
+    NaN is NaN.
 
     >>> with_squares({"a": -3.0, "b": 0.5, "flag": 1.0})
     {'a': -3.0, 'b': 0.5, 'flag': 1.0, 'a²': 8.0, 'b²': -0.75}
@@ -23,6 +24,10 @@ def with_squares(x: Numbers) -> Features:
     found: Features = dict(x)
     for name, value in x.items():
         if value not in (0.0, 1.0):
-            root = max(-LARGEST_ROOT, min(LARGEST_ROOT, float(value)))
+            root = float(value)
+            if root > LARGEST_ROOT:
+                root = LARGEST_ROOT
+            elif root < -LARGEST_ROOT:
+                root = -LARGEST_ROOT
             found.setdefault(f"{name}{SQUARE}", root * root - 1.0)
     return found
