@@ -61,6 +61,16 @@ def test_squares_come_behind_the_features(x: dict[Any, Any], squares: dict[Any, 
         assert all(map(math.isfinite, made.values()))
 
 
+def test_what_is_missing_has_no_square() -> None:
+    for model in (Quadratic(), Hedge()):
+        for x, y in middle(50):
+            model.learn_one(x, y)
+        assert model.score_one({"a": 0.5, "b": math.nan}) == model.score_one({"a": 0.5})
+    for made in (with_squares({"a": math.nan}), pure.with_squares({"a": math.nan})):
+        assert list(made) == ["a", "a²"]
+        assert math.isnan(made["a²"])
+
+
 def test_names_may_be_many() -> None:
     for i in range(25_000):
         assert list(with_squares({f"f{i}": 2.0})) == [f"f{i}", f"f{i}²"]
