@@ -123,7 +123,7 @@ class Interface:
         learners = model["learner"]["discriminator"]["mapping"]
         river = [name for name in learners if name[0].isupper()]
         several = [name for name in learners if name.startswith(("multiclass", "one_vs"))]
-        pools = ["auto", "hedge", "curved", "custom"]
+        pools = ["auto", "hedge", "curved", "quadratic", "custom"]
         binary = [name for name in learners if name not in {*river, *several, *pools}]
         homes = {"learners": binary, "pools": pools, "multiclass": several, "river": river}
         for home, names in homes.items():

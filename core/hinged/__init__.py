@@ -32,6 +32,7 @@ from hinged.parameter_mixing import mix
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron, random_weights
 from hinged.pocket import PocketPerceptron
+from hinged.quadratic import Quadratic
 from hinged.scw import SCW
 from hinged.start import RandomWeights
 from hinged.vector import WeightVector
@@ -75,6 +76,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "PocketPerceptron",
+    "Quadratic",
     "RandomWeights",
     "WeightVector",
     "__version__",

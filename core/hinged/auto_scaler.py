@@ -23,7 +23,7 @@ LIMIT = 8.0
 MEMORY = 1_000
 """Values that mean and variance look back on, about."""
 PROBATION = 16
-"""Values before a feature may be found dense that was not from the first event on."""
+"""Values before a feature may be found dense that was not at once."""
 LARGEST = 1e100
 """The largest value; larger ones are cut to it."""
 
@@ -42,10 +42,10 @@ class AutoScaler(base.MiniBatchTransformer):
     """Centre and scale dense numeric features; leave flags and sparse features alone.
 
     A feature is *dense* if three in five of the events since its first have it, once
-    it has 16 values and two of them are other than 0 and 1. One that the very first
-    event has is dense at once, unless that value is a whole number from -8 to 8: it may
-    be a flag or a count of words. A dense feature stays so until fewer than a quarter of the
-    events have it. What comes out for the value v:
+    it has 16 values and two of them are other than 0 and 1. One that every event so far
+    has is dense at once, with the first of its first 15 values that is no whole number from -8
+    to 8: those may be flags or counts of words. A dense feature stays so until fewer than a
+    quarter of the events have it. What comes out for the value v:
 
     - dense: `(v - mean) / sd`, cut to 8, or to the root of the number of values if that
       is less; 0 while all values are equal, of more than 8 all but the least and the largest;
@@ -220,25 +220,28 @@ def learned(record: Record, value: float, events: int) -> Record:
 
     """
     n, first, others, dense, mean, variance, least, largest = record
-    value = max(-LARGEST, min(LARGEST, value))
+    value = LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
     n += 1
     others += value not in (0.0, 1.0)
+    at_once = n == events < PROBATION and not (value == math.floor(value) and abs(value) <= LIMIT)
     if n == 1:
-        whole = value == math.floor(value) and abs(value) <= LIMIT
-        return n, events, others, events == 1 and not whole, 0.0, 0.0, value, value
+        return n, events, others, at_once, 0.0, 0.0, value, value
     since = events - first + 1
-    dense = 4 * n >= since if dense else n >= PROBATION and others >= 2 and 5 * n >= 3 * since
+    if dense:
+        dense = 4 * n >= since
+    else:
+        dense = at_once or (n >= PROBATION and others >= 2 and 5 * n >= 3 * since)
     if n == 2:
         return n, first, others, dense, 0.0, 0.0, min(least, value), max(largest, value)
     if value < least:
         value, least = least, value
     elif value > largest:
         value, largest = largest, value
-    weight = min(n - 2, MEMORY)
+    weight = n - 2 if n - 2 < MEMORY else MEMORY
     off = value - mean
     if variance > 0.0:
         bound = LIMIT * math.sqrt(variance)
-        off = max(-bound, min(bound, off))
+        off = bound if off > bound else -bound if off < -bound else off
     step = off / weight
     mean += step
     variance += (off * (off - step) - variance) / weight
@@ -254,8 +257,11 @@ def scaled(record: Record, value: float) -> float:
         mean, variance = _moments(n, mean, variance, least, largest)
         if variance == 0.0:
             return 0.0
-        bound = min(LIMIT, math.sqrt(n))
-        return max(-bound, min(bound, (value - mean) / math.sqrt(variance)))
+        bound = math.sqrt(n)
+        if bound > LIMIT:
+            bound = LIMIT
+        z = (value - mean) / math.sqrt(variance)
+        return bound if z > bound else -bound if z < -bound else z
     size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
     if size > LIMIT:
         return max(-LIMIT, min(LIMIT, value / size))

@@ -68,6 +68,11 @@ BINARY: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "curved", "learner": {"type": "passive_aggressive"}, "n_components": 20},
         lambda: hinged.Curved(hinged.PassiveAggressive(), n_components=20),
     ),
+    "quadratic": ({"type": "quadratic"}, hinged.Quadratic),
+    "quadratic-arow": (
+        {"type": "quadratic", "learner": {"type": "arow", "r": 10.0}},
+        lambda: hinged.Quadratic(hinged.AROW(10.0)),
+    ),
     "given-weights": (
         {
             "type": "passive_aggressive",
@@ -637,5 +642,5 @@ def test_the_default_hedge_keeps_to_max_features(client: httpx.Client, new_model
     path = new_model(learner={"type": "hedge"}, max_features=2)
     client.post(f"{path}/learn", json=[{"x": {"a": 1, "b": 1, "c": 1}, "y": True}])
     model = client.get(path).json()
-    assert model["features"] == 2
-    assert model["ignored_features"] == 6  # one for each expert
+    assert model["features"] == 3  # the expert of squares has room for twice as many
+    assert model["ignored_features"] == 5  # one for each other expert

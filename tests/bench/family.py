@@ -111,6 +111,7 @@ BINARY: dict[str, tuple[Make, Make]] = {
         lambda: preprocessing.StandardScaler() | _river.PAClassifier(),
     ),
     "Curved (beside PassiveAggressive)": (hinged.Curved, _river.PAClassifier),
+    "Quadratic (beside PassiveAggressive)": (hinged.Quadratic, _river.PAClassifier),
     "Calibrated Perceptron (beside Perceptron)": (
         lambda: hinged.Calibrated(hinged.Perceptron()),
         _river.Perceptron,

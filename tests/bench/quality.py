@@ -44,6 +44,7 @@ BINARY: dict[str, Callable[[], Model]] = {
     "LogisticSGD RMS": hinged.LogisticSGD,
     "CoinBetting": hinged.CoinBetting,
     "FTRLProximal": hinged.FTRLProximal,
+    "Quadratic": hinged.Quadratic,
     "Hedge": hinged.Hedge,
 }
 MULTICLASS: dict[str, Callable[[], Model]] = {

@@ -32,7 +32,7 @@ FIRST = [  # no class is known, then right, wrong, wrong: the last two are class
 ]
 
 # learn true: the six experts, trusted alike, score these, and half is the base rate's, 1.5 of 2
-EXPERTS = [1.0, 2 / 3, 0.2, 0.2, 0.01 / math.sqrt(0.00025 + 1e-8), 0.06]
+EXPERTS = [1.0, 0.2, 0.2, 0.01 / math.sqrt(0.00025 + 1e-8), 0.06, 0.2]  # 1 has no square
 TOLD = 0.5 / (1.0 + math.exp(-sum(EXPERTS) / 6.0)) + 0.5 * 1.5 / 2.0
 POOLED = math.log(TOLD / (1.0 - TOLD))
 

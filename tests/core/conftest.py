@@ -29,6 +29,7 @@ from hinged import (
     PassiveAggressive,
     Perceptron,
     PocketPerceptron,
+    Quadratic,
     RandomWeights,
 )
 
@@ -73,6 +74,8 @@ BINARY: list[LinearClassifier] = [
     Hedge([Perceptron()], curved=True),
     Curved(n_components=20),
     Curved(AveragedPerceptron(), n_components=7, bend=0.5, seed=3),
+    Quadratic(),
+    Quadratic(LogisticSGD(0.1, "adagrad")),
     Calibrated(AveragedPerceptron()),
     Calibrated(Perceptron(label_at_zero=True)),
     Auto(max_classes=2),

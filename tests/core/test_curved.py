@@ -60,7 +60,7 @@ def test_it_learns_xor_which_no_linear_learner_does() -> None:
 
 def test_bananas() -> None:
     rows = bananas()
-    assert accuracy(compose.Pipeline(AutoScaler(), Hedge()), rows) < 0.6
+    assert accuracy(compose.Pipeline(AutoScaler(), Hedge()), rows) < 0.7
     assert accuracy(compose.Pipeline(AutoScaler(), Hedge(curved=True)), rows) > 0.885
 
 

@@ -77,6 +77,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "FTRL with a start": ("FTRLProximal", {"initial_weights": (7, 0.5)}),
     "coin betting": ("CoinBetting", {}),
     "hedge": ("Hedge", {}),
+    "quadratic": ("Quadratic", {}),
     "multiclass perceptron": ("MulticlassPerceptron", {}),
     "multiclass averaged": ("MulticlassAveragedPerceptron", {"max_features": 3}),
     "multiclass PA": ("MulticlassPassiveAggressive", {}),

@@ -12,7 +12,6 @@ from river import datasets
 from hinged import (
     Auto,
     Calibrated,
-    Curved,
     Hedge,
     HingeSGD,
     InvalidState,
@@ -24,6 +23,7 @@ from hinged import (
     WeightVector,
 )
 from hinged.checks import plain_state
+from hinged.lifted import Lifted
 
 
 def trained(events: int = 200) -> Perceptron:
@@ -157,7 +157,7 @@ def test_exported_weights_give_the_served_scores(learner: LinearClassifier) -> N
             pairs = [(scores[c], weights[c], intercepts[c]) for c in model.classes]
         else:
             pairs = [(model.score_one(x), model.weights, -model.threshold)]
-        seen: Any = model.features.transform_one(x) if isinstance(model, Curved) else x
+        seen: Any = model._lift(x) if isinstance(model, Lifted) else x
         for score, weights, intercept in pairs:
             exported = json.loads(json.dumps(list(weights.items())))
             again = math.fsum(value * seen.get(name, 0.0) for name, value in exported)

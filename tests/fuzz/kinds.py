@@ -24,7 +24,10 @@ _TREE: dict[str, Any] = {"type": "HoeffdingTreeClassifier", "grace_period": 5, "
 _LOGISTIC: dict[str, Any] = {"type": "LogisticRegression"}
 _BINARY: list[dict[str, Any]] = [
     *({"type": name} for name in ("perceptron", "averaged_perceptron", "pocket_perceptron")),
-    *({"type": name} for name in ("passive_aggressive", "linear_unit", "arow", "hedge", "curved")),
+    *(
+        {"type": name}
+        for name in ("passive_aggressive", "linear_unit", "arow", "hedge", "curved", "quadratic")
+    ),
     *({"type": name} for name in ("scw", "logistic_sgd", "coin_betting", "ftrl_proximal")),
     *({"type": "hinge_sgd", "steps": name} for name in ("adagrad", "constant", "sqrt")),
     *({"type": name} for name in ("PAClassifier", "ALMAClassifier")),

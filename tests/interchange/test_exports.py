@@ -225,6 +225,7 @@ def test_river(model: Model, client: httpx.Client) -> None:
     [
         ({"learner": {"type": "auto"}, "labels": ["a", "b"]}, "hinged replay"),
         ({"learner": {"type": "curved", "learner": {"type": "arow"}}}, "curved"),
+        ({"learner": {"type": "quadratic"}}, "quadratic"),
         (
             {"learner": {"type": "perceptron"}, "pipeline": [{"type": "Normalizer"}]},
             "stage 1 of the pipeline, Normalizer,",

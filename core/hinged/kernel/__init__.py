@@ -46,6 +46,7 @@ from hinged.kernel.pure import (
     shrunk_dot,
     teach,
     uncertainty,
+    with_squares,
 )
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "shrunk_dot",
     "teach",
     "uncertainty",
+    "with_squares",
 ]
 
 is_compiled = (

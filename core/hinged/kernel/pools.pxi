@@ -241,7 +241,10 @@ def scores_of(list experts, x):
                     if isfinite(score):
                         found.append(score)
                         continue
-            found.append(expert.score_one(x))
+            if getattr(expert, "_by_squares", False):
+                found.append(expert.lifted.score_one(with_squares(x)))
+            else:
+                found.append(expert.score_one(x))
         return found
     finally:
         released(event)
@@ -278,7 +281,9 @@ def pool_event(
                 isinstance(expert, BinaryCore)
                 and (<BinaryCore>expert)._learn_event(event, target, w, &told)
             ):
-                outcome = pure.taught(expert, x, positive, w, account)
+                outcome = squares_told(expert, x, positive, w)
+                if outcome is None:
+                    outcome = pure.taught(expert, x, positive, w, account)
                 told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
             updated = updated or told.updated
             wrong.append(told.positive != positive)

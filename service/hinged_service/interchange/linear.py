@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import hinged
+from hinged.lifted import Lifted
 from hinged.temperature import LIMIT
 from hinged_service.model.predictor import Label
 from hinged_service.model.spec import ModelSpec
@@ -73,7 +74,7 @@ def linear_model(name: str, spec: ModelSpec, state: ModelState) -> LinearModel:
     rule = learner.learner if isinstance(learner, hinged.OneVsRest) else learner
     if isinstance(getattr(rule, "initial_weights", None), hinged.RandomWeights):
         raise NotExportable("Every name that was never learned has a random weight. " + _ELSE)
-    if isinstance(rule, hinged.Curved):
+    if isinstance(rule, Lifted):
         raise NotExportable(_not_linear(spec))
     if isinstance(learner, hinged.BinaryLinearClassifier):
         rows = [dict(learner.weights)]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 import hinged
+from hinged.lifted import Lifted
 from hinged_service.engine.export import document_of
 from hinged_service.interchange.river_model import ExportedModel
 from hinged_service.model.spec import ModelSpec
@@ -166,7 +167,7 @@ def _from_river(model: Any) -> _Trained:  # noqa: ANN401 - of any class
 
 
 def _weights(model: Any) -> tuple[dict[str, float], float]:  # noqa: ANN401
-    if isinstance(model, hinged.BinaryLinearClassifier) and not isinstance(model, hinged.Curved):
+    if isinstance(model, hinged.BinaryLinearClassifier) and not isinstance(model, Lifted):
         return dict(model.weights), 0.0 - model.threshold
     if not (hasattr(model, "weights") and hasattr(model, "intercept")):
         raise NotImportable(f"{type(model).__name__} is not a linear model with weights.")

@@ -19,6 +19,7 @@ from hinged_service.model.learner_specs import (
     CurvedSpec,
     HedgeSpec,
     MulticlassHedgeSpec,
+    QuadraticSpec,
 )
 from hinged_service.model.spec import ModelSpec
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
@@ -50,6 +51,7 @@ _UNKNOWN_MS = 1.0
 _MOST_MADE = 50_000
 _MOST_TERMS = 5_000_000
 _EXPERTS = len(default_pool())
+_EXPERT_RULES = _EXPERTS + 1  # one of them has twice the features
 _MULTICLASS_EXPERTS = len(default_multiclass_pool())
 
 _RULE_US = 0.5  # per feature: an own rule predicts and learns
@@ -225,15 +227,19 @@ def _own_learner(learner: object, width: int, at: str, factors: list[Factor]) ->
         factors.append(Factor(f"{at}.n_components", count / 10, f"makes {count} cosines"))
         cosines_us = _CURVED_US * min(width, learner.max_width) * count
         return cosines_us + _own_learner(learner.learner, count, at, factors)
+    if isinstance(learner, QuadraticSpec):
+        return _own_learner(learner.learner, 2 * width, at, factors)
     if isinstance(learner, (HedgeSpec, MulticlassHedgeSpec)):
         of_many = isinstance(learner, MulticlassHedgeSpec)
         count = len(learner.models or ()) or (_MULTICLASS_EXPERTS if of_many else _EXPERTS)
         factors.append(Factor(f"{at}.models", count, f"are {count} experts"))
         experts = learner.models or ()
-        us = sum(_own_learner(one, width, at, []) for one in experts) or count * rule_us
+        us = sum(_own_learner(one, width, at, []) for one in experts) or rule_us * (
+            count if of_many else _EXPERT_RULES
+        )
         if isinstance(learner, HedgeSpec) and learner.curved:
             us += 2 * _own_learner(_CURVED, width, at, [])
         return us
     if isinstance(learner, AutoSpec):
-        return (_SCALED_US + _EXPERTS * _RULE_US) * width + _MULTICLASS_EXPERTS * rule_us
+        return (_SCALED_US + _EXPERT_RULES * _RULE_US) * width + _MULTICLASS_EXPERTS * rule_us
     return rule_us

@@ -264,7 +264,22 @@ class CurvedSpec(StrictModel):
         return hinged.Curved(learner, self.n_components, self.bend, self.seed, self.max_width)
 
 
-Expert = Annotated[_BinaryRule | CurvedSpec, Field(discriminator="type")]
+class QuadraticSpec(StrictModel):
+    """A binary learner of features and of their squares: its boundary bends along each feature.
+
+    For dense and scaled features (`"scale": "auto"`). The square of the feature `a`, less 1, is
+    the feature `a²`; values of 0 and 1 have none. An explanation is by both.
+    """
+
+    type: Literal["quadratic"]
+    learner: BinaryLearner = Field(SCWSpec(type="scw", phi=1.0), description="The binary rule.")
+
+    def build(self, max_features: int) -> hinged.Quadratic:
+        """Return the fresh learner."""
+        return hinged.Quadratic(self.learner.build(2 * max_features))
+
+
+Expert = Annotated[_BinaryRule | CurvedSpec | QuadraticSpec, Field(discriminator="type")]
 
 
 class HedgeSpec(StrictModel):
@@ -397,7 +412,15 @@ class AutoSpec(StrictModel):
         return hinged.Auto(self.max_classes, max_features)
 
 
-OwnLearner = AutoSpec | _BinaryRule | CurvedSpec | HedgeSpec | _MulticlassRule | MulticlassHedgeSpec
+OwnLearner = (
+    AutoSpec
+    | _BinaryRule
+    | CurvedSpec
+    | QuadraticSpec
+    | HedgeSpec
+    | _MulticlassRule
+    | MulticlassHedgeSpec
+)
 """The learners of `hinged`."""
 
 

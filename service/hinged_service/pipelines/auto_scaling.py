@@ -67,9 +67,9 @@ class AutoScalerSpec(StepSpec):
     """Centre and scale dense numeric features; leave flags (0 or 1) and sparse ones alone.
 
     A feature is dense if three in five of the events since its first have it, once it has
-    16 values and two of them are other than 0 and 1; or at once if the first event has
-    it and its value there is no whole number from -8 to 8. It stays so until fewer than a
-    quarter have it. It becomes its distance from its mean in standard deviations, at most 8.
+    16 values and two of them are other than 0 and 1; or if every event so far has it, with
+    the first of 15 values that is no whole number from -8 to 8. It stays so until fewer than
+    a quarter have it. It becomes its distance from its mean in standard deviations, at most 8.
     Any other stays as it is, but one whose root mean square is above 8 is divided by that.
 
     Of more than 8 values, one huge one changes no other: the least and the largest count

@@ -82,6 +82,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "coin_betting": hinged.CoinBetting,
     "ftrl_proximal": lambda: hinged.FTRLProximal(l1=0.1),
     "curved": lambda: hinged.Curved(n_components=20),
+    "quadratic": hinged.Quadratic,
     "hedge": hinged.Hedge,
     "multiclass_perceptron": hinged.MulticlassPerceptron,
     "multiclass_averaged_perceptron": hinged.MulticlassAveragedPerceptron,

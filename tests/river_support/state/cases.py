@@ -267,6 +267,7 @@ _BINARY: dict[str, Callable[[], Any]] = {
     "hinged-CoinBetting": hinged.CoinBetting,
     "hinged-FTRLProximal": lambda: hinged.FTRLProximal(l1=0.01),
     "hinged-Curved": lambda: hinged.Curved(hinged.LinearUnit(), n_components=9),
+    "hinged-Quadratic": lambda: hinged.Quadratic(hinged.LinearUnit()),
     "hinged-Hedge": hinged.Hedge,
     "hinged-Hedge-curved": lambda: hinged.Hedge([hinged.Curved(n_components=5)]),
     "hinged-Hedge-models": lambda: hinged.Hedge([hinged.AROW(), hinged.LinearUnit()], share=0.1),

@@ -39,6 +39,7 @@ from hinged.kernel.pure.rules import (
     BinaryCore,
     revived_accounting,
 )
+from hinged.kernel.pure.squares import LARGEST_ROOT, SQUARE, with_squares
 from hinged.kernel.pure.steps import (
     EPSILON,
     adaptive_dot,
@@ -74,6 +75,7 @@ __all__ = [
     "EPSILON",
     "KEPT",
     "LARGEST",
+    "LARGEST_ROOT",
     "LEAST_CURVATURE",
     "LEAST_LOG_SCALE",
     "LEAST_ODDS",
@@ -84,6 +86,7 @@ __all__ = [
     "MOST_WEIGHT",
     "RULES",
     "SPREAD",
+    "SQUARE",
     "TOTALS",
     "Accounting",
     "BinaryCore",
@@ -130,4 +133,5 @@ __all__ = [
     "taught",
     "teach",
     "uncertainty",
+    "with_squares",
 ]

@@ -12,6 +12,7 @@ __all__ = ["COMPOSITE", "LEARNERS", "fits", "names", "parameters"]
 
 COMPOSITE: dict[type, int] = {
     hinged.Curved: 2,
+    hinged.Quadratic: 2,
     hinged.Hedge: 3,
     hinged.OneVsRest: 3,
     hinged.MulticlassHedge: 4,
