@@ -231,8 +231,7 @@ class Hedge(LinearClassifier):
         """Take over a saved state, or raise `InvalidState` and change nothing.
 
         One without any temperature, as fold version 2 saved it, goes on with new ones, as
-        one without a base rate. One
-        of the default pool that was then goes on with the experts that it has.
+        one without a base rate. One of an earlier default pool keeps the experts that it has.
         """
         saved = state.checked_header(saved, type(self).__name__)
         prototypes = self._prototypes_of(saved.get("members"))
@@ -284,7 +283,7 @@ def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier
 
 
 def _linear_pool(max_features: int | None) -> list[BinaryLinearClassifier]:
-    """Return the default pool of fold version 3 before it had squares."""
+    """Return the default pool of fold version 3."""
     return [
         PassiveAggressive(max_features=max_features),
         AROW(max_features=max_features),
