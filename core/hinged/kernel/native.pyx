@@ -27,5 +27,6 @@ from hinged.kernel import pure
 include "event.pxi"
 include "storage.pxi"
 include "steps.pxi"
+include "penalties.pxi"
 include "rules.pxi"
 include "pools.pxi"

@@ -224,7 +224,6 @@ def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
     cdef BinaryCore core
-    cdef Storage weights
     cdef double score
     cdef list found = []
     try:
@@ -233,14 +232,12 @@ def scores_of(list experts, x):
         return pure.scores_of(experts, x)
     try:
         for expert in experts:
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._rule:
+            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._is_known():
                 core = expert
-                weights = core._weights
-                if weights is not None and weights.plain:
-                    score = weights._dot(event) + core.intercept
-                    if isfinite(score):
-                        found.append(score)
-                        continue
+                score = core._served(event)
+                if isfinite(score):
+                    found.append(score)
+                    continue
             found.append(expert.score_one(x))
         return found
     finally:
