@@ -249,6 +249,8 @@ cdef class BinaryCore:
                         end = min(BLOCK, total - row)
                         for i in range(count):
                             column = <const char *>&rows[row, i]
+                            for k in range(0, BLOCK, 8):
+                                HK_PREFETCH(column + (2 * BLOCK + k) * step)
                             for k in range(end):
                                 block[k * count + i] = (<const double *>(column + k * step))[0]
                     event.values = block + (row % BLOCK) * count
