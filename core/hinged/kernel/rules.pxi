@@ -1,4 +1,6 @@
 # Rules: an ordinary event of a binary learner in one call.
+#
+# The file is long: a class of Cython stands in one file, and what follows is one class.
 
 cdef class Accounting:
     """Running totals of a learner: see `hinged.kernel.pure.Accounting`."""

@@ -330,8 +330,8 @@ def teach(
 
     What they leave out is counted in `account`.
     """
-    pairs = experts.items()
-    return any([taught(expert, x, label == y, w, account).updated for label, expert in pairs])
+    told = [taught(expert, x, label == y, w, account) for label, expert in experts.items()]
+    return any(outcome.updated for outcome in told)
 
 
 def add_to_classes(

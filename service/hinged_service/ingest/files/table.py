@@ -239,7 +239,7 @@ class Table:
         values = np.empty((len(columns), len(labels)))
         for at, column in enumerate(columns):
             values[at] = column
-        if not (-MAX_VALUE <= values.min() and values.max() <= MAX_VALUE):  # so not of NaN
+        if not (values.min() >= -MAX_VALUE and values.max() <= MAX_VALUE):  # so not of NaN
             return None
         try:
             told = list(map(self._label_of, labels))
