@@ -20,7 +20,7 @@ from unittest import mock
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 

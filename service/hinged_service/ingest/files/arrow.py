@@ -140,7 +140,7 @@ class ArrowTable(Reader):
 
     @property
     def _at_once(self) -> int:
-        """How many rows of numbers are added to a block in one step."""
+        """Number of rows of numbers that are added to a block in one step."""
         return max(1, min(_MOST_AT_ONCE, BLOCK_JSON_BYTES // 8 // max(1, self._table.row_bytes)))
 
     def _plain_rows(self, batch: Any) -> list[dict[str, Any]] | None:
@@ -149,8 +149,8 @@ class ArrowTable(Reader):
         They come from the buffers of the columns by NumPy: 5 µs a row of 30 numbers where cell
         by cell takes 14. `None` leaves them to that.
         """
-        names = self._table.numbers
-        if names is None or self._table.has_more or not batch.num_rows:
+        names, label = self._table.numbers, self._cells[self._table.label]
+        if names is None or label is None or self._table.has_more or not batch.num_rows:
             return None
         parts = []
         for name in names:
@@ -161,7 +161,9 @@ class ArrowTable(Reader):
             if column.null_count or not (types.is_integer(kind) or types.is_floating(kind)):
                 return None
             parts.append(column.to_numpy(zero_copy_only=False))
-        labels, faults = self._cells[self._table.label].values(batch.column(self._table.label))
+        told = batch.column(self._table.label)
+        told.validate()
+        labels, faults = label.values(told)
         return None if faults else self._table.rows_of(parts, labels)
 
     def _columns(self, batch: Any) -> tuple[list[list[Any]], dict[int, str]]:
