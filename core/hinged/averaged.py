@@ -86,6 +86,7 @@ class AveragedPerceptron(BinaryLinearClassifier):
         self.learning_rate = learning_rate
         self.intercept_sum = 0.0
         self._sums = WeightVector()
+        self._compile(AveragedPerceptron, "averaged")
 
     @property
     def weights(self) -> Numbers:

@@ -231,11 +231,11 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         if table is None:
             super().learn_many(X, y, w)
             return
-        names, rows, targets = table
+        names, rows, labels = table
         done = 0
-        while (done := done + self._learn_rows(names, rows[done:], targets[done:])) < len(rows):
+        while (done := done + self._learn_rows(names, rows[done:], labels[done:])) < len(rows):
             x = dict(zip(names, rows[done].tolist(), strict=True))
-            self._learn_in_steps(x, bool(targets[done] > 0.0), 1.0)
+            self._learn_in_steps(x, bool(labels[done]), 1.0)
             done += 1
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
@@ -373,6 +373,8 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true if the score is above 0, or `label_at_zero` at 0."""
+        if self._rule and (label := self._label_at_once(x)) is not None:
+            return label
         try:
             score = self._served_score(x)
         except TypeError:

@@ -6,6 +6,7 @@ process starts in half of the time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -83,36 +84,61 @@ def checked_rows(
 
 
 def table(X: Frame, y: Series) -> tuple[list[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return names, values and binary targets of a plain numeric frame.
+    """Return names, values and truth values as bytes of a plain numeric frame.
 
-    `None` stands for a frame to be looked at row by row: no rows or columns, nulls,
-    values that are not finite machine numbers, labels that are not truth values.
+    The values are rows or columns in memory, as the frame has them. `None` stands for a
+    frame to be looked at row by row: no rows or columns, nulls, values that are not finite
+    machine numbers, labels that are not truth values.
     """
+    import numpy as np
+
+    if isinstance(y, np.ma.MaskedArray):  # as an array it would have no nulls
+        return None
+    labels = np.asarray(y)
+    if labels.dtype.kind != "b":
+        return None
+    names, values = _pandas_table(X) or _columns_table(X) or ([], None)
+    if values is None or not names or labels.shape != values.shape[:1] or not len(labels):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not (np.isfinite(total) or np.isfinite(values).all()):
+        return None
+    return names, values, np.ascontiguousarray(labels).view(np.uint8)
+
+
+def _pandas_table(X: Frame) -> tuple[list[Any], npt.NDArray[Any]] | None:
+    """Return names and values of a frame of pandas that holds numbers of NumPy in one block.
+
+    Narwhals takes a third of the time of a table of 1,000 rows, and its columns several times
+    as long as the block.
+    """
+    import numpy as np
+
+    pandas = sys.modules.get("pandas")
+    if pandas is None or type(X) is not pandas.DataFrame or not X.columns.is_unique:
+        return None
+    kinds = set(X.dtypes.to_numpy())
+    if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
+        return None
+    values = _numbers(X.to_numpy())
+    return None if values is None else (list(X.columns), values)
+
+
+def _columns_table(X: Frame) -> tuple[list[Any], npt.NDArray[Any]] | None:
+    """Return names and values of a frame of numbers, column by column."""
     import numpy as np
 
     wrapped = _frame(X)
     names = list(wrapped.columns)
-    if isinstance(y, np.ma.MaskedArray):  # as an array it would have no nulls
-        return None
-    labels = np.asarray(y)
-    if not names or labels.dtype.kind != "b" or labels.shape != (len(wrapped),) or not len(wrapped):
-        return None
-    values = None
-    if wrapped.implementation.is_pandas():  # column by column its table takes several times as long
-        native = wrapped.to_native()
-        if all(isinstance(one, np.dtype) and one.kind in "fiu" for one in set(native.dtypes)):
-            values = _numbers(native.to_numpy())
-    if values is None:
-        values = np.empty((len(wrapped), len(names)))
-        for number, name in enumerate(names):
-            column = wrapped.get_column(name)
-            array = None if column.null_count() else _numbers(column.to_numpy())
-            if array is None:
-                return None
-            values[:, number] = array
-    if not np.isfinite(values).all():
-        return None
-    return names, np.ascontiguousarray(values), np.where(labels, 1.0, -1.0)
+    values = np.empty((len(names), len(wrapped)))
+    for number, name in enumerate(names):
+        column = wrapped.get_column(name)
+        array = None if column.null_count() else _numbers(column.to_numpy())
+        if array is None:
+            return None
+        values[number] = array
+    return names, values.T
 
 
 def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:

@@ -173,8 +173,10 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 )
             self._mark(self._weights.view())
         self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
-        if not self._penalised:
-            self._compile(HingeSGD, self.steps)
+        penalty = "shrunk" if self._l1 == 0.0 else "pulled"
+        if self.steps == "adagrad":
+            penalty = "penalised"
+        self._compile(HingeSGD, f"{self.steps} {penalty}" if self._penalised else self.steps)
 
     @property
     def numbers_per_name(self) -> int:

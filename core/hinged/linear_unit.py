@@ -84,6 +84,7 @@ class LinearUnit(BinaryLinearClassifier):
         )
         self.learning_rate = learning_rate
         self.capped = checked_flag("capped", capped)
+        self._compile(LinearUnit, "linear capped" if self.capped else "linear")
 
     def _step(self, margin: float, norm2: float, w: float) -> float:
         step = rate_at(self._learning_rate, self.clock) * w

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping
 
-from hinged.events import Label, as_floats
-from hinged.kernel.pure import logistic_step
+from hinged.events import Label
+from hinged.kernel import add_to_classes
 from hinged.multiclass import DEFAULT_CLASSES, softmax
 from hinged.multiclass_linear import (
     ClassWeights,
@@ -15,7 +15,7 @@ from hinged.multiclass_linear import (
     Pair,
 )
 from hinged.parameters import Fraction, LearningRate, Rate, rate_at
-from hinged.vector import Features, Numbers, WeightVector, put_all
+from hinged.vector import Numbers
 
 __all__ = ["MulticlassLogisticSGD"]
 
@@ -110,30 +110,15 @@ class MulticlassLogisticSGD(MulticlassLinearClassifier):
         if not math.isfinite(margin):
             return self._overflow()
         shares = softmax(self._raw_scores(x)[1])
-        rate, x = rate_at(self._learning_rate, self.clock), as_floats(self._room(x))
-        vectors: list[tuple[WeightVector, Features]] = []
-        intercepts: list[tuple[ClassWeights, float, float]] = []
+        moving: list[ClassWeights] = []
+        slopes: list[float] = []
         for part, share in zip(self._parts.values(), shares.values(), strict=True):
             right = part is pair[0]
-            if share < self._least and not right:
-                continue
-            slope = w * (share - right)
-            weight_of, square_of = part.weights.lookup, part.auxiliary.lookup
-            weights: Features = {}
-            squares: Features = {}
-            for name, value in x.items():
-                weights[name], squares[name] = logistic_step(
-                    rate, None, slope * value, weight_of(name, 0.0), square_of(name, 0.0)
-                )
-            vectors += (part.weights, weights), (part.auxiliary, squares)
-            slope *= self._constant
-            moved = logistic_step(rate, None, slope, part.intercept, part.auxiliary_intercept)
-            intercepts.append((part, *moved))
-        if not put_all(vectors, *(number for _, *moved in intercepts for number in moved)):
-            return self._overflow()
-        for part, intercept, square in intercepts:
-            part.intercept, part.auxiliary_intercept = intercept, square
-        return True
+            if right or not share < self._least:
+                moving.append(part)
+                slopes.append(w * (share - right))
+        rate, x = rate_at(self._learning_rate, self.clock), self._room(x)
+        return add_to_classes(moving, slopes, x, rate, self._constant) or self._overflow()
 
     @property
     def numbers_per_name(self) -> int:

@@ -91,9 +91,7 @@ class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        labels = [label == y for label in self._parts]
-        told = teach(list(self._parts.values()), x, labels, w, self.accounting)
-        return any(outcome[3] for outcome in told)
+        return teach(self._parts, x, y, w, self.accounting)
 
     def scores_one(self, x: Event) -> dict[Label, float]:
         """Return the score of every class, in the order the classes were seen."""

@@ -95,6 +95,7 @@ class PocketPerceptron(BinaryLinearClassifier):
         self.record = 0
         self.last_update = 0
         self._pocket = started(initial_weights, self.max_features)
+        self._compile(PocketPerceptron, "pocket")
 
     @property
     def weights(self) -> Numbers:

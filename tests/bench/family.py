@@ -64,6 +64,18 @@ def _vote() -> Any:
     )
 
 
+def _multiclass_vote() -> Any:
+    """Return River's nearest to the default pool of `MulticlassHedge`: five, and a vote."""
+    return ensemble.VotingClassifier(
+        [
+            _river.SoftmaxRegression(optim.AdaGrad(0.3)),
+            _one_vs_rest(_river.Perceptron)(),
+            *(_one_vs_rest(_river.PAClassifier)() for _ in range(3)),
+        ],
+        use_probabilities=False,
+    )
+
+
 BINARY: dict[str, tuple[Make, Make]] = {
     "Perceptron": (hinged.Perceptron, _river.Perceptron),
     "AveragedPerceptron (beside Perceptron)": (hinged.AveragedPerceptron, _river.Perceptron),
@@ -82,6 +94,10 @@ BINARY: dict[str, tuple[Make, Make]] = {
     "HingeSGD constant, l1": (
         lambda: hinged.HingeSGD(0.1, "constant", l1=0.001),
         lambda: _descent(optim.SGD(0.1), l1=0.001),
+    ),
+    "HingeSGD Pegasos (beside SGD with l2)": (
+        lambda: hinged.HingeSGD(steps="pegasos", l2=0.01),
+        lambda: _descent(optim.SGD(0.1), l2=0.01),
     ),
     "AROW (beside PassiveAggressive)": (hinged.AROW, _river.PAClassifier),
     "AROW forgetting (beside PassiveAggressive)": (
@@ -143,10 +159,7 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
         hinged.MulticlassLogisticSGD,
         lambda: _river.SoftmaxRegression(optim.AdaGrad(0.3)),
     ),
-    "MulticlassHedge (beside one-vs-rest)": (
-        hinged.MulticlassHedge,
-        _one_vs_rest(_river.PAClassifier),
-    ),
+    "MulticlassHedge (beside a vote of five)": (hinged.MulticlassHedge, _multiclass_vote),
     "Auto (beside a scaled one-vs-rest)": (
         hinged.Auto,
         lambda: preprocessing.StandardScaler() | _one_vs_rest(_river.PAClassifier)(),

@@ -14,12 +14,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 
@@ -91,6 +92,11 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "mistakes only": ("Perceptron", {"update_on": "mistake"}),
     "margin": ("Perceptron", {"margin": 0.5, "fit_intercept": False}),
     "constant": ("HingeSGD", {"steps": "constant", "label_at_zero": True}),
+    "linear unit without a cap": ("LinearUnit", {"capped": False}),
+    "Pegasos with l1": ("HingeSGD", {"steps": "pegasos", "l2": 0.1, "l1": 0.01}),
+    "sgd with l2 beyond 1": ("HingeSGD", {"steps": "constant", "l2": 3.4}),
+    "softmax": ("MulticlassLogisticSGD", {"max_features": 5}),
+    "softmax with random start": ("MulticlassLogisticSGD", {"initial_weights": (7, 0.5)}),
     "PA-II wide": ("PassiveAggressive", {"mode": "II", "fit_intercept": False}),
 }
 
@@ -251,6 +257,14 @@ TABLES = [
     "constant",
     "logistic",
     "logistic AdaGrad",
+    "linear unit",
+    "averaged",
+    "pocket",
+    "sgd with l2",
+    "sgd with l1",
+    "Pegasos",
+    "Pegasos with l1",
+    "AdaGrad with penalties",
 ]
 
 
@@ -266,6 +280,23 @@ def test_tables_give_the_bits_of_single_events(case: str, largest: float) -> Non
     for x, label in zip(X.to_dict("records"), y.tolist(), strict=True):
         single.learn_one(x, label)
     assert told(table) == told(single)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_and_columns_in_memory_give_the_same_bits(order: Literal["C", "F"]) -> None:
+    values = np.random.default_rng(3).normal(size=(100, 5))
+    y = values[:, 0] > 0.0
+    names = list("abcde")
+    kept = pd.DataFrame(np.array(values, order=order), columns=names, copy=False)
+    assert kept.to_numpy().flags[f"{order}_CONTIGUOUS"]
+    arrow = pa.table({name: values[:, i] for i, name in enumerate(names)})
+    single = hinged.AROW()
+    for row, label in zip(values.tolist(), y.tolist(), strict=True):
+        single.learn_one(dict(zip(names, row, strict=True)), label)
+    for frame in (kept, arrow):
+        model = hinged.AROW()
+        model.learn_many(frame, y)
+        assert told(model) == told(single)
 
 
 @pytest.mark.parametrize("name", ["Perceptron", "PassiveAggressive", "AROW", "HingeSGD"])

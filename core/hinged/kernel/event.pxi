@@ -24,7 +24,7 @@ cdef extern from *:
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
     bint hk_same_text(PyObject *, PyObject *) noexcept
-    void HK_PREFETCH(void *) noexcept
+    void HK_PREFETCH(const void *) noexcept
 
 cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) except -1

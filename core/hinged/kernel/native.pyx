@@ -27,6 +27,7 @@ from hinged.kernel import pure
 include "event.pxi"
 include "storage.pxi"
 include "steps.pxi"
+include "penalties.pxi"
 include "rules.pxi"
 include "squares.pxi"
 include "pools.pxi"

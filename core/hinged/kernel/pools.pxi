@@ -224,7 +224,6 @@ def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
     cdef BinaryCore core
-    cdef Storage weights
     cdef double score
     cdef list found = []
     try:
@@ -233,14 +232,12 @@ def scores_of(list experts, x):
         return pure.scores_of(experts, x)
     try:
         for expert in experts:
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._rule:
+            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._is_known():
                 core = expert
-                weights = core._weights
-                if weights is not None and weights.plain:
-                    score = weights._dot(event) + core.intercept
-                    if isfinite(score):
-                        found.append(score)
-                        continue
+                score = core._served(event)
+                if isfinite(score):
+                    found.append(score)
+                    continue
             if getattr(expert, "_by_squares", False):
                 found.append(expert.lifted.score_one(with_squares(x)))
             else:
@@ -314,24 +311,54 @@ def pool_event(
     return fields, judged(trust, wrong, loss, share)
 
 
-def teach(list experts, x, list labels, double w, account):
-    """Let each learner learn `x` with its label; return what they tell, as `_learn` does.
+def teach(dict experts, x, y, double w, account):
+    """Let the learner of each label learn whether `y` is that one; return whether any moved.
 
     What they leave out is counted in `account`.
     """
     cdef Event *event = gathered(x)
     cdef Told told
-    cdef list outcomes = []
+    cdef bint moved = False
     try:
-        for expert, label in zip(experts, labels, strict=True):
+        for label, expert in experts.items():
+            right = bool(label == y)
             if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learn_event(
-                event, 1.0 if label else -1.0, w, &told
+                event, 1.0 if right else -1.0, w, &told
             ):
-                outcomes.append(
-                    (told.positive, told.score, told.mistake, told.updated, told.loss)
-                )
+                moved = moved or told.updated
             else:
-                outcomes.append(pure.taught(expert, x, label, w, account))
-        return outcomes
+                moved = pure.taught(expert, x, right, w, account).updated or moved
+        return moved
+    finally:
+        released(event)
+
+
+def add_to_classes(list parts, list slopes, x, double rate, double constant):
+    """Take AdaGrad's step by a slope of each class, or none if a number would not be finite."""
+    cdef Event *event
+    cdef ClassWeights part
+    cdef double slope, intercept, square
+    cdef Py_ssize_t i, count = len(parts)
+    cdef bint last
+    if len(slopes) != count:
+        raise ValueError("a slope for each class")
+    for part in parts:
+        if not part.weights.plain:
+            return pure.add_to_classes(parts, slopes, x, rate, constant)
+    event = gathered(x)
+    try:
+        for last in range(2):  # all are looked at before one changes
+            for i in range(count):
+                part, slope = parts[i], slopes[i]
+                intercept, square = part.intercept, part.auxiliary_intercept
+                logistic_step(rate, -1.0, slope * constant, &intercept, &square)
+                logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
+                if last:
+                    part.weights._set(event, 0)
+                    part.auxiliary._set(event, 1)
+                    part.intercept, part.auxiliary_intercept = intercept, square
+                elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):
+                    return False
+        return True
     finally:
         released(event)

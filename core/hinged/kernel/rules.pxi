@@ -1,4 +1,6 @@
 # Rules: an ordinary event of a binary learner in one call.
+#
+# The file is long: a class of Cython stands in one file, and what follows is one class.
 
 cdef class Accounting:
     """Running totals of a learner: see `hinged.kernel.pure.Accounting`."""
@@ -60,9 +62,11 @@ cdef struct Told:
 
 
 cdef struct Given:
-    bint ordinary, on_tie
+    bint ordinary, on_tie, projects
     double margin, rate, C, r, phi, forgetting, decay, clock
-    double own  # the intercept's own variance or squares
+    double own  # the intercept's own variance, squares or sum
+    double l1, l2, log_shrink, pull  # of penalties
+    Py_ssize_t record, last_update  # of the pocket
     Py_ssize_t events, mistakes, updates  # so far
 
 
@@ -78,6 +82,17 @@ cdef enum:
     ADAGRAD
     RMS
     LOGISTIC_ADAGRAD
+    LINEAR
+    LINEAR_CAPPED
+    AVERAGED
+    POCKET
+    CONSTANT_SHRUNK
+    SQRT_SHRUNK
+    PEGASOS_SHRUNK
+    CONSTANT_PULLED
+    SQRT_PULLED
+    PEGASOS_PULLED
+    ADAGRAD_PENALISED
 
 
 cdef class BinaryCore:
@@ -114,6 +129,82 @@ cdef class BinaryCore:
         finally:
             released(event)
 
+    def _label_at_once(self, x):
+        """Return the label of an ordinary event of a rule that is known, else `None`."""
+        cdef Event *event
+        cdef double score
+        if not (self._is_known() and PyDict_CheckExact(x)):
+            return None
+        try:
+            event = gathered(x)
+        except TypeError:
+            return None
+        try:
+            score = self._served(event)
+        finally:
+            released(event)
+        return self._is_true(score) if isfinite(score) else None
+
+    cdef inline bint _is_known(self) noexcept:
+        return self._rule and self._weights is not None and self._weights.plain
+
+    cdef inline bint _is_true(self, double score) noexcept:
+        return score > 0.0 or (self.label_at_zero and score == 0.0)
+
+    cdef double _served(self, Event *event) except? -1.0:
+        """Return the score that predicts, of a rule that is known."""
+        cdef Storage weights = self._weights
+        cdef Given given
+        cdef Storage second, third
+        cdef double served
+        if self._rule < AVERAGED:
+            return weights._dot(event) + self.intercept
+        second = self._given(&given)
+        if not given.ordinary:
+            return NAN
+        third = self._third()
+        return self._served_from_raw(
+            self._raw(event, &given, weights, second, third), event, &given, second
+        )
+
+    cdef double _raw(
+        self, Event *event, Given *given, Storage weights, Storage second, Storage third
+    ) except? -1.0:
+        """Return the score of the weights that learn; penalised weights become the results."""
+        cdef int rule = self._rule
+        cdef double total
+        if rule < CONSTANT_SHRUNK:
+            total = weights._dot_and_norm(event)
+        elif rule < CONSTANT_PULLED:
+            total = shrunk_results(weights, second, event, given.log_shrink)
+        elif rule < ADAGRAD_PENALISED:
+            total = pulled_results(
+                weights, second, third, event, given.log_shrink, given.pull, given.l2 > 0.0
+            )
+        else:
+            total = adaptive_now(
+                weights,
+                second,
+                third,
+                event,
+                given.clock + given.events,
+                given.rate,
+                given.l1,
+                given.l2,
+            )
+        return total + self.intercept
+
+    cdef double _served_from_raw(
+        self, double raw, Event *event, Given *given, Storage second
+    ) except? -1.0:
+        """Return the score that predicts, given that of the weights that learn."""
+        cdef double events = given.clock + given.events
+        if self._rule == AVERAGED:
+            return raw - (second._dot(event) + given.own) / (events if events > 0.0 else 1.0)
+        if self._rule == POCKET and events - given.last_update <= given.record:
+            return second._dot(event) + <double>self.pocket_intercept
+        return raw
+
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
         cdef Event *event
@@ -131,14 +222,18 @@ cdef class BinaryCore:
             released(event)
         return told.positive, told.score, told.mistake, told.updated, told.loss
 
-    def _learn_rows(self, list names, const double[:, ::1] rows, const double[::1] targets):
+    def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
         cdef Event *event
         cdef Told told
         cdef Given given
         cdef double *own_values
-        cdef Py_ssize_t row, count = len(names)
-        cdef Storage second = self._given(&given)
+        cdef double *block = NULL
+        cdef const char *column
+        cdef Py_ssize_t step = rows.strides[0]
+        cdef Py_ssize_t row, i, k, end, count = len(names), total = rows.shape[0]
+        cdef Storage second = self._given(&given), third = self._third()
+        cdef bint in_place = rows.strides[1] == sizeof(double)
         if not given.ordinary:
             return 0
         event = gathered(dict.fromkeys(names, 0.0))
@@ -146,14 +241,30 @@ cdef class BinaryCore:
         try:
             if event.count != count or count != rows.shape[1]:
                 return 0
-            for row in range(rows.shape[0]):
-                event.values = <double *>&rows[row, 0]
+            if not in_place:
+                block = <double *>wider(NULL, BLOCK * count * sizeof(double))
+            for row in range(total):
+                if in_place:
+                    event.values = <double *>&rows[row, 0]
+                else:
+                    if row % BLOCK == 0:  # column by column, each as far as it is in the cache
+                        end = min(BLOCK, total - row)
+                        for i in range(count):
+                            column = <const char *>&rows[row, i]
+                            for k in range(0, BLOCK, 8):
+                                HK_PREFETCH(column + (2 * BLOCK + k) * step)
+                            for k in range(end):
+                                block[k * count + i] = (<const double *>(column + k * step))[0]
+                    event.values = block + (row % BLOCK) * count
                 event.has_norm = False
-                if not self._learned(event, targets[row], 1.0, &told, &given, second):
+                if not self._learned(
+                    event, 1.0 if labels[row] else -1.0, 1.0, &told, &given, second, third
+                ):
                     return row
-            return rows.shape[0]
+            return total
         finally:
             event.values = own_values
+            PyMem_Free(block)
             forget(event)
             released(event)
             self._keep(&given)
@@ -162,7 +273,10 @@ cdef class BinaryCore:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
         cdef Given given
         cdef Storage second = self._given(&given)
-        if not (given.ordinary and self._learned(event, target, w, told, &given, second)):
+        if not (
+            given.ordinary
+            and self._learned(event, target, w, told, &given, second, self._third())
+        ):
             return False
         self._keep(&given)
         return True
@@ -172,7 +286,7 @@ cdef class BinaryCore:
         cdef int rule = self._rule
         cdef object rate
         given.events = given.mistakes = given.updates = 0
-        given.ordinary = rule and self._weights is not None and self._weights.plain
+        given.ordinary = self._is_known()
         if not given.ordinary:
             return None
         given.clock = self.clock
@@ -182,6 +296,25 @@ cdef class BinaryCore:
             if not given.ordinary:
                 return None
             given.rate = rate
+        if rule >= CONSTANT_SHRUNK:
+            given.l1, given.l2 = self._l1, self._l2
+            given.ordinary = rule == ADAGRAD_PENALISED or (given.l1 > 0.0) == (
+                rule >= CONSTANT_PULLED
+            )
+            if rule == ADAGRAD_PENALISED:
+                given.own = self.intercept_squares
+                return self._squares
+            given.projects = rule == PEGASOS_SHRUNK and self._projects
+            if given.projects:
+                given.own = self.intercept_squares
+            given.log_shrink, given.pull = self.log_shrink, self.pull
+            return self._shrink_marks
+        if rule == AVERAGED:
+            given.own = self.intercept_sum
+            return self._sums
+        if rule == POCKET:
+            given.record, given.last_update = self.record, self.last_update
+            return self._pocket
         if rule == PERCEPTRON:
             given.margin, given.on_tie = self._update_margin, self._on_tie
         elif rule <= SQUARED or rule == SCW:
@@ -193,31 +326,53 @@ cdef class BinaryCore:
         if rule == AROW or rule == SCW:
             given.own = self.intercept_variance
             return self._variance
-        if rule >= ADAGRAD:
+        if ADAGRAD <= rule <= LOGISTIC_ADAGRAD:
             given.decay = self._decay if rule == RMS else -1.0
             given.own = self.intercept_squares
             return self._squares
         return None
 
+    cdef Storage _third(self):
+        """Return the marks of an absolute penalty."""
+        return self._pull_marks if self._rule >= CONSTANT_PULLED else None
+
     cdef int _keep(self, Given *given) except -1:
-        """Count what was learned, and keep the intercept's own number."""
+        """Count what was learned, and keep the numbers that changed with it."""
         cdef Accounting account = self.accounting
+        cdef int rule = self._rule
         if not given.events:
             return 0
         account.events += given.events
         self.clock += given.events
         if given.mistakes:
             account.mistakes += given.mistakes
+        if CONSTANT_SHRUNK <= rule < ADAGRAD_PENALISED:
+            self.log_shrink = given.log_shrink
+            if rule >= CONSTANT_PULLED:
+                self.pull = given.pull
+            if given.projects:
+                self.intercept_squares = given.own
         if given.updates:
             account.updates += given.updates
-            if self._rule == AROW or self._rule == SCW:
+            if rule == AROW or rule == SCW:
                 self.intercept_variance = given.own
-            elif self._rule >= ADAGRAD:
+            elif ADAGRAD <= rule <= LOGISTIC_ADAGRAD or rule == ADAGRAD_PENALISED:
                 self.intercept_squares = given.own
+            elif rule == AVERAGED:
+                self.intercept_sum = given.own
+            elif rule == POCKET:
+                self.last_update = given.last_update
         return 0
 
     cdef bint _learned(
-        self, Event *event, double target, double w, Told *told, Given *given, Storage second
+        self,
+        Event *event,
+        double target,
+        double w,
+        Told *told,
+        Given *given,
+        Storage second,
+        Storage third,
     ) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed.
 
@@ -227,21 +382,28 @@ cdef class BinaryCore:
         cdef int rule = self._rule
         cdef double step = 0.0, beta = 0.0, forgetting = 0.0, rate, slope
         cdef double spread, constant = self._constant, own = 0.0, size, bound = 0.0, score, margin
-        cdef double intercept = self.intercept
-        cdef bint called = True
+        cdef double intercept = self.intercept, lag = 0.0, lag_bound = 0.0
+        cdef bint called = True, by_confidence = rule == AROW or rule == SCW
+        cdef bint by_step = not (ADAGRAD <= rule <= LOGISTIC_ADAGRAD or rule == ADAGRAD_PENALISED)
         if not 0.0 < w < INFINITY:
             return False
         if self.max_features is not None and weights.count + event.count > self.max_features:
             return False
-        score = weights._dot_and_norm(event) + intercept
-        size = event.norm
+        score = self._raw(event, given, weights, second, third)
+        size = norm_once(event)
         if not (isfinite(score) and size < INFINITY):
             return False
         margin = target * score
-        told.score = score
-        told.positive = score > 0.0 or (self.label_at_zero and score == 0.0)
+        told.score = self._served_from_raw(score, event, given, second)
+        if not isfinite(told.score):
+            return False
+        told.positive = self._is_true(told.score)
         told.mistake = told.positive != (target > 0.0)
         told.loss = 1.0 - margin if margin < 1.0 else 0.0
+        if CONSTANT_SHRUNK <= rule < ADAGRAD_PENALISED:
+            return self._learned_penalised(
+                event, target, w, margin, told, given, weights, second, third
+            )
 
         if rule == PERCEPTRON:
             if margin <= given.margin and (told.mistake or given.on_tie):
@@ -278,17 +440,36 @@ cdef class BinaryCore:
                         return False
                     rate = rate / sqrt(given.clock + given.events + 1.0)
                 step = rate * w * target
+        elif rule == LINEAR or rule == LINEAR_CAPPED:
+            step = given.rate * w
+            if rule == LINEAR_CAPPED:
+                step = min(step, 1.0 / (size * size + constant + 1.0 - constant))
+            step = step * (1.0 - margin) * target
+        elif rule == AVERAGED or rule == POCKET:
+            if margin <= 0.0:
+                step = given.rate * w * target
+                lag = (given.clock + given.events) * step
+                if given.clock > MOST_EXACT or step == 0.0 or (
+                    rule == POCKET
+                    and given.clock + given.events - given.last_update > given.record
+                ):
+                    return False
         else:
             rate = given.rate
             own = given.own
-            if rule == ADAGRAD:
+            if rule == ADAGRAD or rule == ADAGRAD_PENALISED:
                 called = margin <= 1.0
                 if called:
                     own += w * w
                     if own > 0.0:
                         step = rate / sqrt(own) * w * target
                     intercept = intercept + step * constant
-                    adaptive_results(weights, second, event, rate, target, w)
+                    if rule == ADAGRAD:
+                        adaptive_results(weights, second, event, rate, target, w)
+                    else:
+                        penalised_results(
+                            second, event, rate, target, w, given.l1, given.l2
+                        )
             else:
                 slope = -target * w * residual(margin)
                 called = slope != 0.0
@@ -298,29 +479,34 @@ cdef class BinaryCore:
             if called and not (isfinite(intercept) and isfinite(own) and results_finite(event, 2)):
                 return False
 
-        if rule <= SQRT:
+        if by_step:
             called = step != 0.0
-            if called:
-                intercept = intercept + step * (constant if second is None else own * constant)
-                bound = weights.bound + fabs(step) * size
-                if not (bound < SAFE_BOUND and isfinite(intercept)):
+        if by_step and called:
+            intercept = intercept + step * (own * constant if by_confidence else constant)
+            bound = weights.bound + fabs(step) * size
+            if not (bound < SAFE_BOUND and isfinite(intercept)):
+                return False
+            if rule == AVERAGED:
+                lag_bound = second.bound + fabs(lag) * size
+                if not lag_bound < SAFE_BOUND:
                     return False
+                open_all(event, weights, second)
+            else:
                 weights._open(event)
         told.updated = called
 
-        given.events += 1
-        given.mistakes += told.mistake
-        if margin < 1.0:
-            self.accounting._add_margin(margin)
-        self.accounting._add_norm(size, constant)
+        self._count(told, given, margin, size)
         if not called:
             return True
         given.updates += 1
-        if rule > SQRT:
+        if not by_step:
             weights._set(event, 0)
             second._set(event, 1)
             given.own = own
-        elif second is not None:
+            if rule == ADAGRAD_PENALISED:
+                third._open(event)
+                marked(third, event, given.clock + given.events)
+        elif by_confidence:
             weights.bound = bound
             move_by_confidence(weights, second, event, step, beta, forgetting)
             own = own - beta * (own * constant) * (own * constant)
@@ -332,12 +518,118 @@ cdef class BinaryCore:
         else:
             weights.bound = bound
             weights._add_found(event, step)
+            if rule == AVERAGED:
+                second.bound = lag_bound
+                second._add_found(event, lag)
+                if constant != 0.0:
+                    given.own = saturated(given.own + saturated(lag))
+            elif rule == POCKET:
+                given.last_update = <Py_ssize_t>(given.clock + given.events)
+        self.intercept = intercept
+        return True
+
+    cdef int _count(self, Told *told, Given *given, double margin, double size) except -1:
+        """Count an event that is about to be learned."""
+        given.events += 1
+        given.mistakes += told.mistake
+        if margin < 1.0:
+            self.accounting._add_margin(margin)
+        self.accounting._add_norm(size, self._constant)
+        return 0
+
+    cdef bint _learned_penalised(
+        self,
+        Event *event,
+        double target,
+        double w,
+        double margin,
+        Told *told,
+        Given *given,
+        Storage weights,
+        Storage marks,
+        Storage pull_marks,
+    ) except -1:
+        """Learn an event by equal steps with penalties; the results are the weights before it."""
+        cdef int rule = self._rule
+        cdef double clock = given.clock + given.events + 1.0, l2 = given.l2, pull, eta, lost
+        cdef double shrink, pulls = given.pull, log_shrink, mark, step, move, bound = 0.0
+        cdef double intercept = self.intercept, squares = given.own, ball = 0.0
+        cdef bint hit = margin <= 1.0, projects = given.projects
+        cdef Py_ssize_t i
+        if clock > MOST_EXACT:
+            return False
+        if rule == PEGASOS_SHRUNK or rule == PEGASOS_PULLED:
+            eta = 1.0 / (l2 * clock)
+        elif rule == SQRT_SHRUNK or rule == SQRT_PULLED:
+            eta = given.rate / sqrt(clock)
+        else:
+            eta = given.rate
+        lost, pull = eta * l2, eta * given.l1
+        shrink = 1.0 - lost if lost < 1.0 else 0.0
+        if not (eta < INFINITY and shrink > 0.0):
+            return False
+        mark = log_shrink = given.log_shrink + log(shrink)
+        if pull > 0.0 or pulls > 0.0:
+            pulls = min(shrink * pulls + pull, LARGEST)
+        if projects:
+            intercept = intercept * shrink
+            squares = squares * (shrink * shrink)
+        step = eta * w * target
+        if hit:
+            move = step * self._constant
+            if projects:
+                squares += move * (2.0 * intercept + move)
+            intercept = intercept + move
+            if projects:
+                for i in range(event.count):
+                    move = step * event.values[i]
+                    squares += move * (2.0 * shrink * event.results[i] + move)
+                if not squares > 0.0:
+                    squares = 0.0
+                if not squares < INFINITY:
+                    return False
+                if squares * l2 > 1.0:
+                    ball = 1.0 / sqrt(squares) / sqrt(l2)
+                    log_shrink = log_shrink + log(ball)
+            bound = weights.bound + fabs(step) * event.norm
+            if not (bound < SAFE_BOUND and isfinite(intercept + squares) and ball < INFINITY):
+                return False
+            open_all(
+                event,
+                weights,
+                marks if rule < CONSTANT_PULLED else pull_marks,
+                marks if rule >= CONSTANT_PULLED and l2 > 0.0 else None,
+            )
+        told.updated = hit
+        self._count(told, given, margin, event.norm)
+        given.log_shrink, given.pull = log_shrink, pulls
+        if projects:
+            given.own = squares
+        if hit:
+            given.updates += 1
+            weights.bound = bound
+            if rule < CONSTANT_PULLED:
+                move_shrunk(weights, marks, event, shrink, step, mark)
+            else:
+                move_pulled(weights, event, shrink, step, pull)
+                marked(pull_marks, event, pulls)
+                if l2 > 0.0:
+                    marked(marks, event, mark)
+            if ball > 0.0:
+                intercept = intercept * ball
+                given.own = 1.0 / l2
         self.intercept = intercept
         return True
 
 
+cdef inline double saturated(double value) noexcept:
+    return -LARGEST if value < -LARGEST else LARGEST if value > LARGEST else value
+
+
 cdef double LARGEST = pure.LARGEST
 cdef double MOST_EXACT = 2.0 ** 52
+cdef enum:
+    BLOCK = 16  # rows
 CORE = ("_weights", "accounting", "clock", "max_features", "intercept", "_constant")
 CORE += ("label_at_zero", "_rule")
 

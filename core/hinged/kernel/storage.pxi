@@ -19,6 +19,19 @@ cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
     raise RuntimeError("the comparison of names goes on looking them up")
 
 
+cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
+    """Make an entry for each of an event's names in vectors; touch all."""
+    cdef int left
+    for left in range(MOST_TRIES):
+        a._open(event)
+        b._open(event)
+        if c is not None:
+            c._open(event)
+        if a.seen == event.serial == b.seen:
+            return 0
+    raise RuntimeError("the comparison of names goes on looking them up")
+
+
 cdef class Storage:
     """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
 

@@ -55,6 +55,41 @@ def write(request: pytest.FixtureRequest, arrow: Any, tmp_path: Path) -> Write:
 ipc_only = pytest.mark.parametrize("write", ["arrow", "arrows"], indirect=True)
 
 
+def test_rows_of_numbers_are_those_read_cell_by_cell(
+    arrow: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 2500
+    whole = [(-7) ** (n % 9) for n in range(rows)]
+    parts = [n / 7 if n % 3 else -0.0 for n in range(rows)]
+    table = arrow.table(
+        {
+            "i": arrow.array(whole, arrow.int32()),
+            "f": arrow.array(parts, arrow.float32()),
+            "d": [None if n == 1700 else n * 0.1 for n in range(rows)],
+            "y": [n % 2 == 0 for n in range(rows)],
+        }
+    )
+    found = [record.event for record in write(table).records(40)]
+    monkeypatch.setattr("hinged_service.ingest.files.table.Table.numbers", None)
+    assert repr(found) == repr([record.event for record in write(table).records(40)])
+    assert len(found) == rows - 40
+    assert found[1660] == {"x": {"i": float(whole[1700]), "f": pytest.approx(1700 / 7)}, "y": True}
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, 1e101])
+def test_a_number_that_is_none_is_told_among_rows_of_numbers(
+    arrow: Any, write: Write, odd: float
+) -> None:
+    source = write(arrow.table({"a": [1.0, odd, 3.0], "y": [True, False, True]}))
+    first, second, third = source.records()
+    assert (first.event, third.event) == (
+        {"x": {"a": 1.0}, "y": True},
+        {"x": {"a": 3.0}, "y": True},
+    )
+    assert second.error is not None
+    assert second.error.startswith("column a must be a number between -1e100 and 1e100")
+
+
 def test_types_and_nulls(arrow: Any, write: Write) -> None:
     table = arrow.table(
         {

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from hinged.arithmetic import length
+from hinged.kernel.pure.penalties import (
+    adaptive_dot,
+    add_penalised,
+    add_pulled,
+    add_shrunk,
+    penalised,
+    pulled,
+    pulled_dot,
+    pulled_since,
+    set_mark,
+    shrunk_dot,
+)
 from hinged.kernel.pure.pools import (
     KEPT,
     LEAST_CURVATURE,
@@ -17,6 +29,7 @@ from hinged.kernel.pure.pools import (
     ClassWeights,
     Mixing,
     Scaling,
+    add_to_classes,
     best,
     class_scores,
     judged,
@@ -42,28 +55,18 @@ from hinged.kernel.pure.rules import (
 from hinged.kernel.pure.squares import LARGEST_ROOT, SQUARE, with_squares
 from hinged.kernel.pure.steps import (
     EPSILON,
-    adaptive_dot,
     add_adaptively,
     add_all,
     add_both_by_confidence,
     add_by_betting,
     add_by_confidence,
     add_logistic,
-    add_penalised,
     add_proximally,
-    add_pulled,
-    add_shrunk,
     all_finite,
     logistic_step,
     next_bet,
     norm_of,
-    penalised,
     proximal_step,
-    pulled,
-    pulled_dot,
-    pulled_since,
-    set_mark,
-    shrunk_dot,
     uncertainty,
 )
 from hinged.kernel.pure.storage import (
@@ -105,6 +108,7 @@ __all__ = [
     "add_proximally",
     "add_pulled",
     "add_shrunk",
+    "add_to_classes",
     "all_finite",
     "best",
     "class_scores",

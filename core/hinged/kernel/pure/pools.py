@@ -8,8 +8,8 @@ from math import copysign, exp, log
 from typing import TYPE_CHECKING, TypeVar
 
 from hinged.kernel.pure.rules import Accounting
-from hinged.kernel.pure.steps import norm_of
-from hinged.kernel.pure.storage import Event, Numbers, Storage
+from hinged.kernel.pure.steps import logistic_step, norm_of
+from hinged.kernel.pure.storage import Event, Features, Numbers, Storage, put_all
 
 __all__ = [
     "KEPT",
@@ -25,6 +25,7 @@ __all__ = [
     "ClassWeights",
     "Mixing",
     "Scaling",
+    "add_to_classes",
     "best",
     "class_scores",
     "judged",
@@ -323,18 +324,45 @@ def pool_event(
 
 
 def teach(
-    experts: Sequence[LinearClassifier],
-    x: Numbers,
-    labels: Sequence[bool],
-    w: float,
-    account: Accounting,
-) -> list[Fields]:
-    """Let each learner learn `x` with its label; return what they tell.
+    experts: Mapping[Label, LinearClassifier], x: Numbers, y: Label, w: float, account: Accounting
+) -> bool:
+    """Let the learner of each label learn whether `y` is that one; return whether any moved.
 
     What they leave out is counted in `account`.
     """
-    pairs = zip(experts, labels, strict=True)
-    return [taught(expert, x, label, w, account) for expert, label in pairs]
+    told = [taught(expert, x, label == y, w, account) for label, expert in experts.items()]
+    return any(outcome.updated for outcome in told)
+
+
+def add_to_classes(
+    parts: Sequence[ClassWeights],
+    slopes: Sequence[float],
+    x: Numbers,
+    rate: float,
+    constant: float,
+) -> bool:
+    """Take AdaGrad's step by a slope of each class, or none if a number would not be finite.
+
+    Weights and intercepts are the first vectors and numbers of a class, their squares the second.
+    """
+    vectors: list[tuple[Storage, Features]] = []
+    intercepts: list[tuple[ClassWeights, float, float]] = []
+    for part, slope in zip(parts, slopes, strict=True):
+        weight_of, square_of = part.weights.lookup, part.auxiliary.lookup
+        weights: Features = {}
+        squares: Features = {}
+        for name, value in x.items():
+            weights[name], squares[name] = logistic_step(
+                rate, None, slope * float(value), weight_of(name, 0.0), square_of(name, 0.0)
+            )
+        vectors += (part.weights, weights), (part.auxiliary, squares)
+        own = part.intercept, part.auxiliary_intercept
+        intercepts.append((part, *logistic_step(rate, None, slope * constant, *own)))
+    if not put_all(vectors, *(number for _, *moved in intercepts for number in moved)):
+        return False
+    for part, intercept, square in intercepts:
+        part.intercept, part.auxiliary_intercept = intercept, square
+    return True
 
 
 def taught(

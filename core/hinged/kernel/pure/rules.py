@@ -109,7 +109,11 @@ class BinaryCore:
         """Learn an ordinary event, or change nothing and return `None`."""
         return None
 
-    def _learn_rows(self, names: list[Hashable], rows: object, targets: object) -> int:
+    def _label_at_once(self, x: Event) -> bool | None:
+        """Return the label of an ordinary event, or `None`."""
+        return None
+
+    def _learn_rows(self, names: list[Hashable], rows: object, labels: object) -> int:
         """Learn the first rows of a table as far as they are ordinary; return how many."""
         return 0
 
@@ -127,4 +131,15 @@ RULES = (
     "adagrad",
     "rms",
     "logistic adagrad",
+    "linear",
+    "linear capped",
+    "averaged",
+    "pocket",
+    "constant shrunk",
+    "sqrt shrunk",
+    "pegasos shrunk",
+    "constant pulled",
+    "sqrt pulled",
+    "pegasos pulled",
+    "adagrad penalised",
 )

@@ -134,6 +134,15 @@ class Columns:
         if event is not None:
             self._json_bytes += json_bytes(event.get("x") or {})
 
+    def add_rows(self, events: Sequence[dict[str, Any]], row_bytes: int) -> None:
+        """Add events of a format without lines, each of about so many bytes of JSON."""
+        nothing = [None] * len(events)
+        self._lines += nothing
+        self._events += events
+        self._errors += nothing
+        self._texts += nothing
+        self._json_bytes += row_bytes * len(events)
+
     def add_events(self, last: int, events: Sequence[Event], texts: Sequence[bytes]) -> None:
         """Add the events of consecutive lines up to number `last`, and their JSON."""
         self._lines += range(last - len(events) + 1, last + 1)

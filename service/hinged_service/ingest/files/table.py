@@ -9,7 +9,7 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hinged_service.ingest.files.cells import (
     all_numbers,
@@ -27,7 +27,10 @@ from hinged_service.ingest.files.cells import (
 from hinged_service.ingest.files.numeric_rows import PlainRows, Role
 from hinged_service.ingest.files.options import FileOptions, Kind
 from hinged_service.ingest.files.record import BadRecord, FileError, json_bytes
-from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, shown
+from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_VALUE, shown
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Table", "check_header", "infer"]
 
@@ -208,6 +211,44 @@ class Table:
         if len(x) > MAX_FEATURES:
             raise BadRecord(f"has {len(x)} features; at most {MAX_FEATURES} are taken")
         return event
+
+    @property
+    def label(self) -> str:
+        """Name of the label's column."""
+        return self._names[self._label]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether an event has more than features and a label."""
+        return self._id is not None or self._weight is not None
+
+    @property
+    def numbers(self) -> list[str] | None:
+        """Names of the features if all are numbers, at least one and no more than an event has."""
+        if any(feature.read is not as_number for feature in self._features):
+            return None
+        return self._picked if 1 <= len(self._picked) <= MAX_FEATURES else None
+
+    def rows_of(
+        self, columns: Sequence[npt.NDArray[Any]], labels: Sequence[Any]
+    ) -> list[dict[str, Any]] | None:
+        """Return rows of numbers as events, given a column of each feature, none missing.
+
+        `None` if one of them is none.
+        """
+        import numpy as np  # not to be loaded for the other formats
+
+        values = np.empty((len(columns), len(labels)))
+        for at, column in enumerate(columns):
+            values[at] = column
+        if not (values.min() >= -MAX_VALUE and values.max() <= MAX_VALUE):  # so not of NaN
+            return None
+        try:
+            told = list(map(self._label_of, labels))
+        except BadRecord:
+            return None
+        rows = zip(values.T.tolist(), told, strict=True)
+        return [{"x": dict(zip(self._picked, row, strict=True)), "y": y} for row, y in rows]
 
     @property
     def row_bytes(self) -> int:
