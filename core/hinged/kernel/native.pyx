@@ -9,6 +9,7 @@ grow together. Every function either passes an event on to the pure version or l
 an error. The parts correspond to the files of `hinged.kernel.pure`.
 """
 
+cimport cython
 from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
@@ -17,13 +18,15 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, isfinite, log, pow, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 from math import fsum
+from os import urandom
 
 from hinged.kernel import pure
 
+include "reader.pxi"
 include "event.pxi"
 include "storage.pxi"
 include "steps.pxi"

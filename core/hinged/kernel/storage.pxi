@@ -209,11 +209,11 @@ cdef class Storage:
         for i in range(event.count):
             if again and event.places[i] >= 0:
                 continue
-            slot = event.hints[i]
+            slot = hint_of(event, i)[0]
             if not (0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])):
                 slot = self._found(event.names[i], event.hashes[i])
                 if slot >= 0:
-                    event.hints[i] = slot
+                    hint_of(event, i)[0] = slot
                 else:
                     all_found = False
             event.places[i] = slot
@@ -249,7 +249,7 @@ cdef class Storage:
                     self._find(event)
                     i = 0
                     continue
-                self.slots[i] = event.hints[i] = slot
+                self.slots[i] = hint_of(event, i)[0] = slot
             self._touch(self.slots[i])
             i += 1
         self.seen_count = self.count

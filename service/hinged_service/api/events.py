@@ -152,7 +152,9 @@ class Predicting(Call):
         if live_model is None or body[:1] != b"{" or not live_model.can_predict_now(len(body)):
             return False
         try:
-            questions, body, _ = parse_questions(body, 1, live_model.accepts_non_numeric)
+            questions, body, _ = parse_questions(
+                body, 1, live_model.accepts_non_numeric, live_model.takes_gathered
+            )
         except ServiceError:
             return False
         predicted = live_model.predict_now(questions)
@@ -174,7 +176,7 @@ class Predicting(Call):
         self, live_model: LiveModel, body: bytes, scope: Scope
     ) -> bytes | list[bytes]:
         questions, body, many = parse_questions(
-            body, self._max_events, live_model.accepts_non_numeric
+            body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
         )
         at_least, most = None, USUAL
         if scope["query_string"]:
@@ -252,7 +254,9 @@ class Learning(Call):
         if live_model is None or body[:1] != b"{" or not live_model.can_learn_now(len(body)):
             return False
         try:
-            events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
+            events, payload, _ = parse_events(
+                body, 1, live_model.accepts_non_numeric, live_model.takes_gathered
+            )
             label = live_model.state.answers.label
             live_model.learn_now(events, payload, later_answers.Learned(reply, live_model, label))
         except ServiceError:
@@ -271,7 +275,7 @@ class Learning(Call):
                 state = await live_model.at_rest()
             label = state.answers.label  # the same for all states of the model
             events, payload, many = parse_events(
-                body, self._max_events, state.accepts_non_numeric, state.small_vocabulary
+                body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
             )
             if not events:
                 return b"[]"

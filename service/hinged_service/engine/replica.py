@@ -175,7 +175,9 @@ class Replica(Custody):
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
         """Return an entry's events, and what is known of the predictions they are labels of."""
         if events is None:
-            events = () if entry.payload is None else parse_log(entry.payload)
+            events = (
+                () if entry.payload is None else parse_log(entry.payload, self.state.takes_gathered)
+            )
         if entry.joined is None:
             return events, None
         joined = parse_joined(entry.joined)
