@@ -65,7 +65,7 @@ cdef extern from "Python.h":
 cdef enum:
     MOST_KNOWN = 65536  # names, and
     MOST_KNOWN_BYTES = 4194304  # bytes of them, of one table
-    MOST_PROBES = 32
+    MOST_PROBES = 128
     MOST_NAMES = 10000  # of an event
     MOST_CHARACTERS = 256  # of a name or id
     MOST_BYTES = 1024  # of these in UTF-8
