@@ -250,9 +250,8 @@ cdef class KnownNames:
         self.block, self.table, self.mask = block, table, room - 1
         return 0
 
-    cdef Known *find(self, const char *text, Py_ssize_t size) except? NULL:
+    cdef Known *find(self, const char *text, Py_ssize_t size, uint32_t mark) except? NULL:
         """Return a name of some bytes, which is made if it is not known; NULL if it is not plain."""
-        cdef uint32_t mark = mark_of(text, size)
         cdef Py_ssize_t at = mark & <uint32_t>self.mask, probe, kept
         cdef Known *known
         for probe in range(MOST_PROBES):
@@ -262,7 +261,8 @@ cdef class KnownNames:
             if known.mark == mark and known.size == size:
                 kept = size if size < KEPT_TEXT else KEPT_TEXT
                 if memcmp(known.text, text, kept) == 0 and (
-                    size == kept or memcmp(PyUnicode_AsUTF8AndSize(<object>known.name, NULL), text, size) == 0
+                    size == kept
+                    or memcmp(PyUnicode_AsUTF8AndSize(<object>known.name, NULL), text, size) == 0
                 ):
                     return known
             at = (at + 1) & self.mask
@@ -341,13 +341,12 @@ cdef class Reading:
 
     cdef const char *_features(self, const char *p, const char *end, Read *event) except? NULL:
         """Read the names and values of an event."""
-        cdef KnownNames names = self.known
-        cdef Known *known
         cdef const char *text
-        cdef Py_ssize_t size, same_at = 0, same_count = 0, k = 0, j
+        cdef Py_ssize_t size, same_at = 0, same_count = 0, k = 0
         cdef bint same = self.count > 0
         if same:
-            same_at, same_count = self.events[self.count - 1].names_at, self.events[self.count - 1].count
+            same_at = self.events[self.count - 1].names_at
+            same_count = self.events[self.count - 1].count
         event.names_at, event.values_at = self.names_count, self.values_count
         if p[0] != c"{":
             return NULL
@@ -364,26 +363,21 @@ cdef class Reading:
                 same = False
                 if k < same_count:
                     size = self.sizes[same_at + k]
-                    same = end - p > size and p[size] == c'"' and memcmp(p, self.texts[same_at + k], size) == 0
+                    same = (
+                        end - p > size
+                        and p[size] == c'"'
+                        and memcmp(p, self.texts[same_at + k], size) == 0
+                    )
+                if not same:
+                    self._repeat(same_at, k)
             if same:
                 p += size
             else:
-                if event.names_at == self.names_count:  # the first name that differs
-                    names.event += 1
-                    self._widen(k + 1)
-                    for j in range(k):
-                        self._name(self.names[same_at + j], self.hashes[same_at + j], self.numbers[same_at + j], self.texts[same_at + j], self.sizes[same_at + j])
-                        names.events[self.numbers[same_at + j]] = names.event
                 text = p
                 p = past_text(p)
                 if p == NULL:
                     return NULL
-                known = names.find(text, p - text)
-                if known == NULL or names.events[known.number] == names.event:
-                    return NULL
-                names.events[known.number] = names.event
-                self._widen(1)
-                self._name(known.name, known.hash, known.number, text, known.size)
+                self._add(text, p - text)
             p = past_space(p + 1)
             if p[0] != c":":
                 return NULL
@@ -396,16 +390,46 @@ cdef class Reading:
             self.values_count += 1
             k += 1
             p = past_space(p)
+        event.count = k
         if event.names_at == self.names_count:  # no name differs, but there may be fewer
             event.names_at = same_at
-        event.count = k
+        elif not self._found(event.names_at):
+            return NULL
         return p + 1
 
-    cdef inline void _name(self, PyObject *name, Py_hash_t hash, int32_t number, const char *text, int32_t size) noexcept:
+    cdef int _repeat(self, Py_ssize_t at, Py_ssize_t count) except -1:
+        """Add so many names of the event before."""
+        cdef Py_ssize_t i
+        for i in range(at, at + count):
+            self._add(self.texts[i], self.sizes[i])
+        return 0
+
+    cdef inline int _add(self, const char *text, Py_ssize_t size) except -1:
+        """Add the text of a name, to be found together with the others of its event."""
         cdef Py_ssize_t at = self.names_count
-        self.names[at], self.hashes[at], self.numbers[at] = name, hash, number
-        self.texts[at], self.sizes[at] = text, size
+        cdef uint32_t mark
+        self._widen(1)
+        if size > MOST_BYTES:
+            size = MOST_BYTES + 1
+        mark = mark_of(text, size)
+        HK_PREFETCH(&self.known.table[mark & <uint32_t>self.known.mask])
+        self.texts[at], self.sizes[at], self.numbers[at] = text, <int32_t>size, <int32_t>mark
         self.names_count += 1
+        return 0
+
+    cdef bint _found(self, Py_ssize_t first) except -1:
+        """Find the names from one on; return whether all are plain, and none stands twice."""
+        cdef KnownNames names = self.known
+        cdef Known *known
+        cdef Py_ssize_t i
+        names.event += 1
+        for i in range(first, self.names_count):
+            known = names.find(self.texts[i], self.sizes[i], <uint32_t>self.numbers[i])
+            if known == NULL or names.events[known.number] == names.event:
+                return False
+            names.events[known.number] = names.event
+            self.names[i], self.hashes[i], self.numbers[i] = known.name, known.hash, known.number
+        return True
 
     cdef const char *_event(self, const char *p, const char *end) except? NULL:
         """Read an event; return what is behind it, NULL for one that is not plain."""
@@ -475,13 +499,15 @@ cdef class Reading:
 
     cdef const char *_label(self, const char *p, Read *event) except? NULL:
         cdef const char *text = p
+        cdef Py_ssize_t size
         cdef Known *known
         cdef object y
         if p[0] == c'"':
             p = past_text(p + 1)
             if p == NULL:
                 return NULL
-            known = self.known.find(text + 1, p - text - 1)
+            size = p - text - 1
+            known = self.known.find(text + 1, size, mark_of(text + 1, size))
             if known == NULL:
                 return NULL
             y = <object>known.name
@@ -498,7 +524,7 @@ cdef class Reading:
                 return NULL
             while is_digit(p[0]):
                 p += 1
-            if not is_digit((p - 1)[0]) or p - text > 18 or p[0] == c"." or p[0] == c"e" or p[0] == c"E":
+            if not is_digit((p - 1)[0]) or p - text > 18 or p[0] == c"." or (p[0] | 32) == c"e":
                 return NULL
             y = whole_number(text, p)
         Py_INCREF(y)

@@ -205,7 +205,11 @@ cdef class Storage:
             memcpy(event.places, self.slots, event.count * sizeof(int32_t))
         elif count > 1024:
             for i in range(event.count):
-                HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
+                slot = hint_of(event, i)[0]
+                if 0 <= slot < count:
+                    HK_PREFETCH(&self.entries[slot])
+                else:
+                    HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
         for i in range(event.count):
             if again and event.places[i] >= 0:
                 continue
