@@ -99,7 +99,7 @@ class LiveModel:
         self.keys = StreamKeys(entry.stream).model(entry.uid)
         self.observer = connection.observer
         self.accepts_non_numeric = entry.fold.accepts_non_numeric
-        self.takes_gathered = replica.state.takes_gathered
+        self.takes_gathered = replica.takes_gathered
         self.status = ModelStatus()
         self.status.change(Status.CATCHING_UP)
         self._connection = connection
