@@ -201,6 +201,7 @@ async def _called_in_process(
     app = create_app(Settings(redis_url=redis_url))
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "method": "POST",
         "path": PATH,
         "query_string": b"",

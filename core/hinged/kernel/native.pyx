@@ -6,7 +6,8 @@ An event is gathered into C arrays, which stay until the next: one of the same n
 values alone, and goes on with the entries that each vector found for them. Any other name is
 first tried at its place in the vector before, as the tables of experts, classes and rules mostly
 grow together. Every function either passes an event on to the pure version or leaves no trace of
-an error. The parts correspond to the files of `hinged.kernel.pure`.
+an error. The parts correspond to the files of `hinged.kernel.pure`; those that read events
+have none.
 """
 
 cimport cython
@@ -26,6 +27,8 @@ from os import urandom
 
 from hinged.kernel import pure
 
+include "numbers.pxi"
+include "names.pxi"
 include "reader.pxi"
 include "event.pxi"
 include "storage.pxi"

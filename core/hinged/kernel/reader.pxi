@@ -4,292 +4,14 @@
 # escapes, and with labels that are true, false, integers or text. Whatever else there is, and all
 # that is wrong, is left to the decoder of the caller: nothing here says why.
 
-cdef extern from *:
-    """
-    /* The double next to m 10^power, for m > 0 and a power of -27 to 27: 5^27 is below 2^63, so
-       product and quotient are exact up to a last bit that tells whether anything is left. */
-    static double hk_scaled(uint64_t m, int power) {
-        static const uint64_t fives[28] = {
-            1ULL, 5ULL, 25ULL, 125ULL, 625ULL, 3125ULL, 15625ULL, 78125ULL, 390625ULL,
-            1953125ULL, 9765625ULL, 48828125ULL, 244140625ULL, 1220703125ULL, 6103515625ULL,
-            30517578125ULL, 152587890625ULL, 762939453125ULL, 3814697265625ULL,
-            19073486328125ULL, 95367431640625ULL, 476837158203125ULL, 2384185791015625ULL,
-            11920928955078125ULL, 59604644775390625ULL, 298023223876953125ULL,
-            1490116119384765625ULL, 7450580596923828125ULL,
-        };
-        unsigned __int128 wide;
-        uint64_t top, scale_bits;
-        double scale;
-        int up = __builtin_clzll(m), exponent = power - up, left;
-        m <<= up;
-        if (power >= 0) {
-            wide = (unsigned __int128)m * fives[power];
-            if (!(wide >> 64)) {
-                wide <<= 64;
-                exponent -= 64;
-            }
-            up = __builtin_clzll((uint64_t)(wide >> 64));
-            wide <<= up;
-            exponent += 64 - up;
-            top = (uint64_t)(wide >> 64);
-            left = (uint64_t)wide != 0;
-        } else {
-            uint64_t divisor = fives[-power];
-            up = __builtin_clzll(divisor);
-            divisor <<= up;
-            exponent += up - 63;
-            wide = (unsigned __int128)m << 63;
-            top = (uint64_t)(wide / divisor);
-            left = wide != (unsigned __int128)top * divisor;
-            if (!(top >> 63)) {
-                top <<= 1;
-                exponent -= 1;
-            }
-        }
-        m = top >> 11;
-        top &= 0x7FF;
-        if (top > 0x400 || (top == 0x400 && (left || (m & 1)))) m += 1;
-        scale_bits = (uint64_t)(exponent + 11 + 1023) << 52;
-        memcpy(&scale, &scale_bits, sizeof scale);
-        return (double)m * scale;
-    }
-    """
-    double hk_scaled(uint64_t m, int power) noexcept
-
-cdef extern from "Python.h":
-    object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
-    const char *PyUnicode_AsUTF8AndSize(object, Py_ssize_t *) except NULL
-    double PyOS_string_to_double(const char *, char **, PyObject *) except? -1.0
-    void *PyMem_Calloc(size_t, size_t) noexcept
-
 cdef enum:
-    MOST_KNOWN = 65536  # names, and
-    MOST_KNOWN_BYTES = 4194304  # bytes of them, of one table
-    MOST_PROBES = 128
     MOST_NAMES = 10000  # of an event
-    MOST_CHARACTERS = 256  # of a name or id
-    MOST_BYTES = 1024  # of these in UTF-8
-    MOST_DIGITS = 400  # bytes of a number
-    LINE = 64
-    KEPT_TEXT = 36
-
-cdef double MOST_SIZE = 1e100
-cdef double[23] TENS
-for _power in range(23):
-    TENS[_power] = 10.0 ** _power
-cdef uint64_t seed = int.from_bytes(urandom(8), "little")
-
-cdef struct Known:  # as long as a cache line
-    PyObject *name  # owned; NULL if the place is free
-    Py_hash_t hash
-    uint32_t mark
-    int32_t number, size
-    char[KEPT_TEXT] text  # its beginning
 
 cdef struct Read:
     Py_ssize_t names_at, values_at, count
     PyObject *y  # owned, as is
     PyObject *id  # which may be NULL
     double w
-
-
-cdef inline bint is_digit(char sign) noexcept:
-    return c"0" <= sign <= c"9"
-
-
-cdef inline const char *past_space(const char *p) noexcept:
-    while p[0] == c" " or p[0] == c"\n" or p[0] == c"\r" or p[0] == c"\t":
-        p += 1
-    return p
-
-
-cdef inline const char *past_text(const char *p) noexcept:
-    """Return where the closing mark of a text stands, NULL for one that is not plain."""
-    while p[0] != c'"':
-        if <uint8_t>p[0] < 32 or p[0] == c"\\":
-            return NULL
-        p += 1
-    return p
-
-
-cdef inline uint32_t mark_of(const char *text, Py_ssize_t size) noexcept:
-    """Return a hash that only this process knows."""
-    cdef uint64_t mixed = seed ^ <uint64_t>size, word
-    while size >= 8:
-        memcpy(&word, text, 8)
-        mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15
-        mixed ^= mixed >> 32
-        text += 8
-        size -= 8
-    word = 0
-    if size >= 4:
-        memcpy(&word, text, 4)
-        text += 4
-        size -= 4
-        mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15
-        mixed ^= mixed >> 32
-        word = 0
-    while size > 0:
-        word = word << 8 | <uint8_t>text[0]
-        text += 1
-        size -= 1
-    mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15
-    return <uint32_t>(mixed >> 32)
-
-
-cdef const char *number_at(const char *p, double *value) except? NULL:
-    """Read a number of JSON; return what is behind it, NULL for one that is not plain."""
-    cdef const char *start = p
-    cdef const char *part
-    cdef char *stop
-    cdef uint64_t m = 0
-    cdef int digits = 0, power = 0, exponent = 0
-    cdef bint negative = p[0] == c"-", less, whole = True
-    p += negative
-    if p[0] == c"0":
-        p += 1
-    elif is_digit(p[0]):
-        while is_digit(p[0]):
-            m = m * 10 + <uint64_t>(p[0] - c"0")
-            digits += 1
-            p += 1
-    else:
-        return NULL
-    if p[0] == c".":
-        whole = False
-        p += 1
-        part = p
-        while is_digit(p[0]):
-            m = m * 10 + <uint64_t>(p[0] - c"0")
-            digits += m != 0
-            p += 1
-        if p == part:
-            return NULL
-        if p - start > MOST_DIGITS:
-            return NULL
-        power = -<int>(p - part)
-    if p[0] == c"e" or p[0] == c"E":
-        whole = False
-        p += 1
-        less = p[0] == c"-"
-        if less or p[0] == c"+":
-            p += 1
-        if not is_digit(p[0]):
-            return NULL
-        while is_digit(p[0]):
-            if exponent < 100000:
-                exponent = exponent * 10 + (p[0] - c"0")
-            p += 1
-        power += -exponent if less else exponent
-    if p - start > MOST_DIGITS:
-        return NULL
-    if digits > 19 or (m != 0 and not -27 <= power <= 27):
-        value[0] = PyOS_string_to_double(start, &stop, NULL)
-        return p if stop == p and -MOST_SIZE <= value[0] <= MOST_SIZE else NULL
-    if m == 0:
-        value[0] = 0.0
-    elif m <= <uint64_t>1 << 53 and -22 <= power <= 22:
-        value[0] = <double>m / TENS[-power] if power < 0 else <double>m * TENS[power]
-    else:
-        value[0] = hk_scaled(m, power)
-    if negative and not (whole and m == 0):  # the integer -0 is 0
-        value[0] = -value[0]
-    return p
-
-
-@cython.final
-cdef class KnownNames:
-    """The names that were read, by their bytes; it is filled up, and then another one begun."""
-
-    cdef void *block
-    cdef Known *table
-    cdef Py_ssize_t mask, count, size
-    cdef int32_t *slots  # by the number of a name: its entry in the vector that was looked at last
-    cdef uint32_t *events  # by that number: the last event that has it
-    cdef uint32_t event
-
-    def __cinit__(self):
-        self.slots = <int32_t *>PyMem_Calloc(MOST_KNOWN, sizeof(int32_t))
-        self.events = <uint32_t *>PyMem_Calloc(MOST_KNOWN, sizeof(uint32_t))
-        if self.slots == NULL or self.events == NULL:
-            raise MemoryError
-        self._widen(1024)
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        if self.table != NULL:
-            for i in range(self.mask + 1):
-                Py_XDECREF(self.table[i].name)
-        PyMem_Free(self.block)
-        PyMem_Free(self.slots)
-        PyMem_Free(self.events)
-
-    cdef bint is_full(self) noexcept:
-        """Return whether another one should be begun before anything is read."""
-        return (
-            self.count > MOST_KNOWN // 2
-            or self.size > MOST_KNOWN_BYTES // 2
-            or self.event > 0x7FFFFFFF
-        )
-
-    cdef int _widen(self, Py_ssize_t room) except -1:
-        cdef void *block = PyMem_Calloc(room + 1, sizeof(Known))
-        cdef Known *table
-        cdef Py_ssize_t i, at
-        if block == NULL:
-            raise MemoryError
-        table = <Known *>((<size_t>block + LINE - 1) & ~<size_t>(LINE - 1))
-        if self.table != NULL:
-            for i in range(self.mask + 1):
-                if self.table[i].name != NULL:
-                    at = self.table[i].mark & <uint32_t>(room - 1)
-                    while table[at].name != NULL:
-                        at = (at + 1) & (room - 1)
-                    table[at] = self.table[i]
-        PyMem_Free(self.block)
-        self.block, self.table, self.mask = block, table, room - 1
-        return 0
-
-    cdef Known *find(self, const char *text, Py_ssize_t size, uint32_t mark) except? NULL:
-        """Return a name of some bytes, which is made if it is not known; NULL if it is not plain."""
-        cdef Py_ssize_t at = mark & <uint32_t>self.mask, probe, kept
-        cdef Known *known
-        for probe in range(MOST_PROBES):
-            known = &self.table[at]
-            if known.name == NULL:
-                break
-            if known.mark == mark and known.size == size:
-                kept = size if size < KEPT_TEXT else KEPT_TEXT
-                if memcmp(known.text, text, kept) == 0 and (
-                    size == kept
-                    or memcmp(PyUnicode_AsUTF8AndSize(<object>known.name, NULL), text, size) == 0
-                ):
-                    return known
-            at = (at + 1) & self.mask
-        else:
-            return NULL
-        if size > MOST_BYTES or self.count >= MOST_KNOWN or self.size > MOST_KNOWN_BYTES:
-            return NULL
-        name = PyUnicode_DecodeUTF8(text, size, NULL)
-        if len(<str>name) > MOST_CHARACTERS:
-            return NULL
-        if 2 * self.count > self.mask:
-            self._widen(2 * (self.mask + 1))
-            at = mark & <uint32_t>self.mask
-            while self.table[at].name != NULL:
-                at = (at + 1) & self.mask
-            known = &self.table[at]
-        known.hash = hk_hash(<PyObject *>name)
-        known.mark, known.size, known.number = mark, <int32_t>size, <int32_t>self.count
-        memcpy(known.text, text, size if size < KEPT_TEXT else KEPT_TEXT)
-        Py_INCREF(name)
-        known.name = <PyObject *>name
-        self.count += 1
-        self.size += size
-        return known
-
-
-cdef KnownNames known_names = KnownNames()
 
 
 @cython.final
@@ -552,16 +274,6 @@ cdef class Reading:
         return made
 
 
-cdef object whole_number(const char *p, const char *end):
-    cdef long long total = 0
-    cdef bint negative = p[0] == c"-"
-    p += negative
-    while p < end:
-        total = total * 10 + (p[0] - c"0")
-        p += 1
-    return -total if negative else total
-
-
 def read_events(texts, kind, bint labelled):
     """Return events of plain JSON, `None` if any of it is not: see `hinged.kernel.pure`."""
     global known_names
@@ -614,12 +326,11 @@ cdef class ReadFeatures:
     cdef dict found
 
     cdef dict _dict(self):
+        cdef PyObject **names = self.reading.names + self.names_at
+        cdef double *values = self.reading.values + self.values_at
         cdef Py_ssize_t i
         if self.found is None:
-            self.found = {
-                <object>self.reading.names[self.names_at + i]: self.reading.values[self.values_at + i]
-                for i in range(self.count)
-            }
+            self.found = {<object>names[i]: values[i] for i in range(self.count)}
         return self.found
 
     def __len__(self):
