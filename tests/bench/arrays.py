@@ -205,7 +205,7 @@ async def _called_in_process(
         "method": "POST",
         "path": PATH,
         "query_string": b"",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
     }
     async with app.router.lifespan_context(app):
         for _ in range(calls + 5):
