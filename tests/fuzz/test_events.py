@@ -17,7 +17,6 @@ from hinged_service.api.open_inference.tensors import Tensor, rows
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unprocessable
 from hinged_service.wire.decoding import (
     completed,
-    names_fit,
     parse_events,
     parse_joined,
     parse_log,
@@ -138,48 +137,6 @@ def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> Non
             _, late, _, digests = mark(index, event)
             assert late == is_label(event)
             assert len(digests) >= 28 or late
-
-
-@given(body=BODIES)
-@example(body=b'{"x":{"\xff":1},"y":true}')
-@example(body=b'{"x":{"a":1,"a":1e101},"y":true}')
-@tries(300)
-def test_a_body_is_the_same_however_many_names_are_expected(body: bytes) -> None:
-    assert outcome(body, small_vocabulary=True) == outcome(body, small_vocabulary=False)
-
-
-@given(
-    lengths=st.lists(st.integers(0, 300), max_size=12),
-    filled=st.sampled_from('aé☃😀\\"'),
-    room=st.sampled_from(["", " " * 300]),
-)
-@example(lengths=[256], filled="a", room="")
-@example(lengths=[257], filled="a", room="")
-@tries(200)
-def test_no_name_is_longer_than_it_may_be(lengths: list[int], filled: str, room: str) -> None:
-    x = {f"{n}{filled * length}"[:length]: 1.0 for n, length in enumerate(lengths)}
-    body = json.dumps({"x": x, "y": True}, ensure_ascii=False).replace(",", f",{room}").encode()
-    found = outcome(body, small_vocabulary=True)
-    assert found == outcome(body, small_vocabulary=False)
-    assert isinstance(found, list) is all(len(name) <= 256 for name in x)
-
-
-def test_one_long_name_among_short_ones_is_seen_wherever_it_stands() -> None:
-    short, long = b'{"x":{"a":1},"y":true}', b'{"x":{"%b":1},"y":true}'
-    for before in range(50):
-        for size in (256, 257):
-            rest = [short] * (49 - before)
-            body = b"[" + b",".join([short] * before + [long % (b"a" * size)] + rest) + b"]"
-            assert names_fit(body) is (size == 256)
-
-
-def outcome(body: bytes, small_vocabulary: bool) -> Any:
-    """Return what a body is read as, or the error and all it says."""
-    try:
-        events, payload, many = parse_events(body, MOST, small_vocabulary=small_vocabulary)
-    except (Malformed, Unprocessable, TooLarge) as error:
-        return type(error), error.detail, error.errors
-    return [*map(msgspec.structs.astuple, events), bytes(payload), many]
 
 
 @given(body=BODIES, mixed=st.booleans())

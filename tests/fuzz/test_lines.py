@@ -48,7 +48,7 @@ def cut(body: bytes, places: list[int]) -> list[bytes]:
     return [body[a:b] for a, b in itertools.pairwise(bounds)] or [b""]
 
 
-def read(chunks: list[bytes], small_vocabulary: bool = False) -> list[tuple[int, Any]]:
+def read(chunks: list[bytes], gathered: bool = False) -> list[tuple[int, Any]]:
     """Return what each line is, by number: the event, or what is wrong with it."""
 
     async def reading() -> list[tuple[int, Any]]:
@@ -59,7 +59,7 @@ def read(chunks: list[bytes], small_vocabulary: bool = False) -> list[tuple[int,
             body = waiting.pop(0)
             return {"type": "http.request", "body": body, "more_body": bool(waiting)}
 
-        parser = event_parser(mixed=False, small_vocabulary=lambda: small_vocabulary)
+        parser = event_parser(mixed=False, gathered=gathered)
         reader = LineReader(receive, parser, MAX_LINE_BYTES)
         found: list[tuple[int, Any]] = []
         end = 0
@@ -88,7 +88,7 @@ def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]
     except Malformed:  # UTF-16 or UTF-32
         assert not body.startswith((b"{", b"[")) or body[1] == 0
         return
-    assert read(cut(body, places)) == whole == read([body], small_vocabulary=True)
+    assert read(cut(body, places)) == whole == read([body], gathered=True)
     # numbered as a reader counts who splits at line feeds alone
     lines = body.split(b"\n")
     for number, (text, _) in whole:

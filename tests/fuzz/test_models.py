@@ -61,7 +61,7 @@ def test_forged_events_are_refused_or_learned(kind: str) -> None:
 def learn(state: ModelState, body: bytes, mixed: bool, number: int) -> None:
     """Do with a body of events what a learn call does, and predict its events."""
     try:
-        events, payload, _ = parse_events(body, 10, mixed, state.small_vocabulary)
+        events, payload, _ = parse_events(body, 10, mixed, state.takes_gathered)
     except (Malformed, TooLarge, Unprocessable):
         return
     if state.faults(events):

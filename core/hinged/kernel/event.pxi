@@ -48,10 +48,16 @@ cdef struct Entry:
 cdef struct Event:
     uint64_t serial  # of this event alone; 0 if it is not whole
     Py_ssize_t count, room
-    PyObject **names  # owned
+    PyObject **names
     Py_hash_t *hashes
     double *values
-    int32_t *hints  # the entries in the vector that was looked at last
+    int32_t *hints  # the entries in the vector that was looked at last, in the order of
+    int32_t *numbers  # these; NULL: in that of the names
+    PyObject *reading  # owned; what all of these belong to, NULL: to the event itself, which has
+    PyObject **own_names  # references to its names
+    Py_hash_t *own_hashes
+    double *own_values
+    int32_t *own_hints
     int32_t *places  # the entries in the vector that is looked at
     double *results  # one part per vector, stored only when all of them are finite
     double norm
@@ -73,10 +79,10 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     if count <= event.room:
         return 0
     count += count // 2 + 64
-    event.names = <PyObject **>wider(event.names, count * sizeof(PyObject *))
-    event.hashes = <Py_hash_t *>wider(event.hashes, count * sizeof(Py_hash_t))
-    event.values = <double *>wider(event.values, count * sizeof(double))
-    event.hints = <int32_t *>wider(event.hints, count * sizeof(int32_t))
+    event.own_names = <PyObject **>wider(event.own_names, count * sizeof(PyObject *))
+    event.own_hashes = <Py_hash_t *>wider(event.own_hashes, count * sizeof(Py_hash_t))
+    event.own_values = <double *>wider(event.own_values, count * sizeof(double))
+    event.own_hints = <int32_t *>wider(event.own_hints, count * sizeof(int32_t))
     event.places = <int32_t *>wider(event.places, count * sizeof(int32_t))
     event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
     event.room = count
@@ -112,7 +118,7 @@ cdef bint renewed(object x) except -1:
     cdef PyObject *value
     cdef double size
     cdef uint64_t serial = shared.serial
-    if not serial or PyDict_Size(x) != shared.count:
+    if not serial or shared.reading != NULL or PyDict_Size(x) != shared.count:
         return False
     shared.serial = 0  # not whole, until all values are in
     while PyDict_Next(x, &at, &name, &value):
@@ -127,23 +133,67 @@ cdef bint renewed(object x) except -1:
     return True
 
 
-cdef Event *gathered(object x) except NULL:
-    """Return the event's names, hashes and values; to be released."""
-    global last_serial
+cdef Event *unused() except NULL:
+    """Return the event that is shared, if it is not in use, or one of its own."""
     cdef Event *event = &shared
-    cdef Py_ssize_t at = 0, count
-    cdef PyObject *name
-    cdef PyObject *value
-    if not PyDict_CheckExact(x):
-        if not isinstance(x, dict):
-            raise TypeError("not a dictionary of floats")
-        x = dict(x.items())  # in its own order
     if event.busy:  # a name's own comparison came back to the kernel
         event = <Event *>PyMem_Malloc(sizeof(Event))
         if event == NULL:
             raise MemoryError
         memset(event, 0, sizeof(Event))
-    elif renewed(x):
+    return event
+
+
+cdef Event *gathered_before(ReadFeatures x) except NULL:
+    """Return an event that was read: with the arrays of its reading, which it keeps alive."""
+    global last_serial
+    cdef Event *event = unused()
+    cdef Reading reading = x.reading
+    cdef PyObject **names = reading.names + x.names_at
+    cdef double *values = reading.values + x.values_at
+    cdef PyObject *before
+    event.busy = True
+    if not (
+        event.serial
+        and event.reading != NULL
+        and event.count == x.count
+        and (event.names == names or memcmp(event.names, names, x.count * sizeof(PyObject *)) == 0)
+    ):
+        forget(event)
+        try:
+            widen(event, x.count)
+        except BaseException:
+            released(event)
+            raise
+        last_serial += 1
+        event.serial = last_serial
+    elif event.values != values:
+        event.has_norm = False
+    before = event.reading
+    Py_INCREF(reading)
+    event.reading = <PyObject *>reading
+    event.names, event.hashes, event.values = names, reading.hashes + x.names_at, values
+    event.hints, event.numbers = reading.known.slots, reading.numbers + x.names_at
+    event.count = x.count
+    Py_XDECREF(before)
+    return event
+
+
+cdef Event *gathered(object x) except NULL:
+    """Return the event's names, hashes and values; to be released."""
+    global last_serial
+    cdef Event *event
+    cdef Py_ssize_t at = 0, count
+    cdef PyObject *name
+    cdef PyObject *value
+    if not PyDict_CheckExact(x):
+        if type(x) is ReadFeatures:
+            return gathered_before(x)
+        if not isinstance(x, dict):
+            raise TypeError("not a dictionary of floats")
+        x = dict(x.items())  # in its own order
+    event = unused()
+    if event == &shared and renewed(x):
         event.busy = True
         return event
     event.busy = True
@@ -151,6 +201,8 @@ cdef Event *gathered(object x) except NULL:
         forget(event)
         count = PyDict_Size(x)
         widen(event, count)
+        event.names, event.hashes = event.own_names, event.own_hashes
+        event.values, event.hints = event.own_values, event.own_hints
         while event.count < count and PyDict_Next(x, &at, &name, &value):
             event.values[event.count] = number(value)
             Py_INCREF(<object>name)
@@ -170,11 +222,17 @@ cdef Event *gathered(object x) except NULL:
 cdef void forget(Event *event) noexcept:
     """Let go of the names."""
     cdef Py_ssize_t i, count = event.count
+    cdef PyObject *reading = event.reading
     event.serial = 0
     event.count = 0
     event.has_norm = False
+    if reading != NULL:
+        event.reading = NULL
+        event.numbers = NULL
+        Py_XDECREF(reading)
+        return
     for i in range(count):
-        Py_XDECREF(event.names[i])
+        Py_XDECREF(event.own_names[i])
 
 
 cdef void released(Event *event) noexcept:
@@ -182,13 +240,18 @@ cdef void released(Event *event) noexcept:
         event.busy = False
         return
     forget(event)
-    PyMem_Free(event.names)
-    PyMem_Free(event.hashes)
-    PyMem_Free(event.values)
-    PyMem_Free(event.hints)
+    PyMem_Free(event.own_names)
+    PyMem_Free(event.own_hashes)
+    PyMem_Free(event.own_values)
+    PyMem_Free(event.own_hints)
     PyMem_Free(event.places)
     PyMem_Free(event.results)
     PyMem_Free(event)
+
+
+cdef inline int32_t *hint_of(Event *event, Py_ssize_t i) noexcept:
+    """Return where to note the entry of the event's name i."""
+    return &event.hints[i if event.numbers == NULL else event.numbers[i]]
 
 
 cdef double norm(const double *values, Py_ssize_t count) noexcept:

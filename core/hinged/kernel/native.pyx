@@ -6,9 +6,11 @@ An event is gathered into C arrays, which stay until the next: one of the same n
 values alone, and goes on with the entries that each vector found for them. Any other name is
 first tried at its place in the vector before, as the tables of experts, classes and rules mostly
 grow together. Every function either passes an event on to the pure version or leaves no trace of
-an error. The parts correspond to the files of `hinged.kernel.pure`.
+an error. The parts correspond to the files of `hinged.kernel.pure`; those that read events
+have none.
 """
 
+cimport cython
 from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
@@ -17,13 +19,17 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, isfinite, log, pow, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 from math import fsum
+from os import urandom
 
 from hinged.kernel import pure
 
+include "numbers.pxi"
+include "names.pxi"
+include "reader.pxi"
 include "event.pxi"
 include "storage.pxi"
 include "steps.pxi"

@@ -209,7 +209,11 @@ cdef class BinaryCore:
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
         cdef Event *event
         cdef Told told
-        if not (PyDict_CheckExact(x) and (y is True or y is False) and type(w) is float):
+        if not (
+            (PyDict_CheckExact(x) or type(x) is ReadFeatures)
+            and (y is True or y is False)
+            and type(w) is float
+        ):
             return None
         try:
             event = gathered(x)

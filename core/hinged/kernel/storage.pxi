@@ -218,15 +218,19 @@ cdef class Storage:
             memcpy(event.places, self.slots, event.count * sizeof(int32_t))
         elif count > 1024:
             for i in range(event.count):
-                HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
+                slot = hint_of(event, i)[0]
+                if 0 <= slot < count:
+                    HK_PREFETCH(&self.entries[slot])
+                else:
+                    HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
         for i in range(event.count):
             if again and event.places[i] >= 0:
                 continue
-            slot = event.hints[i]
+            slot = hint_of(event, i)[0]
             if not (0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])):
                 slot = self._found(event.names[i], event.hashes[i])
                 if slot >= 0:
-                    event.hints[i] = slot
+                    hint_of(event, i)[0] = slot
                 else:
                     all_found = False
             event.places[i] = slot
@@ -262,7 +266,7 @@ cdef class Storage:
                     self._find(event)
                     i = 0
                     continue
-                self.slots[i] = event.hints[i] = slot
+                self.slots[i] = hint_of(event, i)[0] = slot
             self._touch(self.slots[i])
             i += 1
         self.seen_count = self.count

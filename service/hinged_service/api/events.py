@@ -170,7 +170,9 @@ class Predicting(Call):
         if live_model is None or body[:1] != b"{" or not live_model.can_predict_now(len(body)):
             return False
         try:
-            questions, body, _ = parse_questions(body, 1, live_model.accepts_non_numeric)
+            questions, body, _ = parse_questions(
+                body, 1, live_model.accepts_non_numeric, live_model.takes_gathered
+            )
         except ServiceError:
             return False
         predicted = live_model.predict_now(questions)
@@ -191,7 +193,7 @@ class Predicting(Call):
     async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
         """Return the predictions."""
         questions, body, many = parse_questions(
-            body, self._max_events, live_model.accepts_non_numeric
+            body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
         )
         at_least, most = None, USUAL
         if scope["query_string"]:
@@ -281,7 +283,9 @@ class Learning(Call):
         if live_model is None or body[:1] != b"{" or not live_model.can_learn_now(len(body)):
             return False
         try:
-            events, payload, _ = parse_events(body, 1, live_model.accepts_non_numeric)
+            events, payload, _ = parse_events(
+                body, 1, live_model.accepts_non_numeric, live_model.takes_gathered
+            )
             label = live_model.state.answers.label
             answer = later_answers.Learned(reply, live_model, label, self.own_headers)
             live_model.learn_now(events, payload, answer)
@@ -305,7 +309,7 @@ class Learning(Call):
                 state = await live_model.at_rest()
             label = state.answers.label  # the same for all states of the model
             events, payload, many = parse_events(
-                body, self._max_events, state.accepts_non_numeric, state.small_vocabulary
+                body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
             )
             if not events:
                 return b"[]"

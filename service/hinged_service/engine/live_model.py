@@ -69,6 +69,8 @@ class LiveModel:
     ----------
     accepts_non_numeric
         As in the spec.
+    takes_gathered
+        As of its state, whichever that is.
     status
         Loading, catching up, live, stale, or of no further use.
     delayed
@@ -97,6 +99,7 @@ class LiveModel:
         self.keys = StreamKeys(entry.stream).model(entry.uid)
         self.observer = connection.observer
         self.accepts_non_numeric = entry.fold.accepts_non_numeric
+        self.takes_gathered = replica.takes_gathered
         self.status = ModelStatus()
         self.status.change(Status.CATCHING_UP)
         self._connection = connection
@@ -199,12 +202,6 @@ class LiveModel:
     def log_events(self) -> int:
         """Number of events that the log took up to the position."""
         return self._follower.replica.log_events
-
-    @property
-    def small_vocabulary(self) -> bool:
-        """True if a learner of two classes is known to have few names: a hint for decoders."""
-        state = self._follower.replica.state
-        return state is not AWAY and state.small_vocabulary
 
     @property
     def away(self) -> bool:

@@ -87,6 +87,8 @@ class Replica(Custody):
         The entry id of the snapshot in Redis, as far as known.
     log_bytes, log_events
         Payload bytes and events that the log took up to the position.
+    takes_gathered
+        As of the state.
     watchers
         Called with every entry that is applied.
     awaited_upgrade
@@ -102,12 +104,13 @@ class Replica(Custody):
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
         *("_unsaved_since_s", "awaited_upgrade", "base", "log_bytes", "log_events", "position"),
-        *("shown", "stored", "uid", "watchers"),
+        *("shown", "stored", "takes_gathered", "uid", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
         self.uid = uid
         super().__init__(ModelState(spec))
+        self.takes_gathered = self.state.takes_gathered  # whatever its state, or where that is
         self._spec = spec
         self._marks = LogMarks()
         if loaded.state is not None:
@@ -175,8 +178,9 @@ class Replica(Custody):
         self, entry: Entry, events: Sequence[Event | None] | None
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
         """Return an entry's events, and what is known of the predictions they are labels of."""
-        if events is None:
-            events = () if entry.payload is None else parse_log(entry.payload)
+        if events is None and entry.payload is not None:
+            events = parse_log(entry.payload, self.takes_gathered)
+        events = events or ()
         if entry.joined is None:
             return events, None
         joined = parse_joined(entry.joined)

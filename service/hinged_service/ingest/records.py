@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hinged.kernel import read_events
 from hinged_service.engine.long_work import portions
 from hinged_service.errors import ServiceError
 from hinged_service.model.state import ModelState
 from hinged_service.store.log_types import Door, Letter, Span
-from hinged_service.wire.decoding import names_fit, parse_events
+from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.events import Event, MeasuredEvent, MixedEvent
+from hinged_service.wire.events import Event, MixedEvent
 from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "labels_alone", "read"]
@@ -30,7 +31,6 @@ _NUMBERS = frozenset({float})
 _MIXED = frozenset({float, str, bool, type(None)})
 
 _decode_numbers = msgspec.json.Decoder(Event).decode
-_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
 _decode_mixed = msgspec.json.Decoder(MixedEvent).decode
 _encode = msgspec.json.encode
 
@@ -238,13 +238,10 @@ def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], Sequence[bytes],
     if not texts or max(map(len, texts)) > MAX_RECORD_BYTES:
         return None
     payload = b",".join(texts)
-    decode: Callable[[bytes], Event] = _decode_numbers
-    if state.accepts_non_numeric:
-        decode = _decode_mixed
-    elif state.small_vocabulary and names_fit(payload):
-        decode = _decode_measured
     # Each by itself: joined, two halves of an event would be one.
-    events = list(map(decode, texts))
+    events = read_events(list(texts), Event, True) if state.takes_gathered else None
+    if events is None:
+        events = list(map(_decode_mixed if state.accepts_non_numeric else _decode_numbers, texts))
     if any(name is not None for name in lot.names):
         parts = []
         for event, text, name in zip(events, texts, lot.names, strict=True):
@@ -265,6 +262,8 @@ def _made(
     parts: list[Any] = list(texts)
     for at, record in enumerate(records):
         if isinstance(record, Event):
+            if not state.takes_gathered:
+                record.x = dict(record.x)
             continue
         x, weight = record.get("x"), record.get("w", 1.0)
         if x is None or type(weight) is not float or not values.issuperset(map(type, x.values())):

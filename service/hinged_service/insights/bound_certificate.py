@@ -164,7 +164,7 @@ class _Recorder:
         elif left_out != self._left_out:
             self._spoiled = "an update left out features beyond max_features, or overflowed"
         self._left_out = left_out
-        row = cast("Row", (x, y))
+        row = cast("Row", (dict(x), y))
         segment = self.segments[-1]
         segment.rows.append(row)
         segment.mistakes += outcome.mistake

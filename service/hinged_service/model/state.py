@@ -26,8 +26,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner
-from hinged_service.wire.decoding import FEW_NAMES
-from hinged_service.wire.events import PLAIN, Event, Value, is_label, not_a_number
+from hinged_service.wire.events import Event, Value, is_label, not_a_number
 from hinged_service.wire.faults import MAX_FEATURES
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
@@ -86,8 +85,8 @@ class ModelState:
         As in the spec.
     can_reject_features
         True if it depends on the features whether the model takes an event.
-    small_vocabulary
-        True if a learner of two classes has few names: a hint for decoders of events.
+    takes_gathered
+        True if features may be mappings that the kernel has read, as for `parse_events`.
     replaced
         True if other weights took the place of those that were tracked, until a save resets it.
 
@@ -100,7 +99,7 @@ class ModelState:
         *("configured", "delay_ms", "detected", "detections", "drift", "events", "excluded"),
         *("frozen", "history", "judged", "labelled", "learner", "longest_delay_ms", "metrics"),
         *("mistakes", "multiclass", "on_answer", "pipeline", "rejected", "replaced", "served"),
-        *("served_mistakes", "small_vocabulary", "temperature"),
+        *("served_mistakes", "takes_gathered", "temperature"),
     )
 
     def __init__(self, spec: ModelSpec) -> None:
@@ -133,6 +132,9 @@ class ModelState:
         told = self.temperature is None or isinstance(
             self.learner, (hinged.BinaryLinearClassifier, hinged.Hedge)
         )
+        self.takes_gathered = self.pipeline is None and isinstance(
+            self.learner, hinged.LinearClassifier
+        )
         parts = (self.pipeline, self.metrics, self.drift)
         self._plain = told and not any(part is not None for part in parts)
         """True if an outcome tells all that there is to know of an event."""
@@ -160,7 +162,6 @@ class ModelState:
         self.answers = predictor_for(self._spec, learner, self.temperature)
         self._budget = ByteBudget(self._spec, learner, self.pipeline)
         self._vectors: dict[str, hinged.WeightVector] | None = None
-        self.small_vocabulary = not self.multiclass and isinstance(learner, hinged.LinearClassifier)
         self._link()
 
     def observe(self, on_taught: OnTaught | None) -> None:
@@ -202,13 +203,6 @@ class ModelState:
         """Give the learner a saved state, as its `set_state` does."""
         self.learner.set_state(saved)
         self._vectors = None  # the state has vectors of its own
-
-    def look_at_names(self) -> None:
-        """Find out whether the names are few, if they may still be."""
-        if self.small_vocabulary:
-            for vector in self.vectors().values():
-                if len(vector) > FEW_NAMES:
-                    self.small_vocabulary = False
 
     def learn_all(
         self,
@@ -256,7 +250,7 @@ class ModelState:
                 elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
                     self.excluded += 1
                     results.append(None)
-                elif type(event) not in PLAIN and (fault := _unfit(event, numbers)):
+                elif type(event) is not Event and (fault := _unfit(event, numbers)):
                     self.rejected += 1
                     results.append(fault)
                 else:
@@ -281,7 +275,6 @@ class ModelState:
             except hinged.InvalidEvent as error:
                 self.rejected += 1
                 results.append(Rejection(error.field, error.reason))
-        self.look_at_names()
         return results
 
     def reading(self, at_ms: int) -> Point:
@@ -332,7 +325,7 @@ class ModelState:
     def _progress(self, event: Event, y: Label) -> hinged.Outcome:
         """Predict and score, then learn; count in the metrics and ask the drift detector."""
         answers, pipeline, x, w = self.answers, self.pipeline, event.x, event.w
-        plain = type(event) in PLAIN and w > 0.0 and not self.frozen
+        plain = type(event) is Event and w > 0.0 and not self.frozen
         at_once = self._at_once if plain else None
         before: Features = x
         if pipeline is not None and at_once is None:
@@ -445,7 +438,6 @@ class ModelState:
         learner.set_state(self.learner.get_state())
         self.configured = wanted
         self._use(learner)
-        self.look_at_names()
         self.replaced = True
         return True
 

@@ -106,7 +106,6 @@ def restore_state(
     for name, count in counts.items():
         setattr(state, name, count)
     state.history.set_state(scalars.get("history"), state.reading(0))
-    state.look_at_names()
 
 
 def _counts(scalars: dict[str, Any]) -> dict[str, int]:

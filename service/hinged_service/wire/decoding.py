@@ -1,6 +1,7 @@
 """Decoders of events as they are posted and logged: each event is read once, strictly.
 
-`msgspec` parses and validates in one pass, two thirds of the time of the next best. A text that
+`msgspec` parses and validates in one pass, two thirds of the time of the next best; before it the
+kernel may read what is plain, to features that only it can take quickly. A text that
 it refuses is read a second time, slowly, to pass over marks and repeated names and to name every
 fault.
 
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hinged.kernel import read_events
 from hinged_service.errors import TooLarge
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import (
@@ -22,30 +24,22 @@ from hinged_service.wire.events import (
     Joined,
     Json,
     LateEvent,
-    MeasuredEvent,
     MixedEvent,
     MixedQuestion,
     Question,
     is_label,
     not_a_number,
 )
-from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, name_faults, unexplained
+from hinged_service.wire.faults import DECODE_ERRORS, name_faults, unexplained
 
 __all__ = [
-    "FEW_NAMES",
     "completed",
-    "names_fit",
     "parse_events",
     "parse_joined",
     "parse_log",
     "parse_questions",
     "sent_features",
 ]
-
-FEW_NAMES = 100
-"""msgspec caches up to a few hundred names if their length is not bounded; beyond that they evict
-each other. An event of 30 names is decoded and learned in 1 µs less if there are 30 names in all,
-in the same time for 150, in 0.3 µs more for 1,000."""
 
 
 class _Sent(msgspec.Struct, gc=False):
@@ -66,7 +60,6 @@ def _kind(of: type[Event] | type[Question] | type[_Sent]) -> _Kind:
 
 
 _EVENTS = (_kind(Event), _kind(MixedEvent))
-_MEASURED = _kind(MeasuredEvent)
 _LATE = _kind(LateEvent)
 _JOINED = msgspec.json.Decoder(dict[int, Joined])
 _QUESTIONS = (_kind(Question), _kind(MixedQuestion))
@@ -78,25 +71,8 @@ _FIELDS = _Kind(
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def names_fit(text: bytes) -> bool:
-    """Tell whether no name in JSON can be too long, whatever else is wrong with it.
-
-    Without a backslash every quotation mark begins or ends a name or a text, and the next one
-    ends or begins it: if they stand close together all the way, nothing between them is long. In
-    steps of about 250 bytes this takes 0.2 µs for an event of 30 features. `False` says nothing.
-    """
-    if b"\\" in text:
-        return False
-    following, last = 0, text.rindex
-    try:
-        while True:
-            following = last(b'"', following, following + MAX_NAME + 1) + 1
-    except ValueError:
-        return len(text) - following <= MAX_NAME
-
-
 def parse_events(
-    body: bytes, max_events: int, mixed: bool = False, small_vocabulary: bool = False
+    body: bytes, max_events: int, mixed: bool = False, gathered: bool = False
 ) -> tuple[list[Event], Json, bool]:
     """Read a learn body: one event or an array of at most `max_events`.
 
@@ -104,8 +80,9 @@ def parse_events(
     ----------
     mixed
         Whether features may be text, booleans and missing too.
-    small_vocabulary
-        Whether `FEW_NAMES` or less are to be expected: that is quicker then.
+    gathered
+        Whether features may be mappings that the kernel has read (`hinged.kernel.read_events`)
+        instead of dictionaries.
 
     Returns
     -------
@@ -121,16 +98,15 @@ def parse_events(
     """
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
-    # For a lone event the look takes longer than it saves.
-    quick = small_vocabulary and many and not mixed and names_fit(body)
-    kind = _MEASURED if quick else _EVENTS[mixed]
+    kind = _EVENTS[mixed]
+    read = read_events(body if many else [body], Event, True) if gathered else None
     try:
-        events = kind.many.decode(body) if many else [kind.one.decode(body)]
+        events = read or (kind.many.decode(body) if many else [kind.one.decode(body)])
     except DECODE_ERRORS as error:
         late = _decoded(body, many, _LATE)
         if isinstance(late, Exception) or not _are_late(late, mixed):
             plainer = _plainer(body, many, error, Event.__struct_fields__, mixed)
-            return parse_events(plainer, max_events, mixed, small_vocabulary)
+            return parse_events(plainer, max_events, mixed)
         events = late
     if many:
         _check_count(events, max_events)
@@ -138,7 +114,7 @@ def parse_events(
 
 
 def parse_questions(
-    body: bytes, max_events: int, mixed: bool = False
+    body: bytes, max_events: int, mixed: bool = False, gathered: bool = False
 ) -> tuple[list[Question], bytes, bool]:
     """Read a predict body, with parameters and errors as those of `parse_events`.
 
@@ -150,8 +126,9 @@ def parse_questions(
     body = body.strip(b" \t\r\n")
     many = body.startswith(b"[")
     kind = _QUESTIONS[mixed]
+    read = read_events(body if many else [body], Question, False) if gathered else None
     try:
-        questions = kind.many.decode(body) if many else [kind.one.decode(body)]
+        questions = read or (kind.many.decode(body) if many else [kind.one.decode(body)])
     except DECODE_ERRORS as error:
         plainer = _plainer(body, many, error, Question.__struct_fields__, mixed)
         return parse_questions(plainer, max_events, mixed)
@@ -231,12 +208,16 @@ def _check_count(events: list[Any], max_events: int) -> None:
         )
 
 
-def parse_log(payload: bytes) -> list[Event | None]:
+def parse_log(payload: bytes, gathered: bool = False) -> list[Event | None]:
     """Read the payload of a log entry; an element that is no event becomes `None`, for all alike.
+
+    `gathered` is as for `parse_events`.
 
     An event of numbers only is an `Event` or, beside others, of a kind that takes more; the
     values are the same. The label of a prediction has no features yet.
     """
+    if gathered and (read := read_events(payload, Event, True)):
+        return list(read)
     for kind in (_EVENTS[False], _LATE):
         events = _decoded(payload, True, kind)
         if not isinstance(events, Exception):

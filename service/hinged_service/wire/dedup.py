@@ -42,7 +42,7 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
 
 def features_digest(x: Mapping[str, Any]) -> str:
     """Return 14 hex digits that distinguish the features of two events."""
-    return _digest(x)
+    return _digest(dict(x))
 
 
 def label_digest(y: Any) -> str:

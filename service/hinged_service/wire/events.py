@@ -18,12 +18,10 @@ from hinged_service.wire.faults import (
 )
 
 __all__ = [
-    "PLAIN",
     "Event",
     "Joined",
     "Json",
     "LateEvent",
-    "MeasuredEvent",
     "MixedEvent",
     "MixedQuestion",
     "Question",
@@ -86,16 +84,6 @@ class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     y: Annotated[bool | int | float | str, Meta(description="The label.", examples=[True])]
     w: Annotated[float, Meta(ge=0.0, le=MAX_VALUE, description="Sample weight.")] = 1.0
     id: EventId | None = None
-
-
-class MeasuredEvent(Event, gc=False):
-    """An `Event` of whose names it is known that none is too long, before it is decoded."""
-
-    x: Annotated[dict[str, Number], Meta(max_length=MAX_FEATURES)]
-
-
-PLAIN = frozenset({Event, MeasuredEvent})
-"""The types of events of which every feature is a number."""
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -44,6 +44,7 @@ from hinged.kernel.pure.pools import (
     taught,
     teach,
 )
+from hinged.kernel.pure.reader import read_events
 from hinged.kernel.pure.rules import (
     LARGEST,
     RULES,
@@ -127,6 +128,7 @@ __all__ = [
     "pulled_dot",
     "pulled_since",
     "put_all",
+    "read_events",
     "revived_accounting",
     "revived_class",
     "revived_mixing",

@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from starlette.types import Receive
 
+from hinged.kernel import read_events
 from hinged_service.errors import Malformed, ServiceError, TooLarge, Unavailable
-from hinged_service.wire.decoding import names_fit, parse_events, parse_questions
+from hinged_service.wire.decoding import parse_events, parse_questions
 from hinged_service.wire.encodings import other_encoding, without_marks
 from hinged_service.wire.events import (
     Event,
     Json,
-    MeasuredEvent,
     MixedEvent,
     MixedQuestion,
     Question,
@@ -45,15 +45,18 @@ class Parser(Generic[T]):
 
     Parameters
     ----------
+    many
+        Reads some lines at once; `None` if one of them is not plain.
     fast
-        Returns the decoder of the next lines, which takes one and may raise msgspec's errors.
+        Decodes one line, or raises msgspec's errors.
     slow
         Decodes what that does not, and returns its JSON too and whether it was an array; or
         raises a `ServiceError` that names every fault.
 
     """
 
-    fast: Callable[[], Callable[[bytes], T]]
+    many: Callable[[list[bytes]], list[T] | None]
+    fast: Callable[[bytes], T]
     slow: Callable[[bytes], tuple[list[T], Json, bool]]
 
     def explain(self, line: bytes) -> tuple[T, bytes] | ServiceError:
@@ -68,33 +71,28 @@ class Parser(Generic[T]):
         return found[0], bytes(text)
 
 
-_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode
 _EVENTS: tuple[Any, ...] = tuple(msgspec.json.Decoder(t).decode for t in (Event, MixedEvent))
 _QUESTIONS: tuple[Any, ...] = tuple(
     msgspec.json.Decoder(t).decode for t in (Question, MixedQuestion)
 )
 
 
-def event_parser(mixed: bool, small_vocabulary: Callable[[], bool]) -> Parser[Event]:
-    """Return the parser of labelled events; parameters as for `parse_events`.
-
-    `small_vocabulary` is asked anew for every batch: a body may be long.
-    """
-    decode = _EVENTS[mixed]
-
-    def measured(line: bytes) -> Event:
-        return _decode_measured(line) if names_fit(line) else decode(line)
-
+def event_parser(mixed: bool, gathered: bool) -> Parser[Event]:
+    """Return the parser of labelled events; parameters as for `parse_events`."""
     return Parser(
-        lambda: measured if not mixed and small_vocabulary() else decode,
+        lambda lines: read_events(lines, Event, True) if gathered else None,
+        _EVENTS[mixed],
         lambda line: parse_events(line, MAX_LINES, mixed),
     )
 
 
-def question_parser(mixed: bool) -> Parser[Question]:
-    """Return the parser of events without label; `mixed` as for `parse_events`."""
-    decode = _QUESTIONS[mixed]
-    return Parser(lambda: decode, lambda line: parse_questions(line, MAX_LINES, mixed))
+def question_parser(mixed: bool, gathered: bool) -> Parser[Question]:
+    """Return the parser of events without label; parameters as for `parse_questions`."""
+    return Parser(
+        lambda lines: read_events(lines, Question, False) if gathered else None,
+        _QUESTIONS[mixed],
+        lambda line: parse_questions(line, MAX_LINES, mixed),
+    )
 
 
 @dataclass(slots=True)
@@ -306,32 +304,40 @@ class LineReader(Generic[T]):
 
     def _fill(self, lines: Sequence[bytes | None]) -> int:
         """Add lines to the batch until it is full; return how many."""
-        batch, decode, number = self._batch, self._parser.fast(), self._batch.end
-        for line in lines:
-            number += 1
-            if line is None:
-                batch.faults[number] = TooLarge(
-                    f"The line is longer than {self._max_line_bytes} bytes."
-                )
-                continue
-            text = line.strip(_SPACE)
-            if not text:
-                continue
-            self._size += len(line)
+        batch, first = self._batch, self._batch.end + 1
+        for count, line in enumerate(lines, 1):
+            self._size += len(line or b"")
+            if self._size >= _MAX_BYTES:
+                lines = lines[:count]
+                break
+        texts = [None if line is None else line.strip(_SPACE) for line in lines]
+        items = self._parser.many([text for text in texts if text])
+        if items is None or None in texts:
+            for number, text in enumerate(texts, first):
+                self._add_one(number, text)
+        else:
+            batch.numbers += [number for number, text in enumerate(texts, first) if text]
+            batch.texts += filter(None, texts)
+            batch.items += items
+        batch.lines += lines
+        batch.end += len(lines)
+        return len(lines)
+
+    def _add_one(self, number: int, text: bytes | None) -> None:
+        """Add a line without the space around it, unless it is blank; `None` is one too long."""
+        batch = self._batch
+        if text is None:
+            reason = f"The line is longer than {self._max_line_bytes} bytes."
+            batch.faults[number] = TooLarge(reason)
+        elif text:
             try:
-                item = decode(text)
+                item = self._parser.fast(text)
             except DECODE_ERRORS:
                 explained = self._parser.explain(text)
                 if isinstance(explained, ServiceError):
                     batch.faults[number] = explained
-                    continue
+                    return
                 item, text = explained
             batch.numbers.append(number)
             batch.texts.append(text)
             batch.items.append(item)
-            if self._size >= _MAX_BYTES:
-                break
-        count = number - batch.end
-        batch.lines += lines[:count]
-        batch.end = number
-        return count

@@ -143,8 +143,7 @@ async def learn_lines(
         course = Learning(registry, settings, live_model)
         if asked.source is not None:
             await course.begin(asked.source)
-        parser = event_parser(live_model.accepts_non_numeric, lambda: live_model.small_vocabulary)
-        return course, parser
+        return course, event_parser(live_model.accepts_non_numeric, live_model.takes_gathered)
 
     await _stream(registry, settings, (scope, receive, send), begin, LearnedLines())
 
@@ -162,7 +161,7 @@ async def predict_lines(
         course = _Predicting(registry, settings, live_model)
         course.control = scope[HELD].control
         course.most = 0 if asked.results == "summary" else most
-        return course, question_parser(live_model.accepts_non_numeric)
+        return course, question_parser(live_model.accepts_non_numeric, live_model.takes_gathered)
 
     await _stream(registry, settings, (scope, receive, send), begin, PredictedLines())
 

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hinged.kernel import read_events
 from hinged_service.ingest.files.record import BadRecord
-from hinged_service.wire.decoding import FEW_NAMES
-from hinged_service.wire.events import Event, MeasuredEvent
+from hinged_service.wire.events import Event
 
 __all__ = ["PlainRows", "Role"]
 
 _KEPT_LABELS = 1024
 
 _decode = msgspec.json.Decoder(Event).decode_lines
-_decode_measured = msgspec.json.Decoder(MeasuredEvent).decode_lines
 _encode = msgspec.json.encode
 
 
@@ -54,9 +53,6 @@ class PlainRows:
         self._delimiter = delimiter.encode()
         self._quote = b"\0" if quote is None else quote.encode()
         self._labels: dict[bytes, bytes] = {}
-        self._decode: Callable[[bytes], list[Any]] = (
-            _decode_measured if len(features) <= FEW_NAMES else _decode
-        )
         keys = [_encode(name).replace(b"%", b"%%") for _, name in features]
         cells = b",".join([key + b":%b" for key in keys])
         self._form = b'{"x":{%b},"y":%%b%b}' % (cells, b"" if id is None else b',"id":%b')
@@ -76,7 +72,7 @@ class PlainRows:
             return None
         try:
             texts = self._texts(rows)
-            events = self._decode(b"\n".join(texts))
+            events = read_events(texts, Event, True) or _decode(b"\n".join(texts))
         except (msgspec.MsgspecError, BadRecord):
             return None
         return (events, texts) if len(events) == len(lines) else None

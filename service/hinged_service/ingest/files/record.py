@@ -92,7 +92,9 @@ class Block(NamedTuple):
         columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
         for number, (line, event, error, text) in enumerate(columns, self.number):
             if isinstance(event, Event):
-                told = {"x": event.x, "y": event.y} | ({} if event.id is None else {"id": event.id})
+                told = {"x": dict(event.x), "y": event.y}
+                if event.id is not None:
+                    told["id"] = event.id
                 yield Record(number, line, told, None, self.bytes_read, text)
                 continue
             if event is None and text is not None:

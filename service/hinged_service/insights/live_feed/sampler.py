@@ -58,7 +58,7 @@ class Sampler:
             event = folded.events[number]
             if event is not None:
                 outcome = outcome_of(fold, event, result, folded.entry.position, number)
-                self._add_outcome(outcome, event.x)
+                self._add_outcome(outcome, dict(event.x))
 
     def _add_outcome(self, outcome: live.LiveOutcome, x: Any) -> None:
         """Add an outcome; with its features while there is room for them."""

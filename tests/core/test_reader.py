@@ -1,0 +1,108 @@
+"""Features that the kernel has read: learned and answered as dictionaries, to the last bit."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+import random
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from hinged import LinearClassifier
+from hinged.kernel import is_compiled, read_events
+from tests.core.conftest import BINARY, MULTICLASS
+
+pytestmark = pytest.mark.skipif(not is_compiled, reason="nothing is read in Python")
+
+
+class Made(NamedTuple):
+    """An event."""
+
+    x: Mapping[str, float]
+    y: Any = None
+    w: float = 1.0
+    id: str | None = None
+
+
+def events(labels: list[Any], seed: int) -> list[dict[str, Any]]:
+    """Return events of names that stay, change, come and go, some huge and some of weight 0."""
+    draw, names, made = random.Random(seed), [f"n{i}" for i in range(40)], []
+    few = names[:6]
+    for _ in range(150):
+        if draw.random() < 0.5:
+            few = draw.sample(names, draw.randrange(9))
+        x = {name: draw.choice([draw.gauss(0, 1), 0, -0.0, 1e90, 3]) for name in few}
+        w: dict[str, Any] = draw.choice([{}, {}, {"w": 2.0}, {"w": 0}])
+        made.append({"x": x, "y": draw.choice(labels), **w})
+    return made
+
+
+@pytest.mark.parametrize("kind", [*BINARY, *MULTICLASS], ids=repr)
+def test_what_was_read_is_learned_like_a_dictionary(kind: LinearClassifier) -> None:
+    labels = [True, False] if kind in BINARY else ["a", "b", "c"]
+    sent = events(labels, seed=1)
+    if "uncapped" in repr(kind):  # takes whole weights alone
+        sent = [{**event, "w": min(1, event.get("w", 1))} for event in sent]
+    models = copy.deepcopy(kind), copy.deepcopy(kind)
+    for start in range(0, len(sent), 50):
+        some = sent[start : start + 50]
+        read = read_events(json.dumps(some).encode(), Made, True)
+        assert read is not None
+        for one, event in zip(read, some, strict=True):
+            x, w = {n: float(v) for n, v in event["x"].items()}, float(event.get("w", 1.0))
+            assert repr(models[0].predict_proba_one(one.x)) == repr(models[1].predict_proba_one(x))
+            told = models[0].predict_learn_one(one.x, one.y, one.w)
+            assert repr(told) == repr(models[1].predict_learn_one(x, event["y"], w))
+            gc.collect(0)  # no name is kept by its event alone
+    states = [repr(model.get_state()) for model in models]
+    vectors = [
+        {name: list(v.view().items()) for name, v in model.get_state()["vectors"].items()}
+        for model in models
+    ]
+    assert repr(vectors[0]) == repr(vectors[1])
+    assert [state.partition("'vectors'")[0] for state in states[:1]] == [
+        state.partition("'vectors'")[0] for state in states[1:]
+    ]
+
+
+def read(text: str) -> Any:
+    """Return the features of one event."""
+    made = read_events([f'{{"x":{text}}}'.encode()], Made, False)
+    assert made is not None
+    return made[0].x
+
+
+def test_features_are_a_mapping_in_the_order_of_the_text() -> None:
+    x = read('{"b": 1, "a": -0.5, "é": 1e3}')
+    assert isinstance(x, Mapping)
+    assert not isinstance(x, dict)
+    assert (len(x), list(x), list(x.values())) == (3, ["b", "a", "é"], [1.0, -0.5, 1e3])
+    assert dict(x) == x == {"a": -0.5, "b": 1.0, "é": 1e3}
+    assert (x["a"], x.get("c"), x.get("c", 2), "b" in x, "c" in x) == (-0.5, None, 2, True, False)
+    assert x != {"a": -0.5}
+    assert repr(x) == repr({"b": 1.0, "a": -0.5, "é": 1e3})
+    assert type(pickle.loads(pickle.dumps(x))) is dict
+    assert copy.deepcopy(x) == x
+    with pytest.raises(KeyError):
+        x["c"]
+
+
+def test_more_names_than_are_kept_are_read_all_the_same() -> None:
+    most, width = 200_000, 1_000
+    kept: list[Any] = []
+    for start in range(0, most, width):
+        names = [f"name-{n}-{'x' * (n % 60)}" for n in range(start, start + width)]
+        x = read(json.dumps(dict.fromkeys(names, 1)))
+        kept.append((names, x))
+    for names, x in kept:
+        assert list(x) == names
+    assert (
+        read_events(
+            [json.dumps({"x": dict.fromkeys(map(str, range(10_001)), 1)}).encode()], Made, False
+        )
+        is None
+    )
