@@ -43,7 +43,7 @@ cdef class Storage:
     cdef uint64_t seen, drops
     cdef bint all_found
     cdef Py_ssize_t count, room, mask, dirty_count
-    cdef set others  # changed names that are not stored
+    cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
     cdef public double bound
     cdef public bint plain
@@ -320,7 +320,7 @@ cdef class Storage:
 
     cdef set _changed(self):
         cdef Py_ssize_t i
-        cdef set changed = set(self.others)
+        cdef set changed = set(self.others or ())
         cdef list names = []
         if self.dirty_count:
             for i in range(self.count):
@@ -483,7 +483,7 @@ cdef class Storage:
         if self.dirty != NULL:
             memset(self.dirty, 0, self.room)
         self.dirty_count = 0
-        self.others = set()
+        self.others = None
         for name in changed:
             self._change(name)
         return 0
@@ -494,12 +494,16 @@ cdef class Storage:
         if slot >= 0:
             self._touch(slot)
         else:
-            others = self.others
+            if self.others is None:
+                self.others = set()
+            others = self.others  # held, as above
             others.add(name)
         return 0
 
     def changed_count(self):
-        return self.dirty_count + len(self.others) if self.tracked else 0
+        if not self.tracked:
+            return 0
+        return self.dirty_count + (0 if self.others is None else len(self.others))
 
     def take_changed(self):
         if not self.tracked:

@@ -109,7 +109,7 @@ class LogFollower:
         self.pace = Pace(entry.fold)
         self.worked_until_s = -1e9
         self._snapshots = snapshots
-        self._left_out: set[str] = set()
+        self._left_out: list[str] = []
         self._read_ahead: tuple[str, Loaded] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -326,7 +326,7 @@ class LogFollower:
         new = [one for one in entries if one not in self._left_out]
         if not new:
             return
-        self._left_out.update(new[:_LEFT_OUT])
+        self._left_out += new[:_LEFT_OUT]
         self.observer.left_out(len(new))
         logger.error(
             "model %s: %d entries of the log do not follow from the one before and are left out: "

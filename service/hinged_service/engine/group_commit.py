@@ -94,6 +94,21 @@ class GroupCommit:
             self._start()
         return reader
 
+    async def read_alone(self) -> None:
+        """Read the log to its present end; only while no other caller has the model.
+
+        Raises
+        ------
+        ServiceError
+            As callers of `read` get it.
+
+        """
+        try:
+            await self._follower.fold_through(None)
+        except Exception as error:
+            raise self._failed(error) from error
+        self._snapshots.save_if_due(self._follower.replica)
+
     def append(
         self,
         events: list[Event],

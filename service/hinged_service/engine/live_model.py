@@ -106,9 +106,7 @@ class LiveModel:
         self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
         self.delayed = DelayedLabels(connection, self.keys, self._timeout_s)
-        self._snapshots = SnapshotWriter(
-            connection, settings, name, self.keys, lambda lost: self.freshness.read_again(lost)
-        )
+        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, self._read_again)
         self._follower = follower = self.follower_kind(
             connection, settings, name, entry, self.keys, replica, self.status, self._snapshots
         )
@@ -148,6 +146,9 @@ class LiveModel:
             model = cls(connection, settings, name, entry, replica, producer, sequence)
             model._snapshots.keep(opened.kept)
             model._follower.log.ahead = opened.loaded.position, opened.tail
+            if not opened.tail.more and opened.tail.size <= model._follower.pace.few:
+                await model._follower.traced("catch up", model._commit.read_alone())
+                return model
         else:
             replica = await load_replica(connection, settings, entry, kind)
             model = cls(connection, settings, name, entry, replica, producer, sequence)
@@ -157,6 +158,9 @@ class LiveModel:
                 raise set_aside_for(error) from error
         await model.freshness.read_for(_OPEN_S)
         return model
+
+    def _read_again(self, lost: Replica) -> None:
+        self.freshness.read_again(lost)
 
     @functools.cached_property
     def checkpoints(self) -> ModelCheckpoints:

@@ -150,7 +150,7 @@ class Pace:
     """
 
     def __init__(self, spec: ModelSpec) -> None:
-        cost_ms = max(_LEAST_MS, cost_of(spec).ms)
+        cost_ms = max(_LEAST_MS, spec.once(cost_of).ms)
         self.few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
         self.most_events = max(1, int(_LONGEST_S * 1000 / cost_ms))
 

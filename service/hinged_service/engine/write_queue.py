@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -114,13 +113,18 @@ class WriteQueue:
 
     """
 
+    __slots__ = (
+        *("_delayed", "_loop", "_observer", "_settings", "_timeout_s"),
+        *("bytes", "events", "waiting"),
+    )
+
     def __init__(self, settings: Settings, observer: Observer, delayed: DelayedLabels) -> None:
         self._settings = settings
         self._observer = observer
         self._delayed = delayed
         self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self.waiting: deque[PendingWrite] = deque()
+        self.waiting: list[PendingWrite] = []
         self.events = 0
         self.bytes = 0
 
@@ -160,19 +164,17 @@ class WriteQueue:
     def take(self) -> list[PendingWrite]:
         """Remove and return what goes out together, the first at least; a source's goes alone."""
         most, waiting = self._settings.max_batch_events, self.waiting
-        taken: list[PendingWrite] = []
-        events = size = 0
-        while waiting:
-            first = waiting[0]
-            events += len(first.events)
-            size += len(first.payload)
-            if taken and (
-                (first.span or taken[0].span) is not None or events > most or size > GATHER_BYTES
+        count = events = size = 0
+        for one in waiting:
+            more, larger = events + len(one.events), size + len(one.payload)
+            if count and (
+                (one.span or waiting[0].span) is not None or more > most or larger > GATHER_BYTES
             ):
                 break
-            self.events -= len(first.events)
-            self.bytes -= len(first.payload)
-            taken.append(waiting.popleft())
+            count, events, size = count + 1, more, larger
+        self.events -= events
+        self.bytes -= size
+        taken, self.waiting = waiting[:count], waiting[count:]
         return taken
 
 

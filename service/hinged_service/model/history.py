@@ -7,10 +7,13 @@ are too many, every other one goes.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from array import array
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from itertools import accumulate, chain, pairwise
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 import hinged
 
@@ -26,6 +29,7 @@ MOST_MARKS = 50
 _MOST = 2**63 - 1
 _TEXT = 100
 _DIGITS = 6
+_STEPS = frozenset(FIRST_STEP << n for n in range(60))
 
 
 class Point(NamedTuple):
@@ -167,55 +171,55 @@ class History:
         self.await_next(now.events)
 
     def _take(self, saved: dict[str, Any], now: Point) -> None:
-        step, columns, marks = (saved[part] for part in ("step", "points", "marks"))
-        if len(saved) != 3 or set(columns) != set(Point._fields):
-            raise ValueError("it has other parts")
-        if not all(type(one) is list for one in (*columns.values(), marks)):
-            raise ValueError("a part is no list")
-        if len(columns["events"]) >= MOST_POINTS or len(marks) > MOST_MARKS:
-            raise ValueError("it is too long")
-        counts = [_risen(name, columns[name]) for name in _COUNTS]
-        shares = [[_share(name, value) for value in columns[name]] for name in _SHARES]
-        points = [Point(*row) for row in zip(*counts, *shares, strict=True)]
-        if not all(point.mistakes <= point.judged <= point.events for point in points):
-            raise ValueError("a point contradicts itself")
-        if points and any(a > b for a, b in zip(points[-1][1:-2], now[1:-2], strict=True)):
+        stored = msgspec.convert(saved, _Stored)
+        if stored.step not in _STEPS:
+            raise ValueError("the step is none that it may have")
+        rises = [getattr(stored.points, name) for name in _COUNTS]
+        rows = list(zip(*map(accumulate, rises), strict=True))
+        shares = list(zip(*(getattr(stored.points, name) for name in _SHARES), strict=True))
+        if len(shares) != len(rows):
+            raise ValueError("a column is longer than others")
+        for at_ms, events, judged, mistakes, *_ in rows:
+            if not (at_ms >= 0 and mistakes <= judged <= events):
+                raise ValueError("a point contradicts itself")
+        if rows and any(map(operator.gt, rows[-1][1:], now[1:-2])):
             raise ValueError("the last point contradicts the counters")
-        self._step = _checked_step(step)
-        self.marks = [_turn(*mark) for mark in marks]
-        self._keep(points)
+        self._step = stored.step
+        self.marks = [_turn(*mark) for mark in stored.marks]
+        self._counts = array("q", chain.from_iterable(rows))
+        self._shares = array(
+            "d", (math.nan if share is None else share for row in shares for share in row)
+        )
 
 
-def _checked_step(step: object) -> int:
-    if type(step) is not int or step not in (FIRST_STEP << n for n in range(60)):
-        raise ValueError("the step is none that it may have")
-    return step
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+_Text = Annotated[str, msgspec.Meta(max_length=_TEXT)]
+_Columns = msgspec.Meta(max_length=MOST_POINTS - 1)
 
 
-def _risen(name: str, steps: list[Any]) -> list[int]:
-    """Return counts by how much they rose; of two points one has more events."""
-    least = {"at_ms": -_MOST, "events": 1}.get(name, 0)
-    if not all(type(step) is int and least <= step <= _MOST for step in steps):
-        raise ValueError(f"{name} is damaged")
-    counts = list(accumulate(steps))
-    if not all(0 <= count <= _MOST for count in counts):
-        raise ValueError(f"{name} is damaged")
-    return counts
+class _Points(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The columns of the points: of each count how much it rose since the point before."""
+
+    at_ms: Annotated[list[Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]], _Columns]
+    events: list[Annotated[int, msgspec.Meta(ge=1, le=_MOST)]]
+    judged: list[_Count]
+    mistakes: list[_Count]
+    updates: list[_Count]
+    drifts: list[_Count]
+    labelled: list[_Count]
+    delay_ms: list[_Count]
+    log_loss: list[Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)] | None]
+    rolling_accuracy: list[Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None]
 
 
-def _share(name: str, value: object) -> float | None:
-    if value is None:
-        return None
-    most = 1.0 if name == "rolling_accuracy" else sys.float_info.max
-    if type(value) is not float or not 0.0 <= value <= most:
-        raise ValueError(f"{name} is damaged")
-    return value
+class _Stored(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A history as it is stored."""
+
+    step: int
+    points: _Points
+    marks: Annotated[list[tuple[_Count, _Count, _Text, _Text]], msgspec.Meta(max_length=MOST_MARKS)]
 
 
-def _turn(at_ms: object, events: object, kind: object, text: object) -> Turn:
-    match at_ms, events, kind, text:
-        case int(), int(), str(), str() if 0 <= min(at_ms, events) <= max(at_ms, events) <= _MOST:
-            if bool not in (type(at_ms), type(events)) and max(len(kind), len(text)) <= _TEXT:
-                f"{kind}{text}".encode()  # no half of a character
-                return Turn(at_ms, events, kind, text)
-    raise ValueError("a mark is damaged")
+def _turn(at_ms: int, events: int, kind: str, text: str) -> Turn:
+    f"{kind}{text}".encode()  # no half of a character
+    return Turn(at_ms, events, kind, text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
-import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -110,6 +110,29 @@ class Predictor(Protocol[Scores]):
         """Return how many bytes of JSON label and probabilities of an answer may have."""
 
 
+@functools.lru_cache(maxsize=1_000, typed=True)
+def _of_pair(negative: Label, positive: Label, default: bool) -> _OfPair:
+    """Return the parts of the predictors of two labels; `default` ones may also be 0 and 1."""
+    labels = negative, positive
+    return _OfPair(
+        labels,
+        (label_text(negative), label_text(positive)),
+        {negative: False, positive: True},
+        (bool, int) if default else (type(negative),),
+        labels.__getitem__,
+    )
+
+
+class _OfPair(NamedTuple):
+    """Parts of a predictor that follow from the negative and the positive label."""
+
+    labels: tuple[Label, Label]
+    texts: tuple[str, str]
+    targets: Mapping[Any, bool]
+    types: tuple[type, ...]
+    label: Callable[[bool], Label]
+
+
 class BinaryPredictor:
     """The two labels of a binary model.
 
@@ -130,12 +153,8 @@ class BinaryPredictor:
         learner: Learner,
         temperature: Temperature | None = None,
     ) -> None:
-        negative, positive = pair if pair is not None else (False, True)
-        self._labels: tuple[Label, Label] = (negative, positive)
-        self.label: Callable[[bool], Label] = self._labels.__getitem__
-        self._texts = label_text(negative), label_text(positive)
-        self._targets: dict[Any, bool] = {negative: False, positive: True}
-        self._types: tuple[type, ...] = (bool, int) if pair is None else (type(negative),)
+        found = _of_pair(*((False, True, True) if pair is None else (*pair, False)))
+        self._labels, self._texts, self._targets, self._types, self.label = found
         self._learner = learner
         self._at_zero: bool = getattr(learner, "label_at_zero", False)
         self._temperature = temperature
@@ -381,4 +400,4 @@ def _answer_bytes(texts: Sequence[str], most: int) -> int:
 
 def label_text(label: Label) -> str:
     """Return a label as text, for the keys of JSON objects."""
-    return label if isinstance(label, str) else json.dumps(label)
+    return label if isinstance(label, str) else msgspec.json.encode(label).decode()

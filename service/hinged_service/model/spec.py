@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 from pydantic import (
@@ -31,6 +32,8 @@ from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict import StrictModel
 
 __all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "Alias", "IndexEntry", "ModelSpec"]
+
+T = TypeVar("T")
 
 MAX_BYTES = 512 * 2**20
 """The `max_bytes` of models that were stored without any; it decides what they learn."""
@@ -244,7 +247,7 @@ class ModelSpec(StrictModel):
             return None
         return self.labels[0], self.labels[1]
 
-    @property
+    @functools.cached_property
     def max_classes(self) -> int | None:
         """The most classes of a multiclass learner; `None` for a binary one."""
         return _most_classes(self.learner, self.labels)
@@ -254,7 +257,7 @@ class ModelSpec(StrictModel):
         """True of a learner that tells more than two labels apart."""
         return self.max_classes is not None
 
-    @property
+    @functools.cached_property
     def steps(self) -> Steps:
         """The transformers of every event, with that of `scale`."""
         if not self.scale:
@@ -268,12 +271,12 @@ class ModelSpec(StrictModel):
         """True if features may be text, booleans or missing."""
         return bool(self.pipeline) or isinstance(self.learner, CustomSpec)
 
-    @property
+    @functools.cached_property
     def can_reject_features(self) -> bool:
         """True if the model may still refuse features that are valid in an event."""
         return bool(self.steps) or not isinstance(self.learner, OwnLearner)
 
-    @property
+    @functools.cached_property
     def needs_no_import(self) -> bool:
         """True if the library alone has all of the model, none of River's parts."""
         parts = self.steps or self.metrics or self.drift is not None
@@ -285,6 +288,25 @@ class ModelSpec(StrictModel):
         """The alias that the drift action moves, `None` if it moves none."""
         action = None if self.drift is None else self.drift.action
         return action.promote.alias if isinstance(action, Promote) else None
+
+    @functools.cached_property
+    def _found(self) -> dict[Callable[[ModelSpec], Any], Any]:
+        return {}
+
+    def once(self, find: Callable[[ModelSpec], T]) -> T:
+        """Return what `find` finds out about the spec, once for all models that share it."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other fields; nothing that was found out is copied."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name, value in vars(ModelSpec).items():
+            if isinstance(value, functools.cached_property):
+                vars(copied).pop(name, None)
+        return copied
 
     def check_known(self) -> None:
         """Raise `Unprocessable` if no learner of this process can do what it asks for.
@@ -312,10 +334,10 @@ class ModelSpec(StrictModel):
             If the learner has no such parameter, or it may not change, or not to that.
 
         """
-        own = isinstance(self.learner, OwnLearner)
-        known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
-        for name in parameters:
-            if name not in known:
+        if parameters:
+            own = isinstance(self.learner, OwnLearner)
+            known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
+            if not parameters.keys() <= set(known):
                 raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
         if isinstance(self.learner, AutoSpec) and not self.multiclass:
             return self.learner.model_copy(update={"max_classes": 2})

@@ -105,7 +105,7 @@ class ModelState:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self.accepts_non_numeric = spec.accepts_non_numeric
-        self._limits = limits_of(spec)
+        self._limits = spec.once(limits_of)
         self._may_be_wide = self._limits.features < MAX_FEATURES
         self._looks_closely = spec.can_reject_features
         self.can_reject_features = self._looks_closely or self._may_be_wide

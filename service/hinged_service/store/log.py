@@ -64,14 +64,14 @@ class EventLog:
 
     """
 
-    __slots__ = ("_appended", "_connection", "_on", "_uid", "ahead")
+    __slots__ = ("_append_keys", "_connection", "_on", "_uid", "ahead")
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self.ahead: tuple[Position, CaughtUp] | None = None
         self._uid = keys.uid
-        self._on = on = keys.on
-        self._appended = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
+        self._on = keys.on
+        self._append_keys: list[str] = []
 
     async def append(
         self,
@@ -97,12 +97,15 @@ class EventLog:
             Longest to wait, in seconds.
 
         """
+        on = self._on
+        if not self._append_keys:  # most of many models are never appended to here
+            self._append_keys = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
         callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
         span = batch.span
         keys = [
-            *self._appended,
-            *(self._on.pending if ring else ()),
-            *((self._on.inbox,) if span is not None and span.source == INBOX else ()),
+            *self._append_keys,
+            *(on.pending if ring else ()),
+            *((on.inbox,) if span is not None and span.source == INBOX else ()),
         ]
         args: Sequence[Word] = (
             self._uid,

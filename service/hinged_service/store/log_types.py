@@ -252,6 +252,11 @@ class CaughtUp:
     left_out: Sequence[str] = ()
     seen: Seen = UNSEEN
 
+    @property
+    def size(self) -> int:
+        """The bytes of JSON of the entries."""
+        return sum(len(one.payload or b"") + len(one.joined or b"") for one in self.entries)
+
 
 class Commanded(NamedTuple):
     """The answer to a command, as in `Appended`; `missing`: there is no such checkpoint."""

@@ -24,7 +24,10 @@ def text(value: bytes) -> str:
 
 def pairs(flat: Iterable[bytes]) -> Iterable[tuple[str, str]]:
     """Pair the field, value list of a hash; `DamagedState` if one is not UTF-8."""
-    words = iter([text(word) for word in flat])
+    try:
+        words = iter([word.decode() for word in flat])
+    except UnicodeDecodeError as error:
+        raise DamagedState("stored text is not UTF-8") from error
     return zip(words, words, strict=True)
 
 

@@ -137,8 +137,9 @@ def _opened(reply: list[Any], base: str, seen: Seen) -> Opened:
         if state.fold != codec.fold_tag():
             raise OtherVersion(state.fold)
         places, vectors = _places(state)
+        kinds = {kind for kind, _ in places}
         for kind, found in zip(VECTORS, reply[3], strict=True):
-            if any(kind == wanted for wanted, _ in places):
+            if kind in kinds:
                 _put(list(replies.pairs(found)), kind, places, vectors)
         _check_sizes(state, vectors)
     _check(position, state, base)

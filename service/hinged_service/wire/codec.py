@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+import msgspec
+
 import hinged
 from hinged.vector import all_finite
 from hinged_service.wire.position import EntryId, Mark, Position
@@ -50,6 +52,7 @@ _FOLD_TAG = (
     f"hinged-{hinged.FOLD_VERSION} river-{metadata.version('river')} "
     f"python-{sys.version_info.major}.{sys.version_info.minor} {sys.platform}-{platform.machine()}"
 )
+_decoded = msgspec.json.Decoder().decode
 _FEW = 64
 _PIECE = 1_000  # values that one call of json.dumps encodes
 _MARKER = "\x00json:"
@@ -130,9 +133,10 @@ def decode_value(text: str) -> float:
 
 def decode_weights(pairs: Sequence[tuple[str, str]]) -> dict[Hashable, float]:
     """Return the weights of the only vector of a kind by name; raise `DamagedState` as above."""
-    names = [sys.intern(name) for name, _ in pairs]  # models of one kind have the same
+    fields, texts = zip(*pairs, strict=True) if pairs else ((), ())
+    names = list(map(sys.intern, fields))  # models of one kind have the same
     try:
-        values = [float(text) for _, text in pairs]
+        values = list(map(float, texts))
     except ValueError:
         plain = False
     else:
@@ -288,9 +292,9 @@ def decode_state(fields: Mapping[str, str]) -> StoredState:
     try:
         return StoredState(
             position=Position.parse(f"{rest['position']}.{rest['chain']}"),
-            scalars=dict(json.loads(rest["scalars"])),
-            sizes={str(k): int(v) for k, v in json.loads(rest["sizes"]).items()},
-            marks=[_mark(*mark) for mark in json.loads(rest["marks"])],
+            scalars=dict(_decoded(rest["scalars"])),
+            sizes={str(k): int(v) for k, v in _decoded(rest["sizes"]).items()},
+            marks=[_mark(*mark) for mark in _decoded(rest["marks"])],
             fold=rest["fold"],
         )
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:

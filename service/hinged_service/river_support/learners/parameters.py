@@ -33,6 +33,6 @@ def arguments(spec: StrictModel, *left_out: str) -> dict[str, Any]:
     """Return the fields of a spec as arguments of a constructor, with River's objects built."""
     return {
         name: value.river() if isinstance(value, RiverSpec) else value
-        for name, value in spec
+        for name, value in vars(spec).items()
         if name not in ("type", *left_out)
     }
