@@ -46,7 +46,7 @@ def test_a_file_of_keys_may_begin_with_a_mark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["a b"], "no name"), (["a", "--scope", "root"], "none of"), ([], "")],
+    [(["a b"], "not a valid name"), (["a", "--scope", "root"], "none of"), ([], "")],
 )
 def test_what_is_no_key_is_refused(arguments: list[str], message: str) -> None:
     code, shown = run(*arguments)
