@@ -7,8 +7,9 @@ import contextlib
 import hashlib
 import socket
 import stat
+import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,13 @@ def test_a_worker_that_goes_leaves_the_other_streams_where_they_are() -> None:
     after = {stream: owner_of(stream, "abc") for stream in STREAMS}
     assert {s for s in STREAMS if before[s] != after[s]} == {s for s in STREAMS if before[s] == "d"}
     assert min(Counter(before.values()).values()) > len(STREAMS) / 4 * 0.85
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory in which paths of sockets are short enough."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
 
 
 def settings(**others: object) -> Settings:

@@ -35,7 +35,7 @@ _LOOK_S: Final = 0.5
 """Pause between two looks for new workers, in seconds."""
 _CLOSING_S: Final = 1.0
 _MOST_KNOWN: Final = 2**16
-_NEW: Final = ".new"
+_NEW: Final = "~"
 
 
 def worker_name() -> str:
@@ -72,7 +72,7 @@ class Owners:
         self._folder = None if directory is None else directory / _FOLDER
         self._patience_s = settings.append_timeout_ms / 1000
         same = (hinged.__version__, platform.python_version(), settings.model_dump_json())
-        self._file = secrets.token_hex(8)
+        self._file = secrets.token_hex(4)
         self._greeting = Greeting(self._file, blake2b(repr(same).encode()).hexdigest())
         self._take = take
         self._serving: set[Serving] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -26,11 +27,10 @@ _AGREE_S = 30.0
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The directory that the workers share."""
-    made = tmp_path / "shared"
-    made.mkdir()
-    return made
+def folder() -> Iterator[Path]:
+    """The directory that the workers share, in which paths of sockets are short enough."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
 
 
 @pytest.fixture
