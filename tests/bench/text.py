@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 from river import linear_model
 
+from hinged_service.engine.long_work import at_once
 from hinged_service.ingest.files import FileOptions, open_source
 from hinged_service.ingest.records import Lot, gather
 from hinged_service.model.spec import ModelSpec
@@ -111,7 +112,7 @@ def _in_process_s(path: Path) -> float:
     started_s = time.perf_counter()
     for block in open_source(str(path), FileOptions()).blocks():
         places = list(map(str, block.lines))
-        batch = gather([state], Lot(places, block.texts, None, lambda: ()))
+        batch = at_once(gather([state], Lot(places, block.texts, None, lambda: ())))
         state.learn_all(batch.events, frozenset(), "1-1")
     return time.perf_counter() - started_s
 
