@@ -22,6 +22,8 @@ def with_squares(x):
     """Return the features and behind them their squares less 1, but for values of 0 and 1."""
     cdef double root
     cdef dict found
+    if type(x) is ReadFeatures:
+        x = (<ReadFeatures>x)._dict()
     if not PyDict_CheckExact(x):
         return pure.with_squares(x)
     found = (<dict>x).copy()

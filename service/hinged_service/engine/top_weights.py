@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ import msgspec
 __all__ = ["largest", "weights_bytes"]
 
 _NUMBER_BYTES = 26
+_SORTED_AT_ONCE = 4_096
 
 
 def largest(shown: dict[str, Any], top: int | None, skip: int = 0) -> dict[str, Any]:
@@ -41,12 +44,22 @@ def _cut(value: Any, top: int | None, skip: int) -> Any:
     parts = {name: _cut(part, top, skip) for name, part in value.items() if name != "weights"}
     if "weights" not in value:
         return parts
-    pairs = value["weights"].items()
-    if top is None:
-        found = sorted(pairs, key=_rank)
-    else:
-        found = heapq.nsmallest(skip + top, pairs, key=_rank)
-    return {"weights": dict(found[skip:]), **parts}
+    last = None if top is None else skip + top
+    return {"weights": dict(itertools.islice(_ranked(value["weights"], last), skip, last)), **parts}
+
+
+def _ranked(weights: dict[str, float], last: int | None) -> Iterable[tuple[str, float]]:
+    """Return the items by rank, the first `last` at least.
+
+    No step is long: one sort of all would not let other threads run until its end.
+    """
+    if last is not None and last <= _SORTED_AT_ONCE:
+        return heapq.nsmallest(last, weights.items(), key=_rank)
+    items = iter(weights.items())
+    runs = []
+    while run := list(itertools.islice(items, _SORTED_AT_ONCE)):
+        runs.append(sorted(run, key=_rank))
+    return heapq.merge(*runs, key=_rank)
 
 
 def _rank(item: tuple[str, float]) -> tuple[float, str]:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.drills.serving import Serving
 from tests.support.bystander import Bystander, bound_ms
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,7 @@ _LOOK_S = 15.0
 _LOOKS = 300
 _MOST_MEMORY = 96 * _MIB
 """Bytes that answers may hold (half of max_held_bytes), and as much again while they are made."""
+_WEIGHTS, _NAMES_PER_EVENT, _NAME_CHARS = 200_000, 10_000, 80
 _EMPTY = b'{"x":{}}'
 
 
@@ -144,3 +146,48 @@ def _silent_clients(
         for connection in opened:
             connection.sendall(head.encode() + body)
         yield opened
+
+
+def test_reads_of_a_large_model_keep_no_other_caller_waiting(
+    worker: Serving, labels: list[str]
+) -> None:
+    """Its weights, its export, an explanation, a replay, its live feed."""
+    small = _model_of(worker, ["a", "b"])
+    path = f"/v1/models/drill-{secrets.token_hex(4)}"
+    names = [f"{number:0{_NAME_CHARS}d}" for number in range(_WEIGHTS)]
+    with httpx.Client(base_url=worker.url, timeout=120, verify=False) as client:
+        client.put(path, json={"learner": {"type": "perceptron"}}).raise_for_status()
+        for start in range(0, _WEIGHTS, _NAMES_PER_EVENT):
+            x = dict.fromkeys(names[start : start + _NAMES_PER_EVENT], 1.0)
+            event = {"x": x, "y": start // _NAMES_PER_EVENT % 2 == 0}  # each is a mistake
+            client.post(f"{path}/learn", json=event).raise_for_status()
+        most_ms, highest = bound_ms(worker.url, small), 0
+        replay = f"drill-{secrets.token_hex(4)}"
+        asked: list[tuple[str, str, Any]] = [
+            ("GET", f"{path}/weights?top=10000", None),
+            ("POST", f"{path}/checkpoints", {"name": "kept"}),
+            ("GET", f"{path}/checkpoints/kept/export", None),
+            ("POST", f"{path}/explain", {"x": x}),
+            ("POST", f"{path}/replay", {"name": replay}),
+            ("GET", f"{path}/live?weights=true", None),
+        ]
+        with Bystander(worker.url, small) as bystander:
+            for method, url, body in asked:
+                with client.stream(method, url, json=body) as answer:
+                    assert answer.is_success, url
+                    size = 0
+                    for part in answer.iter_bytes():
+                        size, highest = size + len(part), max(highest, worker.resident_bytes())
+                        if "/live" in url:
+                            break
+                print(f"{url}: {size / 1e6:.1f} MB")
+            replayed = f"/v1/models/{replay}"
+            wait_until(lambda: client.get(replayed).json().get("features") == _WEIGHTS)
+        assert client.get(f"{path}/weights?top={_WEIGHTS}").status_code == 413
+        print(f"{len(bystander.times_ms)} other predictions, p99 {bystander.p99_ms:.1f} ms")
+        assert not bystander.failed
+        copied = client.get(path).json()["bytes"]  # while it is kept or exported
+        assert highest < worker.budget_bytes() + copied
+        assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, small))
+        for one in (path, replayed):
+            client.delete(one)
