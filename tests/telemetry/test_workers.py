@@ -27,12 +27,16 @@ class Fleet(NamedTuple):
     two: ForkedWorker
     client: httpx.Client
 
-    def learn(self, worker: Service | ForkedWorker, times: int = 1) -> None:
+    def learn(self, worker: Service | ForkedWorker, times: int = 1) -> str:
+        """Learn by calls of a worker; return the position of the last."""
         for _ in range(times):
             event = {"x": {"a": 1}, "y": True}
-            assert self.client.post(f"{worker.url}{MODEL}/learn", json=event).status_code == 200
+            answer = self.client.post(f"{worker.url}{MODEL}/learn", json=event)
+            assert answer.status_code == 200
         # A call is counted after its answer is sent, but before the next one is looked at.
         assert self.client.get(f"{worker.url}/healthz").status_code == 200
+        position: str = answer.json()["position"]
+        return position
 
     def learned(self, worker: Service | ForkedWorker) -> float:
         labels = {"method": "POST", "route": LEARN, "status": "200"}
@@ -104,9 +108,9 @@ def test_a_killed_worker_takes_nothing_and_its_gauges_go(fleet: Fleet) -> None:
 
     fleet.two.start()
     assert_nothing_fell(after, scrape(fleet.client, fleet.two.url))
-    fleet.learn(fleet.two, 2)
+    now = {"at_least": fleet.learn(fleet.two, 2)}
     assert fleet.learned(fleet.one) == learned + 9
-    account = fleet.client.get(f"{fleet.two.url}{MODEL}").json()
+    account = fleet.client.get(f"{fleet.two.url}{MODEL}", params=now).json()
     told = until(fleet.client, fleet.one.url, "hinged_events_total", account["events"], model="m")
     assert told.value("hinged_workers") == 2
 

@@ -14,6 +14,7 @@ from tests.support.redis_server import RedisServer
 
 def _serve(number: int, environment: dict[str, str]) -> None:
     """Serve; the signal comes where what a handler raises is lost."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored
     run = uvicorn.Server.run
 
     def signalled(server: uvicorn.Server, **given: Any) -> None:

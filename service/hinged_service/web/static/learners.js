@@ -17,6 +17,7 @@ const GROUPS = [
     pocket_perceptron: "the perceptron, keeps its best weights",
     linear_unit: "the delta rule, for lectures",
     hedge: "a pool of the rules above",
+    quadratic: "labels of middle or of extreme values",
     curved: "labels that no line separates",
   }],
   ["More labels", {
