@@ -9,7 +9,7 @@ import redis
 
 import hinged
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.store import followers, index, snapshot_reader, snapshot_writer
 from hinged_service.wire.codec import DamagedState
 from tests.support.engine import (

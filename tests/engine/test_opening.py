@@ -7,7 +7,7 @@ import redis
 
 from hinged_service.engine.snapshots import load_replica
 from hinged_service.errors import NotFound
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.state_codec import state_scalars
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import index

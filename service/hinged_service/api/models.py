@@ -26,8 +26,9 @@ from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.inspection import account, feature_count, shown_weights, whole_accuracy
-from hinged_service.model.spec import NAME_PATTERN, IndexEntry, ModelSpec
+from hinged_service.model.spec import NAME_PATTERN, ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import (

@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from hinged_service.errors import Conflict, NotFound, Unavailable
-from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.store import aliases, followers, index
 from hinged_service.store.aliases import Promoted
 from hinged_service.store.connection import Connection

@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import ServiceError, SetAside, Unavailable
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.inspection import recent_accuracy
 from hinged_service.model.results import Detection
-from hinged_service.model.spec import IndexEntry
 from hinged_service.retry import backoff, retry
 from hinged_service.tasks import cancel
 from hinged_service.wire.position import EntryId

@@ -25,8 +25,8 @@ from hinged_service.engine.snapshots import (
 )
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import Detail, ModelGone, NotFound, SetAside
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.results import Result
-from hinged_service.model.spec import IndexEntry
 from hinged_service.settings import Settings
 from hinged_service.store import checkpoints, followers
 from hinged_service.store.connection import Connection

@@ -7,7 +7,8 @@ import msgspec
 import hinged
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import Conflict
-from hinged_service.model.spec import IndexEntry, ModelSpec
+from hinged_service.model.index_entry import IndexEntry
+from hinged_service.model.spec import ModelSpec
 from hinged_service.settings import Settings
 from hinged_service.store import followers, index, snapshot_reader
 from hinged_service.store.connection import Connection

@@ -8,7 +8,7 @@ from hinged_service.engine import damaged_entries
 from hinged_service.engine.lost_entries import recovered, unlisted
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, NotFound
-from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.model.start import StartFrom
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, checkpoints, followers, index

@@ -16,7 +16,7 @@ from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.lost_entries import put_back
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.settings import Settings
 from hinged_service.store import followers, index, pending_predictions
 from hinged_service.store.keys import StreamKeys

@@ -25,7 +25,8 @@ from hinged_service.errors import (
     Unprocessable,
 )
 from hinged_service.model.cost import cost_of
-from hinged_service.model.spec import Alias, IndexEntry, LateLabels, Learner, ModelSpec, same_spec
+from hinged_service.model.index_entry import Alias, IndexEntry
+from hinged_service.model.spec import LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars

@@ -34,8 +34,9 @@ from hinged_service.engine.write_queue import (
     WriteQueue,
 )
 from hinged_service.errors import Conflict, Expired, NotFound, Unavailable
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.results import Rejection
-from hinged_service.model.spec import IndexEntry, ModelSpec
+from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import Settings
 from hinged_service.store import followers, log, offsets

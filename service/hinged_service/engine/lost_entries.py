@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from hinged_service.errors import SetAside
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.store import followers, index, log
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys

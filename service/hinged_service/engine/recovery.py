@@ -8,7 +8,7 @@ from hinged_service.engine.reach import EVERYTHING, Reach
 from hinged_service.engine.repair import repair, start_from_checkpoint
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside
-from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.store import checkpoints, index
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.repairs import LogRepair

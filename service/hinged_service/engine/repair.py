@@ -10,7 +10,7 @@ from dataclasses import replace
 import hinged
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import Conflict, Unavailable
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import (
     checkpoints,

@@ -13,7 +13,7 @@ from hinged_service.engine.custody import AWAY
 from hinged_service.engine.damage import set_aside_for
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import checkpoints, followers, snapshot_reader, snapshot_writer
 from hinged_service.store.connection import Connection

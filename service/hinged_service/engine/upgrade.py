@@ -11,7 +11,7 @@ import hinged
 from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import at_origin
 from hinged_service.errors import Conflict, ModelGone, Unavailable
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.settings import SnapshotSettings
 from hinged_service.store import followers, snapshot_reader, upgrades
 from hinged_service.store.connection import Connection

@@ -22,7 +22,7 @@ from hinged_service.errors import (
     Unavailable,
 )
 from hinged_service.follow.followed import FollowedModel, Tail
-from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.retry import RETRY_S, backoff
 from hinged_service.river_support import custom
 from hinged_service.settings import Settings

@@ -32,7 +32,7 @@ from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside, Unavailable
 from hinged_service.ingest.records import MAX_RECORD_BYTES, Fault, Raw
 from hinged_service.ingest.writer import gathered_for
-from hinged_service.model.spec import IndexEntry
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.state import ModelState
 from hinged_service.settings import TuningSettings
 from hinged_service.store.inbox import Item, filled, take

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError
+from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.inspection import rolling_accuracy
-from hinged_service.model.spec import IndexEntry
 from hinged_service.wire.position import EntryId
 
 __all__ = ["ModelSummary", "Overview"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from hinged_service.errors import Conflict, Detail, SetAside
-from hinged_service.model.spec import Alias, IndexEntry
+from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import INDEX
 from hinged_service.store.scripts import load
