@@ -1,4 +1,7 @@
-"""Training on a data set at hand: many passes, a stopping rule, a history to plot."""
+"""Training on a data set at hand: many passes, a stopping rule, a history to plot.
+
+The file is long: three ways of training, with their parameters and sources.
+"""
 
 from __future__ import annotations
 

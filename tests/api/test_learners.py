@@ -1,4 +1,7 @@
-"""Every learner through HTTP: event by event what the library does, on every worker, for good."""
+"""Every learner through HTTP: event by event what the library does, on every worker, for good.
+
+One file: all learners are learned by the same workers, which take seconds to start.
+"""
 
 import itertools
 import json

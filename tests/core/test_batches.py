@@ -1,4 +1,7 @@
-"""A batch is the sequence of its rows, in every kind of frame."""
+"""A batch is the sequence of its rows, in every kind of frame.
+
+One file: the same rows go through every kind of frame.
+"""
 
 from __future__ import annotations
 

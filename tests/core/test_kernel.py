@@ -1,4 +1,7 @@
-"""The compiled inner loops give the very bits of those in Python."""
+"""The compiled inner loops give the very bits of those in Python.
+
+One file: each function and each learner, compiled and in Python, side by side.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A stored snapshot equals the fold of the log up to its position, or it is not stored."""
+"""A stored snapshot equals the fold of the log up to its position, or it is not stored.
+
+One file: a list of what may happen to one snapshot, each to be read by itself.
+"""
 
 import asyncio
 import time

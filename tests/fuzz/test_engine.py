@@ -1,4 +1,7 @@
-"""Two workers, one server and whatever can happen, step by step, against plain models."""
+"""Two workers, one server and whatever can happen, step by step, against plain models.
+
+One file: one machine, with its rules and what must hold after each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`hinged ingest file` in real processes: every record once, whatever is killed."""
+"""`hinged ingest file` in real processes: every record once, whatever is killed.
+
+One file: each test runs the same command, on a file of its own.
+"""
 
 from __future__ import annotations
 

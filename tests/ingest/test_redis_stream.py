@@ -1,4 +1,7 @@
-"""`hinged ingest redis-stream` in real processes: every entry once, whatever is killed."""
+"""`hinged ingest redis-stream` in real processes: every entry once, whatever is killed.
+
+One file: each test runs the same command, on a stream of its own.
+"""
 
 from __future__ import annotations
 

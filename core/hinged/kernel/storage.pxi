@@ -1,4 +1,6 @@
 # Storage: a table of entries in the order of their names, with an index of hashes.
+#
+# The file is long: all that touches an entry of the table stands here.
 
 cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept:
     """Return where to look first: hashes of whole and binary numbers differ in few bits."""

@@ -1,4 +1,7 @@
-"""One model in one worker's memory: its state, where it stands, and what is not saved yet."""
+"""One model in one worker's memory: its state, where it stands, and what is not saved yet.
+
+The file is long: all that moves a replica, whose parts must not be seen apart.
+"""
 
 from __future__ import annotations
 

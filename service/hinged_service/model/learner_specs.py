@@ -1,4 +1,7 @@
-"""The learners that a spec may name: their parameters, checked and documented."""
+"""The learners that a spec may name: their parameters, checked and documented.
+
+The file is long: a class for each learner.
+"""
 
 from __future__ import annotations
 

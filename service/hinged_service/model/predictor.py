@@ -1,4 +1,7 @@
-"""Predictors: the labels of a model and its answers, as JSON has them, types kept apart."""
+"""Predictors: the labels of a model and its answers, as JSON has them, types kept apart.
+
+The file is long: one class for each kind of labels, alike in all they offer.
+"""
 
 from __future__ import annotations
 

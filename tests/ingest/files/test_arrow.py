@@ -1,4 +1,7 @@
-"""Parquet and Arrow IPC, if pyarrow is there."""
+"""Parquet and Arrow IPC, if pyarrow is there.
+
+One file: a list of types of cells, each to be read by itself.
+"""
 
 from __future__ import annotations
 
