@@ -158,7 +158,7 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
         ({"not": "a model"}, "sklearn", "dict is not a fitted linear classifier"),
     ],
 )
-def test_what_cannot_be_taken_over_is_named(
+def test_a_model_that_cannot_be_taken_over_is_named(
     start: Start, model: object, origin: str, told: str
 ) -> None:
     with pytest.raises(NotImportable, match=told):
