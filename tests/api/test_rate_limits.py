@@ -87,7 +87,7 @@ def test_a_wrong_key_uses_nothing_up(clients: dict[str, httpx.Client]) -> None:
 @pytest.mark.parametrize("rate", ["0/second", "-1/second", "many", "5", "5/fortnight", "1.5/day"])
 def test_a_text_that_is_not_a_rate_stops_the_start(rate: str) -> None:
     _, record = new_key("a", ALL, ["*"])
-    with pytest.raises(StartupError, match="no list of keys"):
+    with pytest.raises(StartupError, match="not a list of keys"):
         Keys.load(None, json.dumps([{**record.model_dump(mode="json"), "rate": rate}]))
 
 

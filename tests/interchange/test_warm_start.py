@@ -145,16 +145,16 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
         (
             compose.Pipeline(RIVER.naive_bayes.GaussianNB()),
             "river",
-            "GaussianNB is no linear model",
+            "GaussianNB is not a linear model",
         ),
         (
             RIVER.preprocessing.Normalizer() | linear_model.LogisticRegression(),
             "river",
             "step Normalizer",
         ),
-        (RIVER.linear_model.ALMAClassifier(), "river", "is no linear model"),
+        (RIVER.linear_model.ALMAClassifier(), "river", "is not a linear model"),
         (make_pipeline(Normalizer(), Perceptron()).fit(FRAME, SIDES), "sklearn", "step Normalizer"),
-        (LogisticRegression(), "sklearn", "no fitted linear classifier"),
+        (LogisticRegression(), "sklearn", "is not a fitted linear classifier"),
         ({"not": "a model"}, "sklearn", "dict is not a fitted linear classifier"),
     ],
 )
